@@ -42,7 +42,7 @@ from ..processes import Process
 from ..sense.gpu.gpu_sensor import pids_are_comparable
 from ..sense.process.run_tree import tree_pids
 from ..spool import read_start
-from ..store.home import make_private
+from ..store.home import make_private, runs_folder
 from ..store.lock import holder_pid, is_held
 from ..store.run_directory import RunDirectory, new_run_id
 from ..views.length_words import resume_line
@@ -162,11 +162,9 @@ def _process(request: AdoptRequest, tmux: Tmux) -> tuple[int, PaneSeen | None]:
 
 
 def _refuse_watched(run_id: str, what: str) -> None:
-    for run in all_runs():
-        if run.id == run_id and is_held(run.lock):
-            raise CliError(
-                ExitCode.OWNED, f"{what}, which a supervisor (pid {holder_pid(run.lock)}) supervises already"
-            )
+    lock = RunDirectory(runs_folder(home()) / run_id).lock
+    if is_held(lock):
+        raise CliError(ExitCode.OWNED, f"{what}, which a supervisor (pid {holder_pid(lock)}) supervises already")
 
 
 def _run_of(trainer: Trainer) -> RunDirectory | None:

@@ -251,6 +251,24 @@ class Redaction:
     def texts(self, texts: Iterable[str]) -> tuple[str, ...]:
         return tuple(self.text(text) for text in texts)
 
+    def value(self, value: Any, name: str = "") -> Any:
+        """The same without secrets, however deep: texts, lists, mappings, msgspec structs. ``name``: of the field."""
+        if isinstance(value, str):
+            return HIDDEN if is_secret(name, value) else self.text(value)
+        if isinstance(value, dict):
+            return {key: self.value(inner, str(key)) for key, inner in value.items()}
+        if isinstance(value, list | tuple):
+            if name in COMMAND_FIELDS and all(isinstance(word, str) for word in value):
+                return type(value)(self.words(value))
+            return type(value)([self.value(inner, name) for inner in value])
+        if not hasattr(value, "__struct_fields__"):
+            return value
+        from msgspec.structs import replace  # not in processes that have only texts
+
+        new = {field: self.value(getattr(value, field), field) for field in value.__struct_fields__}
+        changed = {field: inner for field, inner in new.items() if inner != getattr(value, field)}
+        return replace(value, **changed) if changed else value
+
 
 def url_secrets(urls: Iterable[str]) -> tuple[str, ...]:
     """Secrets in notification URLs: the whole, and each part but a host name with a dot in it.
@@ -390,23 +408,9 @@ class Edge:
     def words(self, argv: Sequence[str]) -> tuple[str, ...]:
         return self._redaction.words(argv)
 
-    def value(self, value: Any, name: str = "") -> Any:
-        """The same without secrets, however deep: texts, lists, mappings, msgspec structs. ``name``: of the field."""
-        if isinstance(value, str):
-            return HIDDEN if is_secret(name, value) else self.text(value)
-        if isinstance(value, dict):
-            return {key: self.value(inner, str(key)) for key, inner in value.items()}
-        if isinstance(value, list | tuple):
-            if name in COMMAND_FIELDS and all(isinstance(word, str) for word in value):
-                return type(value)(self._redaction.words(value))
-            return type(value)([self.value(inner, name) for inner in value])
-        if not hasattr(value, "__struct_fields__"):
-            return value
-        from msgspec.structs import replace  # not in processes that have only texts
-
-        new = {field: self.value(getattr(value, field), field) for field in value.__struct_fields__}
-        changed = {field: inner for field, inner in new.items() if inner != getattr(value, field)}
-        return replace(value, **changed) if changed else value
+    def value(self, value: Any) -> Any:
+        """The same without secrets, however deep."""
+        return self._redaction.value(value)
 
 
 EDGE = Edge()

@@ -277,7 +277,7 @@ def _shared(fact: facts.AttemptStarted | facts.AttemptEnded | facts.ProgressMade
 
 
 def told_one_by_one(record: Record, untold: set[int]) -> bool:
-    """Whether a report tells this record: an action for an incident or its result, a command, a move of the ramp.
+    """Whether a report needs this record: an action for an incident or its result, a command, its refusal, a ramp move.
 
     ``untold``: ids of decisions that are not told; grows. The result of a decision that was not seen is told: it may be
     one of those before.
@@ -290,4 +290,5 @@ def told_one_by_one(record: Record, untold: set[int]) -> bool:
         return False
     if outcome is not None:
         return outcome.decision not in untold
-    return isinstance(record.fact, facts.CommandReceived | facts.RampMoved)
+    refusal = isinstance(record.fact, facts.Note) and record.fact.about == "refusal"
+    return refusal or isinstance(record.fact, facts.CommandReceived | facts.RampMoved)

@@ -2,13 +2,13 @@
 
 import csv
 import io
-import itertools
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from operator import itemgetter
 from typing import NamedTuple
 
 import msgspec
@@ -20,6 +20,7 @@ from . import quantity
 from .metrics import axis_unit, shown_points, stored_unit, tick_text, unit_of, words_of
 from .state.concerns import SILENT
 
+_x = itemgetter(0)
 Stretch = tuple[float, float]
 """(since, until) in run seconds."""
 
@@ -38,24 +39,22 @@ class AttemptSpan(msgspec.Struct, frozen=True):
     still: tuple[Stretch, ...] = ()
 
 
-def attempt_spans(story: RunStory, now_t: float) -> tuple[AttemptSpan, ...]:
-    """All attempts, oldest first."""
-    starts = [a.t for a in story.attempts]
-    stills = tuple(_stills(story))
+def attempt_spans(story: RunStory, now_t: float, until_t: float | None = None) -> tuple[AttemptSpan, ...]:
+    """All attempts, oldest first. ``until_t``: of one that goes on; None = now, or the last record."""
+    last_t = max(now_t, story.t) if until_t is None else until_t
+    nexts, stills = [*(a.t for a in story.attempts[1:]), last_t], tuple(_stills(story))
     found = []
-    for attempt, next_t in itertools.zip_longest(story.attempts, starts[1:], fillvalue=max(now_t, story.t)):
-        assert not isinstance(attempt, float)
-        end_t = next_t if attempt.ended_t is None else min(attempt.ended_t, next_t)
+    for attempt, next_t in zip(story.attempts, nexts, strict=False):
         ended = attempt.ended_t is not None or attempt is not story.attempts[-1]
-        until_t = max(end_t, attempt.t)
-        still = tuple((since, until) for since, until in stills if since >= attempt.t and until <= until_t)
-        found.append(AttemptSpan(attempt.number, attempt.t, until_t, ended, still))
+        until = max(attempt.t, next_t if attempt.ended_t is None else min(attempt.ended_t, next_t))
+        still = tuple((since, end) for since, end in stills if since >= attempt.t and end <= until)
+        found.append(AttemptSpan(attempt.number, attempt.t, until, ended, still))
     return tuple(found)
 
 
 def _stills(story: RunStory) -> Iterator[Stretch]:
     """When a run was paused or silent, from the last step on, if that is over."""
-    for span, after in itertools.pairwise(story.states):
+    for span, after in pairwise(story.states):
         if span.state in HALTED_STATES:
             yield span.t, after.t
     for incident in story.incidents:
@@ -77,23 +76,6 @@ def last_step_t(steps: Sequence[Point]) -> float | None:
     return next(p[0] for p in steps if p[3] >= highest)
 
 
-def without_stills(points: Sequence[Point], span: AttemptSpan) -> list[tuple[Point, ...]]:
-    """The points of an attempt in parts: none in a stretch without steps, where the last value was only repeated."""
-    parts: list[tuple[Point, ...]] = [tuple(points)]
-    for since, until in sorted(span.still):
-        last = parts.pop()
-        parts += [last[: bisect_right(last, since, key=_x)], last[bisect_left(last, until, key=_x) :]]
-    return [part for part in parts if part]
-
-
-def until_last_step(points: Sequence[Point], steps: Sequence[Point]) -> tuple[Point, ...]:
-    """Without the repetitions of the last value after the last step. ``steps``: of the same attempt."""
-    last_t = last_step_t(steps)
-    if last_t is None:
-        return tuple(points)
-    return tuple(points[: bisect_right(points, last_t, key=_x)])
-
-
 class StepOf:
     """The step at a time of one attempt, between its points interpolated; None before its first and after its last."""
 
@@ -101,7 +83,7 @@ class StepOf:
         last_t = last_step_t(steps)
         known = [p for p in steps if last_t is not None and p[0] <= last_t]
         self._times = [p[0] for p in known]
-        self._steps = list(itertools.accumulate((p[2] for p in known), max))
+        self._steps = list(accumulate((p[2] for p in known), max))
         if self._steps:
             self._steps[-1] = max(self._steps[-1], known[-1][3])
 
@@ -129,8 +111,7 @@ def silences(
     came when it was due; None = it goes on.
     """
     found: list[Stretch] = []
-    for attempt, after in itertools.zip_longest(attempts, attempts[1:]):
-        assert attempt is not None, "there are fewer next ones"
+    for attempt, after in zip(attempts, [*attempts[1:], None], strict=False):
         if after is None and not attempt.ended:
             continue
         part = [(t, s) for t, s in steps if s is not None and attempt.since_t <= t <= attempt.until_t]
@@ -143,10 +124,6 @@ def silences(
         found.append((still_since_t, math.inf))
     found += [still for attempt in attempts for still in attempt.still]
     return tuple((since, until) for since, until in found if until > since)
-
-
-def _x(point: Point) -> float:
-    return point[0]
 
 
 # Ticks of the axes: round numbers, times since the start.
@@ -385,11 +362,14 @@ def _parts(
         return [points]
     parts: list[tuple[Point, ...]] = []
     for span in attempts:
-        part = within(points, span)
-        if metric.startswith("progress."):
-            part = until_last_step(part, within(steps, span))
-        parts += without_stills(part, span)
-    return parts
+        part, last_t = within(points, span), last_step_t(within(steps, span))
+        if metric.startswith("progress.") and last_t is not None:  # after it the last value is only repeated
+            part = part[: bisect_right(part, last_t, key=_x)]
+        for since, until in sorted(span.still):  # so it is in a stretch without steps
+            parts.append(part[: bisect_right(part, since, key=_x)])
+            part = part[bisect_left(part, until, key=_x) :]
+        parts.append(part)
+    return [part for part in parts if part]
 
 
 def _line(points: Sequence[tuple[float, float]], colour: str, width: float = 1.0, more: str = "") -> str:

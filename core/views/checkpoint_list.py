@@ -9,7 +9,7 @@ from ..model.progress import Level
 from ..model.story import RunStory, Situation
 from ..model.text import verdict_word
 from . import quantity
-from .state.concerns import AFTER_NAN, doubt_of, saved_after_nan
+from .state.concerns import AFTER_NAN, doubt_of
 
 LEVELS: dict[str, Level] = {
     "complete": "safe",
@@ -106,11 +106,7 @@ class CheckpointRow(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def score(self) -> str:
         """``fid 12.3, best``; ``score unknown``; empty if it was not evaluated."""
-        if self.evaluation is None:
-            return ""
-        if self.evaluation.score is None:
-            return "score unknown"
-        return score_words(self.evaluation) + (", best" if self.best else "")
+        return _score(self.evaluation, best=self.best)
 
     @property
     def verified(self) -> str:
@@ -135,11 +131,23 @@ def checkpoint_rows(
     now_wall: float,
     story: RunStory = UNTOLD,
 ) -> tuple[CheckpointRow, ...]:
-    """Newest first, as given. A verification counts while the checkpoint is unchanged since."""
-    known = [(c, _verification(c, verifications)) for c in checkpoints]
-    judged = [_with_damage(c if v is None else v.checkpoint, v, story) for c, v in known]
-    doubts = {c.path: doubt_of(c, story) for c in judged}
-    resume = newest_resumable([c for c in judged if doubts[c.path] != AFTER_NAN], story.set_aside)
+    """Newest first, as given. A verification counts while the checkpoint is unchanged since.
+
+    So does the damage that the run's journal knows of, unless all of the file was read again since.
+    """
+    damage = {_same(k): k for k in reversed(story.checkpoints) if k.verdict in DAMAGED}
+    judged: list[tuple[Checkpoint, Verification | None]] = []
+    for known in checkpoints:
+        v, c = verifications.get(known.path), known
+        v = v if v is not None and _same(v.checkpoint) == _same(known) else None
+        c = known if v is None else v.checkpoint
+        worse = damage.get(_same(c))
+        if worse is not None and c.verdict not in DAMAGED and not (v is not None and v.deep):
+            found = {name: getattr(worse, name) for name in ("verdict", "reason", "nonfinite", "nan")}
+            c = msgspec.structs.replace(c, **found)
+        judged.append((c, v))
+    doubts = {c.path: doubt_of(c, story) for c, _ in judged}
+    resume = newest_resumable([c for c, _ in judged if doubts[c.path] != AFTER_NAN], story.set_aside)
     best, aside = story.best, story.set_aside
     return tuple(
         CheckpointRow(
@@ -152,27 +160,13 @@ def checkpoint_rows(
             evaluation=story.evaluation(c),
             best=best is not None and best.path == c.path,
         )
-        for c, (_, v) in zip(judged, known, strict=True)
+        for c, v in judged
     )
 
 
-def _verification(c: Checkpoint, verifications: Mapping[str, Verification]) -> Verification | None:
-    known = verifications.get(c.path)
-    same = known is not None and (known.checkpoint.mtime, known.checkpoint.size_bytes) == (c.mtime, c.size_bytes)
-    return known if same else None
-
-
-def _with_damage(c: Checkpoint, v: Verification | None, story: RunStory) -> Checkpoint:
-    """With the damage that the run's journal knows of the unchanged file, unless all of it was read again since."""
-    if c.verdict in DAMAGED or (v is not None and v.deep):
-        return c
-    same = (k for k in story.checkpoints if (k.path, k.mtime, k.size_bytes) == (c.path, c.mtime, c.size_bytes))
-    known = next((k for k in same if k.verdict in DAMAGED), None)
-    if known is None:
-        return c
-    return msgspec.structs.replace(
-        c, verdict=known.verdict, reason=known.reason, nonfinite=known.nonfinite, nan=known.nan
-    )
+def _same(c: Checkpoint) -> tuple[str, float, int]:
+    """What is equal of one that was not written again."""
+    return c.path, c.mtime, c.size_bytes
 
 
 def verdict_clause(verdict: str) -> str:
@@ -196,7 +190,7 @@ def resume_point(now: Situation) -> Checkpoint | None:
     """The newest checkpoint that a restart may take, complete or opaque, from before a NaN of the loss, or None."""
     story = now.story
     own = (c for c in reversed(story.checkpoints) if story.origin(c) != "unknown")
-    finite = (c for c in own if not saved_after_nan(c, story))
+    finite = (c for c in own if doubt_of(c, story) != AFTER_NAN)
     return newest_resumable(finite, story.set_aside)
 
 
@@ -212,14 +206,14 @@ def steps_since(checkpoint: Checkpoint | None, step: int | None) -> int | None:
 
 
 def score_of(c: Checkpoint, story: RunStory) -> str:
-    """``fid 12.3, best``; ``score unknown``; empty if it was not evaluated."""
-    found = story.evaluation(c)
-    if found is None:
-        return ""
-    if found.score is None:
-        return "score unknown"
-    best = story.best
-    return score_words(found) + (", best" if best is not None and best.path == c.path else "")
+    """As in a row of the list."""
+    return _score(story.evaluation(c), best=story.best is not None and story.best.path == c.path)
+
+
+def _score(found: Evaluation | None, *, best: bool) -> str:
+    if found is None or found.score is None:
+        return "" if found is None else "score unknown"
+    return score_words(found) + (", best" if best else "")
 
 
 def scores_of(story: RunStory) -> str:

@@ -1,5 +1,8 @@
 """The dashboard as one value: what every pane shows."""
 
+from collections.abc import Iterable
+from typing import Any
+
 import msgspec
 
 from ..model.observation import GpuReading
@@ -9,7 +12,7 @@ from ..model.story import Situation
 from ..model.text import GIB
 from . import quantity
 from .checkpoint_list import CheckpointRow, checkpoint_views
-from .incident_list import IncidentView, folded, incident_views
+from .incidents import IncidentView, folded, incident_views
 from .run_summary import RunSummary, summarise
 from .state.run_progress import ALL_SAFE, Bounds, bounds_now, level_of
 from .state.verdict import Verdict
@@ -80,8 +83,7 @@ class Meter(msgspec.Struct, frozen=True, kw_only=True):
 
     ``series`` names the metric of its sparkline, drawn from ``low`` to ``high`` and coloured by ``bounds``; the level
     of ``text`` is the judge's near a bound. ``whole``: 100 % of the series if ``text`` is in per cent and it is not.
-    ``recent``: instead of ``series``, the key of values that only an open page has seen, ``now`` the newest. ``high``
-    None: the largest value. ``unit``: of the ends of its axis.
+    ``high`` None: the largest value.
     """
 
     label: str
@@ -93,20 +95,41 @@ class Meter(msgspec.Struct, frozen=True, kw_only=True):
     high: float | None = 100.0
     bounds: Bounds = ALL_SAFE
     whole: float | None = None
-    unit: str = "%"
 
 
-def old_words(age_s: float) -> str | None:
-    """``2 min old``; None while the readings are those of now."""
-    return f"{quantity.duration(age_s)} old" if age_s > STALE_S else None
+def old_words(age_s: float) -> str:
+    """``2 min old``; empty while the readings are those of now."""
+    return f"{quantity.duration(age_s)} old" if age_s > STALE_S else ""
 
 
-def dimmed(meter: Meter) -> Meter:
-    """The same reading as one whose level now is not known."""
-    return msgspec.structs.replace(meter, level="unknown")
+def dimmed(meters: Iterable[Meter]) -> tuple[Meter, ...]:
+    """The same readings as some whose level now is not known."""
+    return tuple(msgspec.structs.replace(meter, level="unknown") for meter in meters)
+
+
+def _meter(
+    now: Situation, source: str, row: str, value: float | None, text: str, *, of: float | None = None, **more: Any
+) -> Meter:
+    """A reading with its level. ``value``: in the unit of its bounds.
+
+    ``of``: 100 % of a history that is in bytes while its bounds are in per cent; 0 = unknown.
+    """
+    series, bounds = f"{source}.{row}", bounds_now(now)[row]
+    level = level_of(now.story, (row, series), bounds, value)
+    if of is not None:
+        bounds = tuple((bound * of / 100, level) for bound, level in bounds) if of else ALL_SAFE
+    return Meter(text=text, level=level, series=series, bounds=bounds, **{"label": row, **more})
+
+
+def nothing_read(now: Situation) -> str:
+    """Why there is no reading."""
+    return "No reading: no supervisor is running" if now.supervisor_alive is False else "No reading yet"
 
 
 # What the GPU pane shows: meters of each GPU with their levels, or why there is none.
+
+
+METERS = ("util", "vram", "temp", "power")
 
 
 class GpuView(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,7 +147,7 @@ class GpuView(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def meters(self) -> tuple[Meter, ...]:
-        """In the order of the pane."""
+        """In the order of METERS."""
         return (self.util, self.vram, self.temp, self.power)
 
 
@@ -133,107 +156,59 @@ class GpuPaneView(msgspec.Struct, frozen=True, kw_only=True):
 
     gpus: tuple[GpuView, ...] = ()
     t: float = 0.0
-    message: str | None = None
-    note: str | None = None
+    message: str = ""
+    note: str = ""
 
 
 def gpu_pane_view(now: Situation) -> GpuPaneView:
     """Project the newest GPU sample."""
     sample = now.gpu
     if sample is None:
-        return GpuPaneView(message=_nothing_yet(now))
-    note = "SIMULATED" if sample.simulated else None
-    old = old_words(now.age_s(sample.t))
-    if sample.gpus and old is not None:
-        note = old if note is None else f"{note}, {old}"
+        return GpuPaneView(message=nothing_read(now))
+    simulated = "SIMULATED" if sample.simulated else ""
     if not sample.gpus:
-        if sample.trouble:
-            return GpuPaneView(message=sample.trouble, note=note)
-        return GpuPaneView(message="No NVIDIA GPU seen on this machine", note=note)
+        return GpuPaneView(message=sample.trouble or "No NVIDIA GPU seen on this machine", note=simulated)
     gpus = tuple(gpu_view(now, g, sample.trouble) for g in sample.gpus)
-    if old is not None:
-        gpus = tuple(
-            msgspec.structs.replace(
-                g, util=dimmed(g.util), vram=dimmed(g.vram), temp=dimmed(g.temp), power=dimmed(g.power)
-            )
-            for g in gpus
-        )
-    if sample.trouble:
-        note = sample.trouble if note is None else f"{note}, {sample.trouble}"
-    return GpuPaneView(gpus=gpus, t=sample.t, note=note)
-
-
-def _nothing_yet(now: Situation) -> str:
-    if now.supervisor_alive is False:
-        return "No reading: no supervisor is running"
-    return "No reading yet"
+    old = old_words(now.age_s(sample.t))
+    if old:
+        gpus = tuple(msgspec.structs.replace(g, **dict(zip(METERS, dimmed(g.meters), strict=True))) for g in gpus)
+    return GpuPaneView(gpus=gpus, t=sample.t, note=", ".join(filter(None, (simulated, old, sample.trouble))))
 
 
 def gpu_view(now: Situation, g: GpuReading, sample_trouble: str | None = None) -> GpuView:
     """Project one GPU. ``sample_trouble``: why none can be read."""
-    vram_pct = None
-    if g.mem_used_bytes is not None and g.mem_total_bytes:
-        vram_pct = 100 * g.mem_used_bytes / g.mem_total_bytes
-    prefix, bounds = f"gpu{g.index}", bounds_now(now)
-    trouble = g.trouble
+    vram_pct, total, source = (
+        quantity.share_pct(g.mem_used_bytes, g.mem_total_bytes),
+        g.mem_total_bytes,
+        f"gpu{g.index}",
+    )
+    trouble, name = g.trouble, g.name or ""
     if trouble is None and sample_trouble is None and g.util_pct is None and g.mem_used_bytes is None:
         trouble = "has no readings"
+    for word in ("NVIDIA ", "GeForce ", "Graphics Device"):
+        name = name.replace(word, "")
+    power = quantity.UNKNOWN if g.power_w is None else f"{g.power_w:.0f} W"
     return GpuView(
         index=g.index,
-        name=_short(g.name),
+        name=name.strip(),
         own=g.own,
         trouble=trouble,
         throttle=", ".join(g.throttle) if g.throttle else None,
-        util=Meter(
-            label="util",
-            text=quantity.percent(g.util_pct),
-            level=level_of(now.story, (f"{prefix}.util",), bounds["util"], g.util_pct),
-            series=f"{prefix}.util",
-            bounds=bounds["util"],
+        util=_meter(now, source, "util", g.util_pct, quantity.percent(g.util_pct)),
+        vram=_meter(
+            now, source, "vram", vram_pct,
+            quantity.memory(g.mem_used_bytes) if vram_pct is None else quantity.percent(vram_pct),
+            extra=quantity.memory_of(g.mem_used_bytes, total), high=total, of=total or 0.0,
+            whole=None if vram_pct is None else total,
         ),
-        vram=Meter(
-            label="vram",
-            text=quantity.percent(vram_pct) if vram_pct is not None else quantity.memory(g.mem_used_bytes),
-            extra=quantity.memory_of(g.mem_used_bytes, g.mem_total_bytes),
-            level=level_of(now.story, (f"{prefix}.vram",), bounds["vram"], vram_pct),
-            series=f"{prefix}.vram",
-            high=g.mem_total_bytes,
-            bounds=_scaled(bounds["vram"], g.mem_total_bytes),
-            whole=g.mem_total_bytes if vram_pct is not None else None,
+        temp=_meter(
+            now, source, "temp", g.temp_c, quantity.UNKNOWN if g.temp_c is None else f"{g.temp_c:.0f} °C", low=20.0
         ),
-        temp=Meter(
-            label="temp",
-            text=quantity.UNKNOWN if g.temp_c is None else f"{g.temp_c:.0f} °C",
-            level=level_of(now.story, (f"{prefix}.temp",), bounds["temp"], g.temp_c),
-            series=f"{prefix}.temp",
-            low=20.0,
-            bounds=bounds["temp"],
-        ),
-        power=Meter(
-            label="power",
-            text=quantity.UNKNOWN if g.power_w is None else f"{g.power_w:.0f} W",
+        power=_meter(
+            now, source, "power", g.power_w, power, high=g.power_limit_w,
             extra="" if g.power_w is None or not g.power_limit_w else f"of {g.power_limit_w:.0f} W",
-            level=level_of(now.story, (f"{prefix}.power",), bounds["power"], g.power_w),
-            series=f"{prefix}.power",
-            high=g.power_limit_w,
         ),
-    )
-
-
-def _scaled(bounds: Bounds, total_bytes: float | None) -> Bounds:
-    """The bounds of VRAM in bytes: its history is kept in bytes, its levels are per cent."""
-    if not total_bytes:
-        return ALL_SAFE
-    return tuple((bound * total_bytes / 100, level) for bound, level in bounds)
-
-
-def _short(name: str | None) -> str:
-    """Without the maker: RTX 4080 for NVIDIA GeForce RTX 4080."""
-    if not name:
-        return ""
-    for word in ("NVIDIA ", "GeForce ", "Graphics Device"):
-        name = name.replace(word, "")
-    return name.strip()
+    )  # fmt: skip
 
 
 # The memory pane: RAM, swap, CPU and disk of the machine (or of the cgroup if its limit is lower).
@@ -243,79 +218,38 @@ class MemoryView(msgspec.Struct, frozen=True, kw_only=True):
     """``meters`` in order of importance; ``message``: why there are none; ``note``: their age, if they are old."""
 
     meters: tuple[Meter, ...] = ()
-    message: str | None = None
-    note: str | None = None
+    message: str = ""
+    note: str = ""
 
 
 def memory_view(now: Situation) -> MemoryView:
     """Project the newest host and process samples."""
-    host = now.host
+    host, process = now.host, now.process
     if host is None:
-        watched = now.supervisor_alive is not False
-        return MemoryView(message="No reading yet" if watched else "No reading: no supervisor is running")
-    story, bounds = now.story, bounds_now(now)
-    used_pct = None
-    if host.ram_used_bytes is not None and host.ram_total_bytes:
-        used_pct = 100 * host.ram_used_bytes / host.ram_total_bytes
+        return MemoryView(message=nothing_read(now))
+    total, swap, free = host.ram_total_bytes, host.swap_total_bytes, host.disk_free_bytes
     meters = [
-        Meter(
-            label="RAM",
-            text=quantity.memory_of(host.ram_used_bytes, host.ram_total_bytes),
-            level=level_of(story, ("ram_used", "host.ram_used"), bounds["ram_used"], used_pct),
-            series="host.ram_used",
-            high=host.ram_total_bytes,
-            bounds=_memory_scaled(bounds["ram_used"], host.ram_total_bytes),
+        _meter(
+            now, "host", "ram_used", quantity.share_pct(host.ram_used_bytes, total),
+            quantity.memory_of(host.ram_used_bytes, total), label="RAM", high=total, of=total or 0.0,
         ),
-        Meter(
-            label="avail",
-            text=quantity.memory(host.ram_available_bytes),
-            level=level_of(
-                story, ("ram_available", "host.ram_available"), bounds["ram_available"], host.ram_available_bytes
-            ),
-            series="host.ram_available",
-            high=host.ram_total_bytes,
-            bounds=bounds["ram_available"],
+        _meter(
+            now, "host", "ram_available", host.ram_available_bytes, quantity.memory(host.ram_available_bytes),
+            label="avail", high=total,
         ),
-        Meter(
-            label="swap",
-            text=quantity.memory(host.swap_used_bytes),
-            extra=f"of {quantity.memory(host.swap_total_bytes)}" if host.swap_total_bytes else "",
-            level=level_of(story, ("swap_used", "host.swap_used"), bounds["swap_used"], host.swap_used_bytes),
-            series="host.swap_used",
-            high=max(host.swap_total_bytes or 0.0, 2 * GIB),
-            bounds=bounds["swap_used"],
+        _meter(
+            now, "host", "swap_used", host.swap_used_bytes, quantity.memory(host.swap_used_bytes), label="swap",
+            extra=f"of {quantity.memory(swap)}" if swap else "", high=max(swap or 0.0, 2 * GIB),
         ),
-    ]
-    process = now.process
+    ]  # fmt: skip
     if process is not None and process.cpu_cores is not None:
         procs = "" if process.procs is None else quantity.plural(process.procs, "process", "processes")
-        meters.append(
-            Meter(
-                label="cpu",
-                text=quantity.cores(process.cpu_cores),
-                extra=procs,
-                level="safe",
-                series="process.cpu",
-                high=None,
-            )
-        )
-    if host.disk_free_bytes is not None:
-        meters.append(
-            Meter(
-                label="disk",
-                text=f"{quantity.size(host.disk_free_bytes)} free",
-                level=level_of(story, ("disk_free", "host.disk_free"), bounds["disk_free"], host.disk_free_bytes),
-                series="host.disk_free",
-                high=None,
-                bounds=bounds["disk_free"],
-            )
-        )
+        cores = quantity.cores(process.cpu_cores)
+        meters.append(Meter(label="cpu", text=cores, extra=procs, series="process.cpu", high=None))
+    if free is not None:
+        meters.append(_meter(now, "host", "disk_free", free, f"{quantity.size(free)} free", label="disk", high=None))
     old = old_words(now.age_s(host.t))
-    return MemoryView(meters=tuple(meters if old is None else map(dimmed, meters)), note=old)
-
-
-def _memory_scaled(bounds: Bounds, total: float | None) -> Bounds:
-    return tuple((bound * (total or 0.0) / 100, level) for bound, level in bounds) if total else bounds
+    return MemoryView(meters=dimmed(meters) if old else tuple(meters), note=old)
 
 
 class DashboardView(msgspec.Struct, frozen=True, kw_only=True):

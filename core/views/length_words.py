@@ -53,16 +53,12 @@ def resume_line(way: ResumeWay | None) -> str:
 def resume_words(way: ResumeWay | None) -> str:
     """The same without its head."""
     way = UNKNOWN if way is None else way
-    match way.will:
-        case "yes":
-            return f"yes (`{way.how}`, {way.place})"
-        case "self":
-            return f"by itself ({way.how})"
-        case "no":
-            return f"NO: {way.how}"
-        case "unknown":
-            how = way.how or "nothing is known of how this command resumes"
-            return f"unknown: {how}; {REHEARSE}"
+    return {
+        "yes": f"yes (`{way.how}`, {way.place})",
+        "self": f"by itself ({way.how})",
+        "no": f"NO: {way.how}",
+        "unknown": f"unknown: {way.how or 'nothing is known of how this command resumes'}; {REHEARSE}",
+    }[way.will]
 
 
 def resume_object(way: ResumeWay | None) -> dict[str, Any]:
@@ -102,27 +98,25 @@ def place_words(command: Sequence[str]) -> str:
     return "" if layer is None else words_of(layer)
 
 
+LAYER_WORDS: dict[str, str] = {
+    "container": "runs in a container of {tool}: stopped, paused and measured through {tool}",
+    "service": "runs in a container of {tool}: stopped, paused and measured through {tool}",
+    "in_container": "runs in the container {name}: {tool} exec passes no signal on, so a stop leaves it running",
+    "services": "runs in the containers of `{tool} {verb}`: a stop may leave them running",
+    "host": "runs on {name}: nothing of it is measured, and a stop or a lost connection leaves it running",
+    "pod": "runs in the pod {name}: nothing of it is measured, and a stop leaves it running",
+    "step": "runs as a step of Slurm: its CPU and GPU are not known",
+    "environment": "runs in an environment of {tool}: as any process of yours",
+    "user": "runs as {user}: only {tool} may signal it",
+    "plain": "runs as {user}: only {tool} may signal it",
+}
+
+
 def words_of(layer: Layer) -> str:
     """The same of a wrapper."""
-    name, tool = layer.names[0] if layer.names else "it", layer.program
-    match layer.kind:
-        case "container" | "service":
-            return f"runs in a container of {tool}: stopped, paused and measured through {tool}"
-        case "in_container":
-            return f"runs in the container {name}: {tool} exec passes no signal on, so a stop leaves it running"
-        case "services":
-            return f"runs in the containers of `{tool} {layer.verb}`: a stop may leave them running"
-        case "host":
-            return f"runs on {name}: nothing of it is measured, and a stop or a lost connection leaves it running"
-        case "pod":
-            return f"runs in the pod {name}: nothing of it is measured, and a stop leaves it running"
-        case "step":
-            return "runs as a step of Slurm: its CPU and GPU are not known"
-        case "environment":
-            return f"runs in an environment of {tool}: as any process of yours"
-        case "user" | "plain":
-            user = next(iter(layer.values("-u", "--user")), "root")
-            return f"runs as {user}: only {tool} may signal it"
+    user = next(iter(layer.values("-u", "--user")), "root")
+    name = layer.names[0] if layer.names else "it"
+    return LAYER_WORDS[layer.kind].format(name=name, tool=layer.program, verb=layer.verb, user=user)
 
 
 # The result of a rehearsal in words, for the command line and the screen.
@@ -135,24 +129,21 @@ def rehearsal_lines(result: Rehearsal) -> list[str]:
     """For people: the proofs, what tonight will do, and the config."""
     word = {"safe": "SAFE", "unsafe": "NOT SAFE", "unknown": "UNKNOWN"}[result.verdict]
     marks = {True: "yes", False: "NO", None: "?"}
-    lines = [f"tonight: {word}: {result.reason}", ""]
-    if result.checkpoint is not None:
-        after = "" if result.checkpoint_after_s is None else f" after {result.checkpoint_after_s:.0f} s"
-        lines.append(f"checkpoint   yes  {result.checkpoint}{after}, in {result.saved_in or '?'}")
-    else:
-        lines.append("checkpoint   NO   none that a resume can use")
-    lines.append(f"step goes on {marks[result.steps.holds]:4} {result.steps.why}")
-    lines.append(f"loss goes on {marks[result.loss.holds]:4} {result.loss.why}")
+    after = "" if result.checkpoint_after_s is None else f" after {result.checkpoint_after_s:.0f} s"
+    saved = f"yes  {result.checkpoint}{after}, in {result.saved_in or '?'}"
     will = {"yes": "yes", "self": "by itself", "no": "NO", "unknown": "unknown"}[result.will]
-    lines.append(f"resume       {will}{f': {result.how}' if result.how else ''}")
-    if result.faults:
-        lines += ["", "what tonight will do:"]
-        wide = max(len(fault.fault) for fault in result.faults)
-        for fault in result.faults:
-            after = "" if fault.after_s is None else f"seen after {fault.after_s:.0f} s: "
-            lines.append(f"  {fault.fault:{wide}}  {marks[fault.survives]:4} {after}{fault.then}")
-    for sentence in result.advice:
-        lines.append(f"change: {sentence}")
-    for path in result.touched[:TOUCHED_SHOWN]:
-        lines.append(f"changed meanwhile in your folder: {path}")
-    return lines
+    lines = [
+        f"tonight: {word}: {result.reason}",
+        "",
+        f"checkpoint   {'NO   none that a resume can use' if result.checkpoint is None else saved}",
+        f"step goes on {marks[result.steps.holds]:4} {result.steps.why}",
+        f"loss goes on {marks[result.loss.holds]:4} {result.loss.why}",
+        f"resume       {will}{f': {result.how}' if result.how else ''}",
+        *(("", "what tonight will do:") if result.faults else ()),
+    ]
+    wide = max((len(fault.fault) for fault in result.faults), default=0)
+    for fault in result.faults:
+        after = "" if fault.after_s is None else f"seen after {fault.after_s:.0f} s: "
+        lines.append(f"  {fault.fault:{wide}}  {marks[fault.survives]:4} {after}{fault.then}")
+    lines += [f"change: {sentence}" for sentence in result.advice]
+    return lines + [f"changed meanwhile in your folder: {path}" for path in result.touched[:TOUCHED_SHOWN]]

@@ -15,22 +15,16 @@ from ..model.machine_details import (
     TreeDetails,
     TreeProcess,
 )
-from ..model.observation import GpuReading
+from ..model.observation import GpuReading, HostSample, ProcessSample
 from ..model.progress import SLOWED_BY_FAULT, Level
 from ..model.story import Situation
-from ..model.text import GIB
 from ..views import quantity
 from .columns import Column
-from .dashboard import GpuView, Meter, gpu_pane_view, memory_view, old_words
+from .dashboard import STALE_S, GpuView, Meter, gpu_pane_view, memory_view, old_words
+from .metrics import CORES, RATE, axis_unit, value_text, words_of
 from .state.run_progress import SEVERITY, worst
 
-# The host page: processor by core, memory, swap, disks, networks, and the processes of the run.
-
-
 # Facts, and the ends of the axes of charts: what the GPU page and the host page consist of.
-
-STALE_S = 5.0
-"""Age of details in seconds from which they are shown with their age."""
 
 
 READING = "Reading …"
@@ -45,17 +39,12 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
     level: Level = "safe"
 
 
-def axis_label(value: float, unit: str) -> str:
-    """The end of an axis in at most 8 cells: 100 %, 16 GiB, 450 W, 3,105, 1.2 GB/s."""
-    if unit == "GiB":
-        return f"{_short(value / GIB)} GiB"
-    if unit in {"B", "B/s"}:
-        for factor, name in quantity.SIZE_UNITS:
-            if abs(value) >= factor * 0.9995:
-                return f"{_short(value / factor)} {name}{unit[1:]}"
-        return f"{value:.0f} {unit}"
-    shown = f"{value:,.0f}" if unit == "MHz" else f"{_short(value)} {unit}"
-    return shown.strip()
+def axis_ends(series: str, low: float, high: float) -> tuple[str, str]:
+    """The upper and the lower end of an axis, in at most 8 cells each: 100 %, 16 GiB, 450 W, 3,105 MHz, 1.2 GB/s."""
+    factor, word = axis_unit(words_of(series).unit, low, high)
+    word = "" if word == CORES else word
+    upper, lower = (f"{_short(value / factor)} {word}".strip() for value in (high, low))
+    return upper, lower
 
 
 def round_up(value: float) -> float:
@@ -69,22 +58,13 @@ def round_up(value: float) -> float:
 def _short(value: float) -> str:
     """Two digits: 0.02, 0.5, 1.2, 16, 450."""
     if abs(value) >= 9.95 or value == round(value):
-        return f"{value:.0f}"
+        return f"{value:,.0f}"
     return f"{value:.1f}" if abs(value) >= 0.1 else f"{value:.1g}"
 
 
 def rate(bytes_per_s: float | None) -> str:
     """8.60 MB/s, 0 B/s; ``–`` if unknown."""
-    if bytes_per_s is None or not math.isfinite(bytes_per_s):
-        return quantity.UNKNOWN
-    return f"{quantity.size(bytes_per_s)}/s"
-
-
-def both_ways(traffic: Traffic) -> float | None:
-    """Sum of the two directions; None if one is unknown."""
-    if traffic.received is None or traffic.sent is None:
-        return None
-    return traffic.received + traffic.sent
+    return value_text(bytes_per_s, RATE)
 
 
 def command(words: str | None) -> str:
@@ -95,9 +75,10 @@ def command(words: str | None) -> str:
     return f"{program.rpartition('/')[2] if program.startswith('/') else program} {rest}".strip()
 
 
-def number(value: float | None, unit: str) -> str:
-    """2,706 MHz; ``–`` if unknown."""
-    return quantity.UNKNOWN if value is None else f"{value:,.0f} {unit}"
+def number(value: float | None, unit: str, most: float | None = None) -> str:
+    """2,706 MHz, 2,706 of 3,105 MHz; ``–`` if unknown."""
+    of = f" of {most:,.0f}" if most else ""
+    return quantity.UNKNOWN if value is None else f"{value:,.0f}{of} {unit}"
 
 
 def whether(value: bool | None, yes: str = "on", no: str = "off") -> str:
@@ -109,7 +90,6 @@ STATES = {
     "R": "runs", "S": "sleeps", "D": "blocked", "T": "stopped", "t": "traced", "Z": "ended", "X": "ended", "I": "idle",
 }  # fmt: skip
 """State letters of proc(5). D waits for a disk, a network mount or a driver, and cannot be ended."""
-UNITS = {"RAM": "GiB", "avail": "GiB", "swap": "GiB", "cpu": "", "disk": "B"}
 TITLES = {"RAM": "RAM", "avail": "RAM available", "swap": "swap", "cpu": "CPU of the run", "disk": "disk of the run"}
 
 
@@ -130,117 +110,93 @@ def host_page_view(now: Situation, details: MachineDetails, *, late: bool = Fals
 
     ``late``: details should have come by now.
     """
-    memory = memory_view(now)
-    host = _fresh(now, details.host)
-    tree = details.tree
+    memory, tree, sample = memory_view(now), details.tree, now.host
+    host = details.host if details.host is not None and now.age_s(details.host.t) <= STALE_S else None
+    old = sample is None or now.age_s(sample.t) > STALE_S
     gauges = [_gauge_of(meter, now, host) for meter in memory.meters]
-    if (now.host is not None and now.host.cpu_pct is not None) or host is not None:
-        pct = now.host.cpu_pct if now.host is not None else None
-        old = now.host is None or now.age_s(now.host.t) > STALE_S
+    pct = None if sample is None else sample.cpu_pct
+    if pct is not None or host is not None:
         level: Level = "unknown" if pct is None or old else "safe"
         gauges.insert(0, Meter(label="CPU of the machine", text=quantity.percent(pct), level=level, series="host.cpu"))
+    if sample is not None and not old:  # the sums over all disks and networks that the history has
+        gauges += [
+            Meter(label=words_of(series).title, text=rate(value), series=series, high=None)
+            for series, value in (
+                ("host.disk_read", sample.disk_read), ("host.disk_written", sample.disk_written),
+                ("host.net_in", sample.net_received), ("host.net_out", sample.net_sent),
+            )
+            if value is not None
+        ]  # fmt: skip
+    note = _why_none(now, tree, "it", late=late)
     return HostPageView(
-        gauges=(*gauges, *_rates(now)),
-        facts=tuple(_facts(now, host)) if memory.meters else (),
-        message=memory.message or "",
-        note=memory.note or "",
+        gauges=tuple(gauges),
+        facts=tuple(_facts(now, host, old=old)) if memory.meters else (),
+        message=memory.message,
+        note=memory.note,
         rows=tree.processes if tree is not None else (),
         others=tree.others if tree is not None else (),
-        rows_note=_rows_note(now, tree, late=late),
+        rows_note=note if note or (tree is not None and tree.processes) else "No process of the run is there",
     )
 
 
-def _fresh(now: Situation, host: HostDetails | None) -> HostDetails | None:
-    return host if host is not None and now.age_s(host.t) <= STALE_S else None
-
-
-def _rows_note(now: Situation, tree: TreeDetails | None, *, late: bool) -> str:
-    if tree is None:
-        if now.supervisor_alive is False:
-            return "Not known: no supervisor is running, which reads it"
-        return LATE if late else READING
-    age_s = now.age_s(tree.t)
-    if age_s > STALE_S:
-        return f"{quantity.duration(age_s)} old"
-    return "" if tree.processes else "No process of the run is there"
+def _why_none(now: Situation, seen: TreeDetails | GpuDetails | None, them: str, *, late: bool) -> str:
+    """Why details are not known, or how old they are; empty if they are of now."""
+    if seen is not None:
+        return old_words(now.age_s(seen.t))
+    if now.supervisor_alive is False:
+        return f"Not known: no supervisor is running, which reads {them}"
+    return LATE if late else READING
 
 
 def _gauge_of(meter: Meter, now: Situation, host: HostDetails | None) -> Meter:
     text = f"{meter.text} {meter.extra}".strip()
     if meter.label == "cpu" and now.process is not None:
         text = quantity.cores(now.process.cpu_cores, len(host.cores_pct) if host is not None else None)
-    label, unit = TITLES.get(meter.label, meter.label), UNITS.get(meter.label, "")
-    return msgspec.structs.replace(meter, label=label, text=text, unit=unit)
-
-
-def _rates(now: Situation) -> list[Meter]:
-    """The sums over all disks and networks that the history has. None if they are unknown or old."""
-    host = now.host
-    if host is None or now.age_s(host.t) > STALE_S:
-        return []
-    sums = (
-        ("disks read", "host.disk_read", host.disk_read), ("disks written", "host.disk_written", host.disk_written),
-        ("network in", "host.net_in", host.net_received), ("network out", "host.net_out", host.net_sent),
-    )  # fmt: skip
-    return [
-        Meter(label=label, text=rate(value), series=series, high=None, unit="B/s")
-        for label, series, value in sums
-        if value is not None
-    ]
+    return replace(meter, label=TITLES.get(meter.label, meter.label), text=text)
 
 
 def _devices(host: HostDetails) -> Iterator[tuple[str, str]]:
-    """Disks and networks, the busiest first, and what is swapped."""
-    for disk in sorted(host.disks or (), key=lambda t: -(both_ways(t) or 0.0))[:3]:
+    """Disks and networks, the busiest first, what is swapped, and file systems."""
+
+    def idle(traffic: Traffic) -> float:
+        known = traffic.received is not None and traffic.sent is not None
+        return -((traffic.received or 0.0) + (traffic.sent or 0.0)) if known else 0.0
+
+    for disk in sorted(host.disks or (), key=idle)[:3]:
         busy = f", busy {quantity.percent(disk.busy_pct)}"
         yield disk.name, f"{rate(disk.received)} read, {rate(disk.sent)} written{busy}"
-    for network in sorted(host.networks or (), key=lambda t: -(both_ways(t) or 0.0))[:3]:
+    for network in sorted(host.networks or (), key=idle)[:3]:
         yield network.name, f"{rate(network.received)} in, {rate(network.sent)} out"
     yield "swapping", f"{rate(host.swap_in)} in, {rate(host.swap_out)} out"
+    for mount in host.mounts:
+        yield mount.path, f"{quantity.size(mount.free)} free of {quantity.size(mount.total)}"
 
 
-def _facts(now: Situation, host: HostDetails | None) -> list[Fact]:
-    load = None if host is None else host.load
-    facts = [
-        ("load", quantity.UNKNOWN if load is None else "  ".join(f"{value:.2f}" for value in load)),
-        ("cores", _cores(host)),
-        ("CPU temp", number(None if host is None else host.cpu_temp_c, "°C")),
-        ("CPU clock", number(None if host is None else host.cpu_mhz, "MHz")),
-        ("cached", quantity.memory(None if host is None else host.ram_cached_bytes)),
-        ("RAM stalls", _pressure(now)),
-        ("OOM kills", quantity.count(None if now.host is None else now.host.oom_kills)),
-        ("run's RAM", quantity.memory(None if now.process is None else now.process.rss_bytes)),
-        ("processes", quantity.count(None if now.process is None else now.process.procs)),
-        ("inodes", _inodes(now)),
-        ("up", quantity.duration(None if host is None else host.up_s)),
-        *(_devices(host) if host is not None else ()),
-        *(
-            (mount.path, f"{quantity.size(mount.free)} free of {quantity.size(mount.total)}")
-            for mount in (host.mounts if host is not None else ())
+def _facts(now: Situation, known: HostDetails | None, *, old: bool) -> Iterator[Fact]:
+    host, sample, process = (
+        known or HostDetails(t=0.0),
+        now.host or HostSample(t=0.0),
+        now.process or ProcessSample(t=0.0),
+    )
+    busiest = max((each for each in host.cores_pct if each is not None), default=None)
+    facts = (
+        ("load", "  ".join(f"{value:.2f}" for value in host.load or ())),
+        ("cores", "" if busiest is None else f"{len(host.cores_pct)}, the busiest {busiest:.0f} %"),
+        ("CPU temp", number(host.cpu_temp_c, "°C")),
+        ("CPU clock", number(host.cpu_mhz, "MHz")),
+        ("cached", quantity.memory(host.ram_cached_bytes)),
+        (
+            "RAM stalls",
+            "" if sample.psi_memory_pct is None else f"{quantity.percent(sample.psi_memory_pct)} of the time",
         ),
-    ]
-    old = now.host is None or now.now_t - now.host.t > STALE_S
-    return [
-        Fact(label=name, text=text, level="unknown" if old or text == quantity.UNKNOWN else "safe")
-        for name, text in facts
-    ]
-
-
-def _cores(host: HostDetails | None) -> str:
-    known = [each for each in host.cores_pct if each is not None] if host is not None else []
-    return f"{len(host.cores_pct)}, the busiest {max(known):.0f} %" if host is not None and known else quantity.UNKNOWN
-
-
-def _pressure(now: Situation) -> str:
-    if now.host is None or now.host.psi_memory_pct is None:
-        return quantity.UNKNOWN
-    return f"{quantity.percent(now.host.psi_memory_pct)} of the time"
-
-
-def _inodes(now: Situation) -> str:
-    if now.host is None or now.host.disk_free_inodes is None:
-        return quantity.UNKNOWN
-    return f"{quantity.count(now.host.disk_free_inodes)} free"
+        ("OOM kills", quantity.count(sample.oom_kills)),
+        ("run's RAM", quantity.memory(process.rss_bytes)),
+        ("processes", quantity.count(process.procs)),
+        ("inodes", "" if sample.disk_free_inodes is None else f"{quantity.count(sample.disk_free_inodes)} free"),
+        ("up", quantity.duration(host.up_s)),
+        *(_devices(host) if known is not None else ()),
+    )
+    return (_fact(name, text, known=not old) for name, text in facts)
 
 
 TREE_COLUMNS: tuple[Column[TreeProcess], ...] = (
@@ -312,23 +268,26 @@ def gpu_page_view(now: Situation, details: GpuDetails | None, *, late: bool = Fa
 
     ``late``: details should have come by now.
     """
-    pane = gpu_pane_view(now)
+    pane, seen = gpu_pane_view(now), details or GpuDetails(t=now.now_t)
     if now.gpu is None or not pane.gpus:
-        return GpuPageView(message=pane.message or "", note=pane.note or "")
-    age_s = None if details is None else now.age_s(details.t)
-    stale = age_s is not None and age_s > STALE_S
-    by_index = {detail.index: detail for detail in details.gpus} if details is not None else {}
-    versions = tuple(_versions(details))
-    cards = tuple(
-        _card(now, reading, view, by_index.get(view.index), versions, stale=stale)
-        for reading, view in zip(now.gpu.gpus, pane.gpus, strict=True)
-    )
+        return GpuPageView(message=pane.message, note=pane.note)
+    old, by_index = old_words(now.age_s(seen.t)), {detail.index: detail for detail in seen.gpus}
+    cuda = f", CUDA {seen.cuda}" if seen.cuda else ""
+    versions = (Fact(label="driver", text=f"{seen.driver}{cuda}"),) if seen.driver else ()
+    note = _why_none(now, details, "them", late=late)
+    if now.gpu.simulated:
+        note = "The GPU is simulated: it has no processes"
+    elif not note and seen.processes is None:
+        note = "Not known: the driver does not list processes (as under WSL2)"
     return GpuPageView(
-        cards=cards,
-        note=pane.note or (f"details {quantity.duration(age_s)} old" if stale else ""),
-        stale=stale,
-        processes=tuple(details.processes or ()) if details is not None else (),
-        processes_note=_processes_note(now, details, age_s, late=late),
+        cards=tuple(
+            _card(now, reading, view, by_index.get(view.index, NO_DETAIL), versions, stale=bool(old))
+            for reading, view in zip(now.gpu.gpus, pane.gpus, strict=True)
+        ),
+        note=pane.note or (f"details {old}" if old else ""),
+        stale=bool(old),
+        processes=tuple(seen.processes or ()),
+        processes_note=note if note or seen.processes else "No process uses a GPU",
     )
 
 
@@ -345,51 +304,22 @@ def _trouble(card: GpuCard) -> tuple[int, int, bool]:
     return (1 if card.view.own is False else 2, bad, card.view.own is True)
 
 
-def _processes_note(now: Situation, details: GpuDetails | None, age_s: float | None, *, late: bool) -> str:
-    if now.gpu is not None and now.gpu.simulated:
-        return "The GPU is simulated: it has no processes"
-    if details is None or age_s is None:
-        if now.supervisor_alive is False:
-            return "Not known: no supervisor is running, which reads them"
-        return LATE if late else READING
-    if age_s > STALE_S:
-        return f"{quantity.duration(age_s)} old"
-    if details.processes is None:
-        return "Not known: the driver does not list processes (as under WSL2)"
-    return "" if details.processes else "No process uses a GPU"
-
-
-def _versions(details: GpuDetails | None) -> list[Fact]:
-    found = []
-    if details is not None and details.driver:
-        cuda = f", CUDA {details.cuda}" if details.cuda else ""
-        found.append(Fact(label="driver", text=f"{details.driver}{cuda}"))
-    return found
-
-
 def _card(
-    now: Situation,
-    reading: GpuReading,
-    view: GpuView,
-    detail: GpuDetail | None,
-    versions: tuple[Fact, ...],
-    *,
-    stale: bool,
+    now: Situation, reading: GpuReading, view: GpuView, detail: GpuDetail, versions: tuple[Fact, ...], *, stale: bool
 ) -> GpuCard:
-    facts = [*_gpu_facts(reading, detail or NO_DETAIL), *versions]
     slowed, slowed_level = _slowed(reading)
-    old = now.gpu is None or old_words(now.age_s(now.gpu.t)) is not None
-    meters: tuple[Level, ...] = tuple(m.level for m in view.meters if m.level != "unknown")
+    facts = [Fact(label="slowed", text=slowed, level=slowed_level), *_gpu_facts(reading, detail), *versions]
+    old = now.gpu is None or now.age_s(now.gpu.t) > STALE_S
     known: Level = "danger" if view.trouble and view.own is not False else "unknown" if view.trouble or old else "safe"
-    bad = (fact.level for fact in facts if fact.level in {"warning", "danger"})
-    level = worst((known, *meters, slowed_level, *bad)) if not old else "unknown"
+    bad = [fact.level for fact in facts if fact.level in {"warning", "danger"}]
+    read = [meter.level for meter in view.meters if meter.level != "unknown"]
     if stale or old:
         facts = [replace(fact, level="unknown") for fact in facts]
     return GpuCard(
         view=view,
-        gauges=() if view.trouble else tuple(_gauges(reading, view, detail or NO_DETAIL, stale=stale, old=old)),
+        gauges=() if view.trouble else tuple(_gauges(reading, view, detail, stale=stale, old=old)),
         facts=() if view.trouble else tuple(facts),
-        level=level,
+        level="unknown" if old else worst((known, *read, slowed_level, *bad)),
         clock=number(reading.clock_mhz, "MHz"),
         clock_level="unknown" if old or reading.clock_mhz is None else "safe",
         slowed=slowed,
@@ -408,148 +338,88 @@ def _slowed(reading: GpuReading) -> tuple[str, Level]:
 
 def _gauges(reading: GpuReading, view: GpuView, detail: GpuDetail, *, stale: bool, old: bool) -> Iterator[Meter]:
     """What the history has. ``stale``: the details are ``old``: the sample is."""
-    name, memory = f"gpu{view.index}", quantity.memory_of(reading.mem_used_bytes, reading.mem_total_bytes)
+    name = f"gpu{view.index}"
     yield replace(view.util, label="utilisation")
-    yield replace(view.vram, label="memory", text=memory, unit="GiB")
-    yield replace(view.power, text=" ".join(filter(None, (view.power.text, view.power.extra))), unit="W")
-    yield replace(view.temp, label="temperature", high=max(100.0, detail.slowdown_c or 0.0), unit="°C")
+    yield replace(view.vram, label="memory", text=view.vram.extra)
+    yield replace(view.power, text=" ".join(filter(None, (view.power.text, view.power.extra))))
+    yield replace(view.temp, label="temperature", high=max(100.0, detail.slowdown_c or 0.0))
     clock = detail.clock_sm_mhz if detail.clock_sm_mhz is not None else reading.clock_mhz
-    of = f" of {detail.clock_sm_max_mhz:,.0f}" if detail.clock_sm_max_mhz else ""
     yield Meter(
-        label="SM clock", text=quantity.UNKNOWN if clock is None else f"{clock:,.0f}{of} MHz",
-        level="unknown" if clock is None or old else "safe", series=f"{name}.clock", high=detail.clock_sm_max_mhz,
-        unit="MHz",
+        label="SM clock", text=number(clock, "MHz", detail.clock_sm_max_mhz), series=f"{name}.clock",
+        level="unknown" if clock is None or old else "safe", high=detail.clock_sm_max_mhz,
     )  # fmt: skip
-    for label, key, read, told in (
-        ("fan", "fan", reading.fan_pct, detail.fan_pct),
-        ("PCIe in", "pcie_in", reading.pcie_received, detail.pcie_received),
-        ("PCIe out", "pcie_out", reading.pcie_sent, detail.pcie_sent),
+    for label, key, read, told, high in (
+        ("fan", "fan", reading.fan_pct, detail.fan_pct, 100.0),
+        ("PCIe in", "pcie_in", reading.pcie_received, detail.pcie_received, None),
+        ("PCIe out", "pcie_out", reading.pcie_sent, detail.pcie_sent, None),
     ):
-        value, percent = told if read is None else read, key == "fan"
+        value = told if read is None else read
         if value is not None:
             yield Meter(
-                label=label, text=quantity.percent(value) if percent else rate(value),
-                level="unknown" if old or (stale and read is None) else "safe", series=f"{name}.{key}",
-                high=100.0 if percent else None, unit="%" if percent else "B/s",
+                label=label, text=rate(value) if high is None else quantity.percent(value), series=f"{name}.{key}",
+                level="unknown" if old or (stale and read is None) else "safe", high=high,
             )  # fmt: skip
 
 
-def _gpu_facts(reading: GpuReading, detail: GpuDetail) -> list[Fact]:
-    slowed, slowed_level = _slowed(reading)
-    facts = [
-        Fact(label="slowed", text=slowed, level=slowed_level),
-        Fact(label="limit", text=_limits(detail), level="unknown" if detail.slowdown_c is None else "safe"),
-        _fact("mem temp", number(detail.mem_temp_c, "°C")),
-        _fact("mem clock", _of(detail.clock_mem_mhz, detail.clock_mem_max_mhz, "MHz")),
-        _fact("mem busy", quantity.percent(detail.mem_util_pct)),
-        _fact("fan", quantity.percent(detail.fan_pct)),
-        _fact("PCIe", _link(detail)),
-        _ecc(detail),
-        _rows(detail),
-        _fact("state", quantity.UNKNOWN if detail.pstate is None else f"P{detail.pstate}"),
-        _fact("video", _video(detail)),
-        _fact("MIG", whether(detail.mig)),
-        _fact("compute", detail.compute_mode or quantity.UNKNOWN),
-        _fact("persists", whether(detail.persistence)),
-        _fact("own memory", quantity.memory(reading.own_mem_bytes)),
-        _fact("bus", reading.pci or quantity.UNKNOWN),
-    ]
-    return [fact for fact in facts if fact is not None]
+def _gpu_facts(reading: GpuReading, detail: GpuDetail) -> Iterator[Fact]:
+    off = "" if detail.shutdown_c is None else f", off {detail.shutdown_c:.0f} °C"
+    yield _fact("limit", "" if detail.slowdown_c is None else f"slows {detail.slowdown_c:.0f} °C{off}")
+    yield _fact("mem temp", number(detail.mem_temp_c, "°C"))
+    yield _fact("mem clock", number(detail.clock_mem_mhz, "MHz", detail.clock_mem_max_mhz))
+    yield _fact("mem busy", quantity.percent(detail.mem_util_pct))
+    yield _fact("fan", quantity.percent(detail.fan_pct))
+    link, best = (detail.pcie_generation, detail.pcie_width), (detail.pcie_generation_max, detail.pcie_width_max)
+    can = "" if None in best or best == link else f" (can {best[0]} x{best[1]})"
+    yield _fact("PCIe", "" if None in link else f"gen {link[0]} x{link[1]}{can}")
+    errors = f"{quantity.count(detail.ecc_uncorrected)} uncorrected, {quantity.count(detail.ecc_corrected)} corrected"
+    ecc = _fact("ECC", "" if detail.ecc is None else errors if detail.ecc else "off")
+    yield replace(ecc, level="danger") if detail.ecc and detail.ecc_uncorrected else ecc
+    if detail.rows_remapped is not None or detail.rows_pending is not None:
+        waits = ", more after a reset" if detail.rows_pending else ""
+        text = f"{quantity.count(detail.rows_remapped)} replaced{waits}"
+        yield Fact(label="bad rows", text=text, level="warning" if detail.rows_pending else "safe")
+    yield _fact("state", "" if detail.pstate is None else f"P{detail.pstate}")
+    codes = f"encodes {quantity.percent(detail.encoder_pct)}, decodes {quantity.percent(detail.decoder_pct)}"
+    yield _fact("video", "" if detail.encoder_pct is None and detail.decoder_pct is None else codes)
+    yield _fact("MIG", whether(detail.mig))
+    yield _fact("compute", detail.compute_mode or "")
+    yield _fact("persists", whether(detail.persistence))
+    yield _fact("own memory", quantity.memory(reading.own_mem_bytes))
+    yield _fact("bus", reading.pci or "")
 
 
-def _fact(label: str, text: str) -> Fact:
-    return Fact(label=label, text=text, level="unknown" if text == quantity.UNKNOWN else "safe")
+def _fact(label: str, text: str, *, known: bool = True) -> Fact:
+    """``text`` empty: it is not known. ``known``: now."""
+    text = text or quantity.UNKNOWN
+    return Fact(label=label, text=text, level="safe" if known and text != quantity.UNKNOWN else "unknown")
 
 
-def _limits(detail: GpuDetail) -> str:
-    if detail.slowdown_c is None:
-        return quantity.UNKNOWN
-    off = f", off {detail.shutdown_c:.0f} °C" if detail.shutdown_c is not None else ""
-    return f"slows {detail.slowdown_c:.0f} °C{off}"
+def _style(name: str) -> Callable[[GpuCard], str]:
+    """That of one of its readings."""
 
+    def style(card: GpuCard) -> str:
+        level: str = getattr(card.view, name).level
+        return "text" if level == "safe" else level
 
-def _of(value: float | None, most: float | None, unit: str) -> str:
-    if value is None:
-        return quantity.UNKNOWN
-    return f"{value:,.0f} of {most:,.0f} {unit}" if most else f"{value:,.0f} {unit}"
-
-
-def _link(detail: GpuDetail) -> str:
-    if detail.pcie_generation is None or detail.pcie_width is None:
-        return quantity.UNKNOWN
-    best = ""
-    if detail.pcie_generation_max is not None and detail.pcie_width_max is not None:
-        most = (detail.pcie_generation_max, detail.pcie_width_max)
-        if most != (detail.pcie_generation, detail.pcie_width):
-            best = f" (can {detail.pcie_generation_max} x{detail.pcie_width_max})"
-    return f"gen {detail.pcie_generation} x{detail.pcie_width}{best}"
-
-
-def _ecc(detail: GpuDetail) -> Fact:
-    if detail.ecc is None:
-        return Fact(label="ECC", text=quantity.UNKNOWN, level="unknown")
-    if not detail.ecc:
-        return Fact(label="ECC", text="off")
-    bad, good = detail.ecc_uncorrected, detail.ecc_corrected
-    text = f"{quantity.count(bad)} uncorrected, {quantity.count(good)} corrected"
-    return Fact(label="ECC", text=text, level="danger" if bad else "safe")
-
-
-def _rows(detail: GpuDetail) -> Fact | None:
-    if detail.rows_remapped is None and detail.rows_pending is None:
-        return None
-    waits = ", more after a reset" if detail.rows_pending else ""
-    return Fact(
-        label="bad rows",
-        text=f"{quantity.count(detail.rows_remapped)} replaced{waits}",
-        level="warning" if detail.rows_pending else "safe",
-    )
-
-
-def _video(detail: GpuDetail) -> str:
-    if detail.encoder_pct is None and detail.decoder_pct is None:
-        return quantity.UNKNOWN
-    return f"encodes {quantity.percent(detail.encoder_pct)}, decodes {quantity.percent(detail.decoder_pct)}"
-
-
-def _bad(card: GpuCard) -> str:
-    return card.slowed_level if card.slowed_level == "danger" else "label"
-
-
-def _number_style(card: GpuCard) -> str:
-    return "accent" if card.view.own else "label"
-
-
-def _clock_style(card: GpuCard) -> str:
-    return "unknown" if card.clock_level == "unknown" else "text"
-
-
-def _memory(card: GpuCard) -> str:
-    return card.gauges[1].text if card.gauges else "–"
+    return style
 
 
 GPU_COLUMNS: tuple[Column[GpuCard], ...] = (
-    Column(title="", text=lambda c: str(c.index), width=2, right=True, style=_number_style),
+    Column(title="", text=lambda c: str(c.index), width=2, right=True,
+           style=lambda c: "accent" if c.view.own else "label"),
     Column(title="GPU", text=lambda c: c.view.name, width=26, fit=True, before=1, style="label", from_width=96),
-    Column(title="util", text=lambda c: c.view.util.text, width=6, right=True, style=lambda c: _style(c, "util")),
-    Column(title="memory", text=_memory, width=19, right=True, style=lambda c: _style(c, "vram"), from_width=60),
-    Column(
-        title="memory", text=lambda c: c.view.vram.text, width=7, right=True, style=lambda c: _style(c, "vram"),
-        below_width=60,
-    ),
-    Column(title="temp", text=lambda c: c.view.temp.text, width=7, right=True, style=lambda c: _style(c, "temp")),
-    Column(title="power", text=lambda c: c.view.power.text, width=7, right=True, style=lambda c: _style(c, "power")),
-    Column(title="SM clock", text=lambda c: c.clock, width=10, right=True, style=_clock_style, from_width=60),
-    Column(title="slowed", text=lambda c: c.slowed if c.slowed != "no" else "", before=2, style=_bad, from_width=46),
+    Column(title="util", text=lambda c: c.view.util.text, width=6, right=True, style=_style("util")),
+    Column(title="memory", text=lambda c: c.gauges[1].text if c.gauges else "–", width=19, right=True,
+           style=_style("vram"), from_width=60),
+    Column(title="memory", text=lambda c: c.view.vram.text, width=7, right=True, style=_style("vram"), below_width=60),
+    Column(title="temp", text=lambda c: c.view.temp.text, width=7, right=True, style=_style("temp")),
+    Column(title="power", text=lambda c: c.view.power.text, width=7, right=True, style=_style("power")),
+    Column(title="SM clock", text=lambda c: c.clock, width=10, right=True, from_width=60,
+           style=lambda c: "unknown" if c.clock_level == "unknown" else "text"),
+    Column(title="slowed", text=lambda c: c.slowed if c.slowed != "no" else "", before=2, from_width=46,
+           style=lambda c: c.slowed_level if c.slowed_level == "danger" else "label"),
 )  # fmt: skip
 """The list of several GPUs; one with trouble has a sentence instead."""
-
-
-def _style(card: GpuCard, name: str) -> str:
-    level = {"util": card.view.util, "vram": card.view.vram, "temp": card.view.temp, "power": card.view.power}[
-        name
-    ].level
-    return {"safe": "text"}.get(level, level)
 
 
 PROCESS_COLUMNS: tuple[Column[GpuProcess], ...] = (

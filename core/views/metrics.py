@@ -19,14 +19,10 @@ if TYPE_CHECKING:
 
 # Metrics in words: title and unit of each series of the history, values as text, programs for metric files.
 
-PROGRAMS = {"tensorboard": ("tensorboard", "--logdir")}
-"""Kind of file → the words before its folder."""
-
 
 def view_command(source: str, folder: str) -> str | None:
-    """The command line that shows them; None if no program is known."""
-    words = PROGRAMS.get(source)
-    return None if words is None else shlex.join((*words, folder))
+    """The command line that shows metric files of this kind; None if no program is known."""
+    return shlex.join(("tensorboard", "--logdir", folder)) if source == "tensorboard" else None
 
 
 MEMORY, BYTES, RATE, PACE, COUNT = "memory", "bytes", "bytes/s", "pace", "count"
@@ -163,25 +159,16 @@ def unit_of(metric: str, points: Sequence["Point"]) -> str:
 def shown_points(metric: str, points: Sequence["Point"], unit: str) -> tuple["Point", ...]:
     """The points in a unit of ``unit_of``: rates of totals, the pace as s/step or steps/s."""
     words = words_of(metric)
-    if words.total:
-        return _rates(points)
+    if words.total:  # what it grew by in a second, between neighbours; it begins anew with each attempt
+        grown = [(a, b) for a, b in pairwise(points) if b[2] >= a[2] and b[0] > a[0]]
+        rates = (((b[0] + a[0]) / 2, (b[2] - a[2]) / (b[0] - a[0])) for a, b in grown)
+        return tuple((t, rate, rate, rate) for t, rate in rates)
     if words.unit != PACE:
         return tuple(points)
     known = [p for p in points if p[1] > 0]
     if unit == quantity.S_PER_STEP:
         return tuple(known)
     return tuple((t, 1 / high, 1 / mean, 1 / low) for t, low, mean, high in known)
-
-
-def _rates(points: Sequence["Point"]) -> tuple["Point", ...]:
-    """What a total grew by in a second, between neighbours. It begins anew with each attempt."""
-    found: list[Point] = []
-    for before, after in pairwise(points):
-        grown = after[2] - before[2]
-        if grown >= 0 and after[0] > before[0]:
-            rate = grown / (after[0] - before[0])
-            found.append(((after[0] + before[0]) / 2, rate, rate, rate))
-    return tuple(found)
 
 
 def shown_values(metric: str, values: tuple[float | None, ...], unit: str, apart_s: float) -> tuple[float | None, ...]:
@@ -194,32 +181,29 @@ def shown_values(metric: str, values: tuple[float | None, ...], unit: str, apart
     return values
 
 
+SHOWN_AS: dict[str, Callable[[float], str]] = {
+    MEMORY: quantity.memory,
+    BYTES: quantity.size,
+    RATE: lambda value: f"{quantity.size(value)}/s",
+    COUNT: quantity.count,
+    CORES: quantity.cores,
+}
+
+
 def value_text(value: float | None, unit: str) -> str:
     """A value with its unit."""
     if value is None:
         return quantity.UNKNOWN
-    if unit == MEMORY:
-        return quantity.memory(value)
-    if unit == BYTES:
-        return quantity.size(value)
-    if unit == RATE:
-        return f"{quantity.size(value)}/s"
-    if unit == COUNT:
-        return quantity.count(value)
-    if unit == CORES:
-        return quantity.cores(value)
-    return f"{quantity.number(value)} {unit}".rstrip()
+    return SHOWN_AS[unit](value) if unit in SHOWN_AS else f"{quantity.number(value)} {unit}".rstrip()
 
 
 def axis_unit(unit: str, low: float, high: float) -> tuple[float, str]:
     """(factor, word) of an axis: ticks are values divided by the factor."""
-    if unit == COUNT:
-        return 1.0, ""
-    if unit not in {MEMORY, BYTES, RATE}:
-        return 1.0, unit
     largest = max(abs(low), abs(high))
     if unit == MEMORY:
         return (GIB, "GiB") if largest >= LEAST_GIB * GIB else (MIB, "MiB")
+    if unit not in {BYTES, RATE}:
+        return 1.0, "" if unit == COUNT else unit
     factor, word = next(((f, w) for f, w in quantity.SIZE_UNITS if largest >= f), (1.0, "B"))
     return factor, f"{word}/s" if unit == RATE else word
 
@@ -236,14 +220,10 @@ def fitted(tick: str, cells: int) -> str:
 
 def tick_text(value: float, step: float) -> str:
     """A tick with as many decimals as the distance of the ticks has: 0.050, 2.5, 1,200, 1e-5. ``step`` 0: not even."""
-    if value == 0:
-        return "0"
-    if not 1e-3 <= abs(value) < 1e6:
-        return quantity.number(value)
-    if step <= 0:
+    if value != 0 and (step <= 0 or not 1e-3 <= abs(value) < 1e6):
         return quantity.number(value)
     decimals = next((d for d in range(7) if abs(round(step, d) - step) < step / 1000), 6)
-    return f"{value:,.{decimals}f}"
+    return f"{value:,.{decimals}f}" if value else "0"
 
 
 # The Prometheus text format, version 0.0.4: https://prometheus.io/docs/instrumenting/exposition_formats/.
@@ -278,18 +258,13 @@ def exposition(metrics: Iterable[Metric], samples: Iterable[Sample]) -> str:
     for sample in samples:
         found = lines[sample.name]
         if sample.value is not None and not math.isnan(sample.value):
-            found.append(_line(sample.name, sample.value, sample.labels))
-    parts = []
-    for metric in metrics:
-        if lines[metric.name]:
-            parts += [f"# HELP {metric.name} {_help(metric.help)}", f"# TYPE {metric.name} {metric.kind}"]
-            parts += lines[metric.name]
-    return "".join(f"{part}\n" for part in parts)
-
-
-def _line(name: str, value: float, labels: Mapping[str, str]) -> str:
-    words = ",".join(f'{key}="{_label(text)}"' for key, text in labels.items())
-    return f"{name}{{{words}}} {_number(value)}"
+            labels = ",".join(f'{key}="{_label(text)}"' for key, text in sample.labels.items())
+            found.append(f"{sample.name}{{{labels}}} {_number(sample.value)}\n")
+    return "".join(
+        f"# HELP {m.name} {_escaped(m.help)}\n# TYPE {m.name} {m.kind}\n{''.join(lines[m.name])}"
+        for m in metrics
+        if lines[m.name]
+    )
 
 
 def _number(value: float) -> str:
@@ -298,10 +273,10 @@ def _number(value: float) -> str:
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(float(value))
 
 
-def _help(text: str) -> str:
+def _escaped(text: str) -> str:
     return text.replace("\\", r"\\").replace("\n", r"\n")
 
 
 def _label(text: str) -> str:
     clean = text.encode(errors="replace").decode()  # a file name that is not UTF-8 has lone surrogates
-    return _help(clean).replace('"', r"\"")
+    return _escaped(clean).replace('"', r"\"")

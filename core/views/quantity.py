@@ -7,17 +7,14 @@ None becomes ``–``: unknown is never shown as 0. Clock times are local time.
 import math
 import time
 
-from ..model import text as memory_words
-from ..model import text as size_words
+from ..model import text
 
 UNKNOWN = "–"
-memory, memory_of = memory_words.memory, memory_words.memory_of
-size, size_of, three_digits = size_words.size, size_words.size_of, size_words.three_digits
-SIZE_UNITS = size_words.SIZE_UNITS
+memory, memory_of, size, size_of, three_digits = text.memory, text.memory_of, text.size, text.size_of, text.three_digits
+SIZE_UNITS = text.SIZE_UNITS
 MINUTE_S = 60
 HOUR_S = 3600
 DAY_S = 86400
-LAST_YEAR = 9999
 S_PER_STEP, STEPS_PER_S = "s/step", "steps/s"
 
 
@@ -41,11 +38,19 @@ def count(value: float | None) -> str:
     return UNKNOWN if value is None or not math.isfinite(value) else f"{round(value):,}"
 
 
+def out_of(value: float | None, total: float | None) -> str:
+    """``136 of 360``; without a total that is known, or 0, the number alone."""
+    return count(value) + (f" of {count(total)}" if total else "")
+
+
 def percent(value: float | None) -> str:
-    """A share in whole percent; below 10 with a decimal unless it is whole."""
-    if value is None or not math.isfinite(value):
-        return UNKNOWN
-    return f"{value:.0f} %"
+    """A share in whole percent."""
+    return UNKNOWN if value is None or not math.isfinite(value) else f"{value:.0f} %"
+
+
+def share_pct(part: float | None, whole: float | None) -> float | None:
+    """In per cent; None if one of them is unknown."""
+    return None if part is None or not whole else 100.0 * part / whole
 
 
 def cores(value: float | None, of: int | None = None) -> str:
@@ -95,7 +100,7 @@ def clock(wall: float | None, now_wall: float | None = None, *, seconds: bool = 
         moment = time.localtime(wall)
     except (OverflowError, ValueError, OSError):
         return UNKNOWN
-    if not 1 <= moment.tm_year <= LAST_YEAR:
+    if not 1 <= moment.tm_year <= 9999:
         return UNKNOWN
     text = time.strftime("%H:%M:%S" if seconds else "%H:%M", moment)
     if now_wall is None:
@@ -115,17 +120,12 @@ def pace(sec_per_step: float | None) -> str:
     if sec_per_step is None or not math.isfinite(sec_per_step) or sec_per_step <= 0:
         return f"{UNKNOWN} s/step"
     unit = pace_unit(sec_per_step)
-    return f"{three_digits(in_pace_unit(sec_per_step, unit))} {unit}"
+    return f"{three_digits(sec_per_step if unit == S_PER_STEP else 1 / sec_per_step)} {unit}"
 
 
 def pace_unit(sec_per_step: float) -> str:
     """s/step if a step takes a second or longer, else steps/s."""
     return STEPS_PER_S if float(f"{sec_per_step:.3g}") < 1 else S_PER_STEP
-
-
-def in_pace_unit(sec_per_step: float, unit: str) -> float:
-    """Seconds per step in a unit of ``pace_unit``."""
-    return sec_per_step if unit == S_PER_STEP else 1 / sec_per_step
 
 
 def plural(number: float, one: str, many: str | None = None) -> str:

@@ -1,11 +1,11 @@
 """The page of ranks and nodes: a row for each rank, a row of GPUs for each node, and the job."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
 import msgspec
 
-from ..model.observation import GpuReading, Node, Nodes, RankNow, RankTable, Standing
+from ..model.observation import GpuReading, Nodes, RankNow, RankTable, Standing
 from ..model.progress import Level
 from ..model.run import JobRecord, left_s
 from ..model.story import Situation
@@ -28,13 +28,6 @@ LEVELS: dict[Standing, Level] = {
     "silent": "danger",
     "behind": "warning",
     "slowest": "warning",
-}
-WORDS: dict[Standing, str] = {
-    "stopped": "stopped",
-    "ended": "ended",
-    "silent": "silent",
-    "behind": "behind",
-    "slowest": "slowest",
 }
 
 
@@ -83,8 +76,8 @@ class RanksPageView(msgspec.Struct, frozen=True, kw_only=True):
 def ranks_page_view(now: Situation, table: RankTable) -> RanksPageView:
     """Project the newest table."""
     age_s = None if table.t is None else max(0.0, now.now_t - table.t)
-    ranks = sorted(table.ranks, key=lambda row: (_order(row), row.rank))
-    nodes = _nodes(now, table.nodes)
+    ranks = sorted(table.ranks, key=lambda row: (ORDER.index(row.standing) if row.standing else len(ORDER), row.rank))
+    nodes = () if table.nodes is None else tuple(_nodes(now, table.nodes))
     old = bool(ranks) and all((age_s or 0.0) + row.seen_age_s > OLD_S for row in ranks)
     mixed = bool(ranks) and not any(map(_is_told_apart, ranks))
     return RanksPageView(
@@ -110,18 +103,16 @@ def job_words(job: JobRecord | None, wall: float) -> str:
     return f"job {job.handle.id} {state}{why}{at}{limit}"
 
 
-def _order(row: RankNow) -> int:
-    return len(ORDER) if row.standing is None else ORDER.index(row.standing)
-
-
 def _worst_of(ranks: list[RankNow]) -> str:
     """The worst kind of rank apart, with its numbers: the title names a silent one."""
     first = ranks[0].standing if ranks else None
-    if first is None:
-        return ""
-    found = [str(row.rank) for row in ranks if row.standing == first]
-    more = f" and {len(found) - 4} more" if len(found) > 4 else ""
-    return f"rank{'s' * (len(found) > 1)} {', '.join(found[:4])}{more} {WORDS[first]}"
+    found = [str(row.rank) for row in ranks if first is not None and row.standing == first]
+    return f"rank{'s' * (len(found) > 1)} {_first_of(found, 4)} {first}" if found else ""
+
+
+def _first_of(names: list[str], most: int) -> str:
+    """``node1, node2, node3 and 5 more``."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _is_told_apart(row: RankNow) -> bool:
@@ -132,6 +123,11 @@ def _is_told_apart(row: RankNow) -> bool:
 def _rank(row: RankNow, since_s: float) -> RankRow:
     # Its node writes no more, no supervisor reads, or its lines are not known.
     unknown = since_s + row.seen_age_s > OLD_S or not _is_told_apart(row)
+    age = quantity.UNKNOWN
+    if row.last_line_age_s is not None:
+        age_s = row.last_line_age_s + since_s
+        age = quantity.duration(age_s if row.standing is not None else age_s // ROUGH_S * ROUGH_S)
+        age = f"< {ROUGH_S:.0f} s" if row.standing is None and age_s < ROUGH_S else age
     return RankRow(
         rank=row.rank,
         node=row.node or "",
@@ -139,54 +135,37 @@ def _rank(row: RankNow, since_s: float) -> RankRow:
         state=STATES.get(row.state, row.state) if row.state else quantity.UNKNOWN,
         step=quantity.count(row.step),
         pace=quantity.UNKNOWN if row.sec_per_step is None else quantity.pace(row.sec_per_step),
-        age=_line_age(row, since_s),
-        standing="" if row.standing is None else WORDS[row.standing],
+        age=age,
+        standing=row.standing or "",
         line=row.last_line or "",
         level="unknown" if unknown else "safe" if row.standing is None else LEVELS[row.standing],
     )
 
 
-def _line_age(row: RankNow, since_s: float) -> str:
-    if row.last_line_age_s is None:
-        return quantity.UNKNOWN
-    age_s = row.last_line_age_s + since_s
-    if row.standing is not None:
-        return quantity.duration(age_s)
-    return quantity.duration(age_s // ROUGH_S * ROUGH_S) if age_s >= ROUGH_S else f"< {ROUGH_S:.0f} s"
-
-
 def _nothing(now: Situation) -> str:
     if now.supervisor_alive is False:
         return "No ranks are known: no supervisor is running"
-    if now.job is not None and now.job.phase == "queued":
-        return "No ranks yet: its job waits in the queue"
-    return "No ranks are known: fewer than two processes have a rank"
+    waits = now.job is not None and now.job.phase == "queued"
+    return (
+        f"No ranks {'yet: its job waits in the queue' if waits else 'are known: fewer than two processes have a rank'}"
+    )
 
 
-def _nodes(now: Situation, nodes: Nodes | None) -> tuple[NodeRow, ...]:
-    if nodes is None:
-        return ()
-    rows, first = [], 0
+def _nodes(now: Situation, nodes: Nodes) -> Iterator[NodeRow]:
+    """GPUs are numbered over all nodes, as the judge counts them."""
+    first = 0
     for node in nodes.nodes:
-        rows.append(_node(now, nodes, node, first))
-        first += len(node.gpus or ())
-    return tuple(rows)
-
-
-def _node(now: Situation, nodes: Nodes, node: Node, first: int) -> NodeRow:
-    """``first``: number of its first GPU over all nodes, as the judge counts them."""
-    silent_s = nodes.silent_s(node, now.now_t)
-    cells = tuple(
-        _cell(now, msgspec.structs.replace(gpu, index=first + at), silent=silent_s is not None)
-        for at, gpu in enumerate(node.gpus or ())
-    )
-    if silent_s is not None:
-        note = f"silent for {quantity.duration(silent_s)}"
-        return NodeRow(name=node.node, cells=cells, note=note, level="warning", silent=True)
-    note = "its GPUs cannot be read" if node.gpus is None else ""
-    return NodeRow(
-        name=node.node, cells=cells, note=note, level=worst(tuple(cell.level for cell in cells)) if cells else "unknown"
-    )
+        silent_s, gpus = nodes.silent_s(node, now.now_t), node.gpus or ()
+        cells = tuple(
+            _cell(now, msgspec.structs.replace(gpu, index=first + at), silent=silent_s is not None)
+            for at, gpu in enumerate(gpus)
+        )
+        first += len(gpus)
+        note = "its GPUs cannot be read" if node.gpus is None else ""
+        level = worst(tuple(cell.level for cell in cells))
+        if silent_s is not None:
+            note, level = f"silent for {quantity.duration(silent_s)}", "warning"
+        yield NodeRow(name=node.node, cells=cells, note=note, level=level, silent=silent_s is not None)
 
 
 def _cell(now: Situation, gpu: GpuReading, *, silent: bool) -> GpuCell:
@@ -202,10 +181,8 @@ def _cell(now: Situation, gpu: GpuReading, *, silent: bool) -> GpuCell:
 def _nodes_title(rows: tuple[NodeRow, ...]) -> str:
     if not rows:
         return "nodes"
-    gpus = sum(len(row.cells) for row in rows)
-    silent = [row.name for row in rows if row.silent]
-    more = f" and {len(silent) - 3} more" if len(silent) > 3 else ""
-    told = f"{', '.join(silent[:3])}{more} silent" if silent else ""
+    gpus, silent = sum(len(row.cells) for row in rows), [row.name for row in rows if row.silent]
+    told = f"{_first_of(silent, 3)} silent" if silent else ""
     return " · ".join(filter(None, (quantity.plural(len(rows), "node"), quantity.plural(gpus, "GPU"), told)))
 
 
@@ -239,7 +216,7 @@ SLOWER = 1.1
 """x the median seconds per step, above which a rank is the slowest; ranks of one step differ by less."""
 PACE_WINDOW_S = 60.0
 """Time between the two lines from which a pace is computed. One step more or less in it makes no rank the slowest."""
-ORDER: tuple[Standing, ...] = ("stopped", "ended", "silent", "behind", "slowest")
+ORDER: tuple[Standing, ...] = tuple(LEVELS)
 
 
 def with_standing(rows: Sequence[RankNow]) -> tuple[RankNow, ...]:
@@ -247,10 +224,11 @@ def with_standing(rows: Sequence[RankNow]) -> tuple[RankNow, ...]:
     if len(rows) < 2:
         return tuple(rows)
     found: dict[int, Standing] = {}
+    paces = {row.rank: row.sec_per_step for row in rows if row.sec_per_step}
     for standing, numbers in (
-        ("slowest", _slowest(rows)),
-        ("behind", _behind(rows)),
-        ("silent", _silent(rows)),
+        ("slowest", _slowest(paces)),
+        ("behind", _behind(rows, paces)),
+        ("silent", _silent(rows, paces)),
         ("ended", {row.rank for row in rows if row.state in {"Z", "X"}}),
         ("stopped", {row.rank for row in rows if row.state in {"T", "t"}}),
     ):
@@ -259,8 +237,7 @@ def with_standing(rows: Sequence[RankNow]) -> tuple[RankNow, ...]:
     return tuple(msgspec.structs.replace(row, standing=found.get(row.rank)) for row in rows)
 
 
-def _slowest(rows: Sequence[RankNow]) -> set[int]:
-    paces = _paces(rows)
+def _slowest(paces: Mapping[int, float]) -> set[int]:
     if len(paces) < 2:
         return set()
     usual, most = median(paces.values()), max(paces.values())
@@ -268,25 +245,17 @@ def _slowest(rows: Sequence[RankNow]) -> set[int]:
     return {rank for rank, pace in paces.items() if pace == most} if most > enough else set()
 
 
-def _behind(rows: Sequence[RankNow]) -> set[int]:
+def _behind(rows: Sequence[RankNow], paces: Mapping[int, float]) -> set[int]:
     """Compares where each rank would be now at the usual pace: those of other nodes were read at another time."""
-    paces = _paces(rows)
     if not paces:
         return set()
     pace = median(paces.values())
     there = {row.rank: row.step + row.seen_age_s / pace for row in rows if row.step is not None}
-    first = max(there.values(), default=0.0)
-    apart = max(STEPS_APART, APART_S / pace)
+    first, apart = max(there.values(), default=0.0), max(STEPS_APART, APART_S / pace)
     return {rank for rank, step in there.items() if first - step >= apart}
 
 
-def _silent(rows: Sequence[RankNow]) -> set[int]:
+def _silent(rows: Sequence[RankNow], paces: Mapping[int, float]) -> set[int]:
     ages = {row.rank: row.last_line_age_s - row.seen_age_s for row in rows if row.last_line_age_s is not None}
-    if len(ages) < 2:
-        return set()
-    newest, paces = min(ages.values()), _paces(rows)
+    newest = min(ages.values(), default=0.0)
     return {rank for rank, age in ages.items() if age - newest > max(APART_S, STEPS_APART * paces.get(rank, 0.0))}
-
-
-def _paces(rows: Sequence[RankNow]) -> dict[int, float]:
-    return {row.rank: row.sec_per_step for row in rows if row.sec_per_step}

@@ -1,116 +1,116 @@
 """Builds a report from a run's story, its journal and facts about the machine. Pure."""
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate, pairwise, zip_longest
 from pathlib import Path
 
 import msgspec
 
-from ..model.attempt import AttemptStory, Incident
-from ..model.checkpoint import Checkpoint
 from ..model.decision import Record
-from ..model.fact import CommandReceived, RampMoved
+from ..model.fact import CommandReceived, Note, RampMoved
 from ..model.preset import Change
 from ..model.redact import Redaction, url_secrets
-from ..model.run import RunSpec
-from ..model.story import RunStory, Situation, Summary
+from ..model.run import TERMINAL_STATES, RunSpec
+from ..model.story import Situation, Summary
 from ..views import quantity
-from .checkpoint_list import score_of, scores_of, step_words
+from . import checkpoint_list
+from .checkpoint_list import checkpoint_rows, scores_of
+from .incidents import evidence_words, title_now
 from .length_words import by_words
-from .report import AttemptRow, Away, CheckpointRow, IncidentRow, Report, ReportSources, Starts, state_words, targets
+from .report import AttemptRow, Away, CheckpointRow, IncidentRow, Report, ReportSources, state_words, targets
 from .run_summary import summarise
-from .state.concerns import next_by_itself, reason_now, reason_of
-from .state.lost_time import LostTime, lost_time
-from .state.position_words import last_seen_t, nobody_sees
+from .state.concerns import next_by_itself, reason_of
+from .state.lost_time import LostTime, gone_back, last_step_of, lost_time
 from .state.run_progress import last_step, live_progress, overall_step
-from .words import title_of, would_have
+from .state.verdict import last_seen_t, seen_by
+from .words import STATES, change_words, would_have
 
 
 def build_report(now: Situation, sources: ReportSources, since_wall: float | None = None) -> Report:
     """Build the report; every part of it may be unknown. ``since_wall``: when a person last looked, epoch seconds."""
-    story = now.story
-    hide = _redaction(sources.spec)
-    said = summarise(now, sources.spec.name)
-    first = story.attempts[0] if story.attempts else None
-    ended_t = _ended_t(now)
-    began = None if first is None else story.wall0 + first.t
-    wall_s = None if first is None else max(0.0, (now.now_t if ended_t is None else ended_t) - first.t)
-    done = _done(sources.particulars)
-    starts = Starts(story.attempts)
-    incidents = tuple(_incident(i, now, starts, done, hide) for i in sorted(story.incidents, key=lambda i: i.t))
-    step = _step(now, sources)
+    story, said = now.story, summarise(now, sources.spec.name)
+    began_t = story.attempts[0].t if story.attempts else None
+    ended_t = story.state_t if _is_over(now) else None
+    incidents = tuple(_incidents(now, sources.particulars))
+    known, in_log = overall_step(now), sources.log_steps.get(len(story.attempts) and story.attempts[-1].number)
+    step = known if in_log is None else max(known or 0, in_log + story.step_offset)
     total = said.position.total_steps
-    if step is not None and total is not None and step > total:
-        total = None  # of another counter
-    needed = tuple(msgspec.structs.replace(need, text=hide.text(need.text)) for need in said.needs)
-    waiting = tuple(need.text for need in needed)
-    unproven = story.state_why.kind == "unproven"
-    redone = sum(i.lost_steps or 0 for i in incidents) + _gone_back(story, sources)
-    lost = lost_time(story, now.now_t, redone, silent_from_t=_silent_from_t(now), unseen_from_t=_unseen_from_t(now))
+    redone = sum(i.lost_steps or 0 for i in incidents) + gone_back(story, sources.log_steps)
+    lost = _lost(now, redone)
     changes = tuple(_changes(now, sources.particulars))
-    made = Report(
-        run=sources.spec.name,
-        id=sources.spec.id,
-        state=story.state,
-        reason=hide.text(reason_of(story)),
-        unproven=unproven,
-        summary="",
-        written_wall=now.now_wall,
-        began_wall=began,
-        ended_wall=None if ended_t is None else story.wall0 + ended_t,
-        wall_s=wall_s,
-        ettr=None if lost is None else lost.ettr,
-        of_perfect=None if lost is None else lost.of_perfect,
-        lost=lost,
-        last_seen=said.last_seen,
-        step=step,
-        total_steps=total,
-        total_by=said.position.eta_by,
-        eta_s=said.position.eta_s,
-        loss=sources.loss,
-        loss_is_nan=said.nan,
-        metrics=tuple(msgspec.structs.replace(m, name=hide.text(m.name)) for m in sources.metrics),
-        targets=targets(sources.usage),
-        restarts=max(0, len(story.attempts) - 1),
-        waiting=waiting,
-        needs=needed,
-        away=None if since_wall is None else _away(now, since_wall, incidents),
-        withheld=hide.texts(_withheld(now)),
-        attempts=tuple(_attempt(a, starts.after(a), now, sources, hide) for a in story.attempts),
-        incidents=incidents,
-        checkpoints=tuple(_checkpoint(c, story, hide) for c in reversed(story.checkpoints)),
-        scores=hide.text(scores_of(story)),
-        changes=hide.texts(text for _, text in changes),
-        change_walls=tuple(wall for wall, _ in changes),
-        environment=tuple(_environment(now, sources, hide)),
+    made: Report = _redaction(sources.spec).value(
+        Report(
+            run=sources.spec.name,
+            id=sources.spec.id,
+            state=story.state,
+            reason=reason_of(story),
+            unproven=story.state_why.kind == "unproven",
+            summary="",
+            written_wall=now.now_wall,
+            began_wall=None if began_t is None else story.wall0 + began_t,
+            ended_wall=None if ended_t is None else story.wall0 + ended_t,
+            wall_s=None if began_t is None else max(0.0, (now.now_t if ended_t is None else ended_t) - began_t),
+            ettr=None if lost is None else lost.ettr,
+            of_perfect=None if lost is None else lost.of_perfect,
+            lost=lost,
+            last_seen=said.last_seen,
+            step=step,
+            total_steps=None
+            if step is not None and total is not None and step > total
+            else total,  # of another counter
+            total_by=said.position.eta_by,
+            eta_s=said.position.eta_s,
+            loss=sources.loss,
+            loss_is_nan=said.nan,
+            metrics=sources.metrics,
+            targets=targets(sources.usage),
+            restarts=max(0, len(story.attempts) - 1),
+            waiting=tuple(need.text for need in said.needs),
+            needs=said.needs,
+            away=None if since_wall is None else _away(now, since_wall, incidents),
+            withheld=tuple(_withheld(now)),
+            attempts=tuple(_attempts(now, sources)),
+            incidents=incidents,
+            checkpoints=tuple(_checkpoint(row) for row in checkpoint_rows(story.checkpoints[::-1], {}, 0.0, story)),
+            scores=scores_of(story),
+            changes=tuple(text for _, text in changes),
+            change_walls=tuple(wall for wall, _ in changes),
+            environment=tuple(_environment(now, sources)),
+        )
     )
-    followed = _followed(now)
+    newest = max((a.number for a in story.attempts), default=0)
+    followed = [i for i in story.incidents if i.kind in {"crash", "hang"} and not i.open and i.attempt < newest]
     lost_steps = redone or (None if any(i.lost_steps is None for i in followed) else 0)
-    said_of_it = summary_sentence(made, len(followed), lost_steps, diverged=said.diverged)
-    return msgspec.structs.replace(made, summary=said_of_it)
+    sentence = summary_sentence(made, len(followed), lost_steps, diverged=said.diverged)
+    return msgspec.structs.replace(made, summary=sentence)
 
 
-def _newest_followed(now: Situation) -> Incident | None:
-    """The newest incident that is handled without a person: what follows is said once, also if it ends several."""
-    return next((i for i in reversed(now.story.incidents) if next_by_itself(i, now)), None)
+def _is_over(now: Situation) -> bool:
+    """Nothing of it runs, and nothing follows by itself."""
+    return now.story.state in TERMINAL_STATES or now.story.state == "interrupted"
 
 
-def _silent_from_t(now: Situation) -> float | None:
-    """The last step, if the next one is late: no incident may tell of it yet."""
-    step = last_step(now)
-    return now.step_t if step is not None and step.level == "warning" else None
+def _lost(now: Situation, redone: int, since_t: float = 0.0) -> LostTime | None:
+    """Where the time went. A late step counts as a silence before an incident tells of it.
 
-
-def _unseen_from_t(now: Situation) -> float | None:
-    """The last record or reading, if nobody watches the run now: whether it goes on training is not known."""
-    return last_seen_t(now) if nobody_sees(now) else None
+    Nobody knows what happened since the last record or reading of a run that nobody watches.
+    """
+    late = last_step(now)
+    return lost_time(
+        now.story,
+        now.now_t,
+        redone,
+        since_t=since_t,
+        silent_from_t=now.step_t if late is not None and late.level == "warning" else None,
+        unseen_from_t=None if seen_by(now) == "watched" else last_seen_t(now),
+    )
 
 
 def with_machine(report: Report, machine: Mapping[str, str], spec: RunSpec) -> Report:
     """The report with facts about driver, kernel … by name, for support."""
-    hide = _redaction(spec)
-    facts = ((name, hide.text(value)) for name, value in machine.items())
+    facts: tuple[tuple[str, str], ...] = _redaction(spec).value(tuple(machine.items()))
     return msgspec.structs.replace(report, environment=(*report.environment, *facts))
 
 
@@ -120,140 +120,80 @@ def _redaction(spec: RunSpec) -> Redaction:
 
 def _away(now: Situation, since_wall: float, incidents: Sequence[IncidentRow]) -> Away:
     """Steps that were repeated because of what happened before do not count."""
-    story = now.story
-    since_t = since_wall - story.wall0
-    redone = sum(i.lost_steps or 0 for i in incidents if i.wall >= since_wall)
+    since_t = since_wall - now.story.wall0
     return Away(
         since_wall=since_wall,
         wall_s=max(0.0, now.now_wall - since_wall),
-        lost=lost_time(
-            story,
-            now.now_t,
-            redone,
-            since_t=since_t,
-            silent_from_t=_silent_from_t(now),
-            unseen_from_t=_unseen_from_t(now),
-        ),
-        restarts=sum(a.t >= since_t for a in story.attempts[1:]),
+        lost=_lost(now, sum(i.lost_steps or 0 for i in incidents if i.wall >= since_wall), since_t),
+        restarts=sum(a.t >= since_t for a in now.story.attempts[1:]),
     )
 
 
-def _withheld(now: Situation) -> Iterable[str]:
+def _withheld(now: Situation) -> Iterator[str]:
     for held in now.story.withheld:
         why = f": {held.action.why}" if held.action.why else ""
         price = f" ({held.action.price})" if held.action.price else ""
         yield f"{would_have(held, now.story.wall0, now.now_wall)}{why}{price}"
 
 
-def _followed(now: Situation) -> list[Incident]:
-    newest = max((a.number for a in now.story.attempts), default=0)
-    troubles = [i for i in now.story.incidents if i.kind in {"crash", "hang"}]
-    return [i for i in troubles if not i.open and i.attempt < newest]
-
-
-def _ended_t(now: Situation) -> float | None:
-    """When the run ended; None: it goes on."""
+def _attempts(now: Situation, sources: ReportSources) -> Iterator[AttemptRow]:
     story = now.story
-    if story.state in {"finished", "ended_early", "given_up", "stopped", "interrupted"}:
-        return story.state_t
-    return None
+    for a, later in zip_longest(story.attempts, story.attempts[1:]):
+        ends, ended = a.ended_t, a.how or "ended"
+        status = f"exit code {a.code}" if a.code is not None else None if a.signal is None else f"signal {a.signal}"
+        ended += f" ({status})" if status else ""
+        if ends is None:  # of an older one, no supervisor saw its end
+            ends = later.t if later is not None else story.state_t if _is_over(now) else now.now_t
+            ended = "goes on" if later is None and story.state != "interrupted" else "unseen"
+        began = "adopted" if a.adopted else "the beginning"
+        if a.resume_from is not None:
+            step = "" if a.resume_step is None else f" (step {quantity.count(a.resume_step)})"
+            began = a.resume_from.rstrip("/").rpartition("/")[2] + step
+        yield AttemptRow(
+            number=a.number,
+            began_wall=story.wall0 + a.t,
+            ran_s=max(0.0, ends - a.t),
+            began_from=began,
+            ended=ended,
+            last_step=last_step_of(a, sources.log_steps),
+            adopted=a.adopted,
+            changes=tuple(map(change_words, a.changes)),
+            log=a.log,
+            log_end=sources.log_ends.get(a.number, ()),
+        )
 
 
-def _attempt(
-    a: AttemptStory, later: AttemptStory | None, now: Situation, sources: ReportSources, hide: Redaction
-) -> AttemptRow:
-    ends = a.ended_t if a.ended_t is not None else now.now_t
-    if a.ended_t is None and (later is not None or _ended_t(now) is not None):  # no supervisor saw its end
-        ends = later.t if later is not None else now.story.state_t
-    return AttemptRow(
-        number=a.number,
-        began_wall=now.story.wall0 + a.t,
-        ran_s=max(0.0, ends - a.t),
-        began_from=_from(a),
-        ended="unseen" if a.ended_t is None and (later is not None or now.story.state == "interrupted") else _how(a),
-        last_step=_last_step(a, sources),
-        adopted=a.adopted,
-        changes=hide.texts(_change(c) for c in a.changes),
-        log=a.log,
-        log_end=hide.texts(sources.log_ends.get(a.number, ())),
-    )
-
-
-def _last_step(a: AttemptStory, sources: ReportSources) -> int | None:
-    """As the trainer counts; from the log if no supervisor watched its end."""
-    return a.last_step if a.last_step is not None else sources.log_steps.get(a.number)
-
-
-def _step(now: Situation, sources: ReportSources) -> int | None:
-    """The position of the run."""
-    known, story = overall_step(now), now.story
-    in_log = sources.log_steps.get(story.attempts[-1].number) if story.attempts else None
-    return known if in_log is None else max(known or 0, in_log + story.step_offset)
-
-
-def _gone_back(story: RunStory, sources: ReportSources) -> int:
-    """Steps that were repeated on request: a stop between two saves, a resume from an older checkpoint.
-
-    Those of a crash or a hang are in its incident.
-    """
-    told = {i.attempt for i in story.incidents if i.lost_steps is not None}
-    total = 0
-    for a, b in pairwise(story.attempts):
-        last = _last_step(a, sources)
-        if a.number not in told and last is not None:
-            resumed = b.resume_step if b.resume_from is not None else 0
-            total += max(0, last - resumed) if resumed is not None else 0
-    return total
-
-
-def _from(a: AttemptStory) -> str:
-    if a.resume_from is None:
-        return "adopted" if a.adopted else "the beginning"
-    name = a.resume_from.rstrip("/").rpartition("/")[2]
-    return name if a.resume_step is None else f"{name} (step {quantity.count(a.resume_step)})"
-
-
-def _how(a: AttemptStory) -> str:
-    if a.ended_t is None:
-        return "goes on"
-    status = f"exit code {a.code}" if a.code is not None else None if a.signal is None else f"signal {a.signal}"
-    return f"{a.how or 'ended'} ({status})" if status else a.how or "ended"
-
-
-def _incident(
-    i: Incident, now: Situation, starts: Starts, done: Mapping[int, list[str]], hide: Redaction
-) -> IncidentRow:
+def _incidents(now: Situation, particulars: Sequence[Record]) -> Iterator[IncidentRow]:
+    """In the order of time. What follows by itself is said once, also if it ends several: of the newest."""
+    story, done = now.story, _done(particulars)
+    followed = next((i for i in reversed(story.incidents) if next_by_itself(i, now)), None)
+    starts = list(accumulate((a.t for a in story.attempts), max))  # they rise, whatever the journal says
     sec_per_step = live_progress(now).sec_per_step
-    lost_s = None if i.lost_steps is None or sec_per_step is None else i.lost_steps * sec_per_step
-    down_s = None
-    over_t = i.closed_t if i.lost_steps is not None else starts.next_t(i.t)  # no automatic restart followed
-    if i.kind in {"crash", "hang"} and i.closed_t is not None and over_t is not None:
-        down_s = max(0.0, over_t - i.t) + (i.detect_s or 0.0)
-    title = title_of(i) if i.kind in {"crash", "hang"} else reason_now(i, now)
-    follows = next_by_itself(i, now)
-    if follows and i is not _newest_followed(now):
-        follows = ""
-    ending = i.ending or ("closed" if not i.open else f"still open: {follows}" if follows else "still open")
-    return IncidentRow(
-        id=i.id,
-        wall=i.wall,
-        kind=i.kind,
-        class_=i.class_,
-        title=hide.text(title),
-        seen=hide.text(i.reason),
-        cause=hide.text(i.explanation),
-        evidence=tuple(
-            hide.text(e.what if e.line is None else f"{e.what} (log line {quantity.count(e.line)})") for e in i.evidence
-        ),
-        did=hide.texts(done.get(i.id, ())),
-        ending=hide.text(ending),
-        open=i.open,
-        ended_by=i.ended_by,
-        closed_wall=None if i.closed_t is None else now.story.wall0 + i.closed_t,
-        lost_steps=i.lost_steps,
-        lost_s=lost_s,
-        down_s=down_s,
-    )
+    for i in sorted(story.incidents, key=lambda i: i.t):
+        at = bisect_right(starts, i.t)
+        down_s, over_t = None, starts[at] if at < len(starts) else None
+        over_t = i.closed_t if i.lost_steps is not None else over_t  # else no automatic restart followed
+        if i.kind in {"crash", "hang"} and i.closed_t is not None and over_t is not None:
+            down_s = max(0.0, over_t - i.t) + (i.detect_s or 0.0)
+        follows = f": {next_by_itself(i, now)}" if i is followed else ""
+        yield IncidentRow(
+            id=i.id,
+            wall=i.wall,
+            kind=i.kind,
+            class_=i.class_,
+            title=title_now(i, now),
+            seen=i.reason,
+            cause=i.explanation,
+            evidence=evidence_words(i),
+            did=tuple(done.get(i.id, ())),
+            ending=i.ending or (f"still open{follows}" if i.open else "closed"),
+            open=i.open,
+            ended_by=i.ended_by,
+            closed_wall=None if i.closed_t is None else story.wall0 + i.closed_t,
+            lost_steps=i.lost_steps,
+            lost_s=None if i.lost_steps is None or sec_per_step is None else i.lost_steps * sec_per_step,
+            down_s=down_s,
+        )
 
 
 def _done(particulars: Sequence[Record]) -> dict[int, list[str]]:
@@ -274,28 +214,29 @@ def _done(particulars: Sequence[Record]) -> dict[int, list[str]]:
     return done
 
 
-def _checkpoint(c: Checkpoint, story: RunStory, hide: Redaction) -> CheckpointRow:
+def _checkpoint(row: checkpoint_list.CheckpointRow) -> CheckpointRow:
+    c = row.judged
     return CheckpointRow(
         name=c.name,
         path=c.path,
-        position=step_words(c),
+        position=row.step,
         size_bytes=c.size_bytes,
         mtime=c.mtime,
         verdict=c.verdict,
-        reason=hide.text(c.reason or ""),
+        reason=c.reason or "",
         good=c.verdict == "complete",
         unknown=not c.understood,
-        score=hide.text(score_of(c, story)),
+        score=row.score,
     )
 
 
-def _changes(now: Situation, particulars: Sequence[Record]) -> Iterable[tuple[float, str]]:
+def _changes(now: Situation, particulars: Sequence[Record]) -> Iterator[tuple[float, str]]:
     """When (epoch seconds), and what was changed by whom; oldest first."""
     told: list[tuple[float, str]] = []
     before: tuple[Change, ...] = ()
     for attempt in now.story.attempts:
         new = [c for c in attempt.changes if c not in before and c.of != "resume"]  # its row has the checkpoint
-        told += [(attempt.t, f"attempt {attempt.number}: {_change(c)}") for c in new]
+        told += [(attempt.t, f"attempt {attempt.number}: {change_words(c)}") for c in new]
         before = attempt.changes
         if (script := attempt.script) is not None:
             changed = f"{Path(script.path).name} changed after attempt {script.attempt} had begun"
@@ -304,49 +245,38 @@ def _changes(now: Situation, particulars: Sequence[Record]) -> Iterable[tuple[fl
     for a, b in pairwise((None, *now.story.attempts)):
         if a is not None and b is not None and a.profile != b.profile:
             told.append((b.t, f"attempt {b.number}: profile {a.profile or 'none'} → {b.profile or 'none'}"))
+    commands: list[tuple[float, str]] = []
     for record in particulars:
         said = record.fact
         if isinstance(said, CommandReceived):
-            told.append((record.t, f"{said.by}: {said.verb}" + (f" ({said.detail})" if said.detail else "")))
+            commands.append((record.t, f"{said.by}: {said.verb}" + (f" ({said.detail})" if said.detail else "")))
+        elif isinstance(said, Note) and commands:  # it was refused, or there was nothing to do
+            commands.pop()
         elif isinstance(said, RampMoved):
             told.append((record.t, f"ramp {said.direction}: {said.before} → {said.after} ({said.why})"))
-    for t, text in sorted(told, key=lambda pair: pair[0]):
+    for t, text in sorted([*told, *commands], key=lambda pair: pair[0]):
         wall = now.story.wall0 + t
         yield wall, f"{quantity.clock(wall, seconds=True)} {text}"
 
 
-def _change(c: Change) -> str:
-    why = f" ({c.why})" if c.why else ""
-    if c.before is None:
-        return f"{c.key} = {_value(c.after)}{why}"
-    return f"{c.key} {_value(c.before)} → {_value(c.after)}{why}"
-
-
-def _value(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return "removed" if value is None else str(value)
-
-
-def _environment(now: Situation, sources: ReportSources, hide: Redaction) -> Iterable[tuple[str, str]]:
-    spec = sources.spec
+def _environment(now: Situation, sources: ReportSources) -> Iterator[tuple[str, str]]:
+    spec, hide, gpu = sources.spec, _redaction(sources.spec), now.gpu
     yield "command", shlex.join(hide.words(spec.command))
     yield "working folder", spec.cwd
     yield "preset", spec.preset
-    for name, value in (("config", spec.config), ("output folder", spec.output_dir), ("project", spec.project)):
+    gpus = [f"{g.index}: {g.name}, {quantity.memory(g.mem_total_bytes)}" for g in (gpu.gpus if gpu else ()) if g.name]
+    simulated = " (simulated)" if gpu is not None and gpu.simulated else ""
+    ram = None if now.host is None else now.host.ram_total_bytes
+    for name, value in (
+        ("config", spec.config),
+        ("output folder", spec.output_dir),
+        ("project", spec.project),
+        ("environment", ", ".join(hide.environment(spec.env))),
+        ("GPU", ", ".join(gpus) + simulated if gpus else gpu and gpu.trouble),
+        ("RAM", None if ram is None else quantity.memory(ram)),
+    ):
         if value:
             yield name, value
-    env = hide.environment(spec.env)
-    if env:
-        yield "environment", ", ".join(env)
-    gpus = [g for g in now.gpu.gpus if g.name] if now.gpu is not None else []
-    if gpus and now.gpu is not None:
-        simulated = " (simulated)" if now.gpu.simulated else ""
-        yield "GPU", ", ".join(f"{g.index}: {g.name}, {quantity.memory(g.mem_total_bytes)}" for g in gpus) + simulated
-    elif now.gpu is not None and now.gpu.trouble:
-        yield "GPU", now.gpu.trouble
-    if now.host is not None and now.host.ram_total_bytes is not None:
-        yield "RAM", quantity.memory(now.host.ram_total_bytes)
 
 
 # The report in a few lines: what a person reads first in the morning.
@@ -358,9 +288,11 @@ MOST_CHANGES = 8
 
 def summary(report: Report) -> Summary:
     """State, time, what happened in order, what was changed, loss then and now, next end, what needs a person."""
-    total = f" of {quantity.count(report.total_steps)}" if report.total_steps else ""
-    step = "" if report.step is None else f" · step {quantity.count(report.step)}{total}"
-    return Summary(title=f"{report.run}: {_state(report)}{step}", lines=tuple(_lines(report)), needs=report.needs)
+    step = "" if report.step is None else f" · step {quantity.out_of(report.step, report.total_steps)}"
+    at = "" if report.ended_wall is None else f" {quantity.clock(report.ended_wall, report.written_wall)}"
+    return Summary(
+        title=f"{report.run}: {state_words(report)}{at}{step}", lines=tuple(_lines(report)), needs=report.needs
+    )
 
 
 def short_report(report: Report) -> str:
@@ -371,24 +303,31 @@ def short_report(report: Report) -> str:
 
 
 def _lines(report: Report) -> Iterator[str]:
-    since = 0.0 if report.away is None else report.away.since_wall
-    yield from _time(report)
+    away, since = report.away, 0.0 if report.away is None else report.away.since_wall
+    if away is not None:
+        yield _went(f"away {quantity.duration(away.wall_s)}", away.lost, away.restarts)
+    elif report.wall_s is not None:
+        yield _went(f"{quantity.duration(report.wall_s)} in all", report.lost, report.restarts)
     if report.unproven:
         yield report.reason
     found = [i for i in report.incidents if i.open or max(i.wall, i.closed_wall or 0.0) >= since]
     found = [i for i in found if not (i.kind == "quiet" and i.ended_by == "hang")]
     named = frozenset(need.incident for need in report.needs)
-    told = [i for i in found if not (i.open and i.id in named)]
-    yield from _newest([_incident_line(i, report) for i in told], MOST_INCIDENTS, "earlier incident")
+    told: list[str] = []
+    for i in found:
+        if not (i.open and i.id in named):
+            what = i.title if i.kind in {"crash", "hang"} and i.class_ != "unknown" else i.seen
+            end = i.ending.removeprefix("still ") if i.open else i.ending.partition(":")[0] or "closed"
+            again = "" if not i.lost_steps else f", {quantity.plural(i.lost_steps, 'step')} again"
+            told.append(f"{quantity.clock(i.wall, report.written_wall)}  {i.kind}: {what} → {end}{again}")
     walls = report.change_walls or [report.written_wall] * len(report.changes)
     made = zip(walls, report.changes, strict=True)
     changes = [f"changed: {text}" for wall, text in made if wall >= since]
-    yield from _newest(changes, MOST_CHANGES, "earlier change")
-    if (
-        report.away is not None
-        and report.wall_s
-        and not (found or report.unproven or any(need.is_due for need in report.needs))
-    ):
+    for lines, most, what in ((told, MOST_INCIDENTS, "earlier incident"), (changes, MOST_CHANGES, "earlier change")):
+        if len(lines) > most:
+            yield f"{quantity.plural(len(lines) - most, what)} not shown here"
+        yield from lines[-most:]
+    if away is not None and report.wall_s and not (found or report.unproven or any(n.is_due for n in report.needs)):
         yield "nothing went wrong"
     if report.loss.first is not None and report.loss.last is not None:
         last = "NaN" if report.loss_is_nan else quantity.three_digits(report.loss.last)
@@ -400,68 +339,18 @@ def _lines(report: Report) -> Iterator[str]:
         yield f"done about {at}{by_words(report.total_by)}"
 
 
-def _newest(lines: Sequence[str], most: int, what: str) -> Iterator[str]:
-    if len(lines) > most:
-        yield f"{quantity.plural(len(lines) - most, what)} not shown here"
-    yield from lines[-most:]
-
-
-def _state(report: Report) -> str:
-    at = "" if report.ended_wall is None else f" {quantity.clock(report.ended_wall, report.written_wall)}"
-    return f"{state_words(report)}{at}"
-
-
-def _time(report: Report) -> Iterator[str]:
-    """``8 h 02 m in all, trained 7 h 31 m, lost 11 min (3 restarts)``; what is unknown is left out."""
-    away = report.away
-    if away is not None:
-        yield _went(f"away {quantity.duration(away.wall_s)}", away.lost, away.restarts)
-    elif report.wall_s is not None:
-        yield _went(f"{quantity.duration(report.wall_s)} in all", report.lost, report.restarts)
-
-
 def _went(all_of_it: str, lost: LostTime | None, restarts: int) -> str:
+    """``8 h 02 m in all, trained 7 h 31 m, lost 11 min (3 restarts)``; what is unknown is left out."""
     parts = [all_of_it]
     if lost is not None and lost.trained_s is not None:
         parts.append(f"trained {quantity.duration(lost.trained_s)}")
         gone_s = lost.detection_s + lost.restart_s + lost.waited_s + lost.frozen_s + (lost.redone_s or 0.0)
-        if gone_s >= 1:
-            parts.append(f"lost {quantity.duration(gone_s)}")
-        if lost.silent_s >= 1:
-            parts.append(f"no step for {quantity.duration(lost.silent_s)}")
-        if lost.unknown_s >= 1:
-            parts.append(f"not known for {quantity.duration(lost.unknown_s)}")
+        for what, seconds in (("lost", gone_s), ("no step for", lost.silent_s), ("not known for", lost.unknown_s)):
+            parts += [f"{what} {quantity.duration(seconds)}"] if seconds >= 1 else []
     return ", ".join(parts) + (f" ({quantity.plural(restarts, 'restart')})" if restarts else "")
 
 
-def _incident_line(row: IncidentRow, report: Report) -> str:
-    named = row.kind in {"crash", "hang"} and row.class_ != "unknown"
-    what = row.title if named else row.seen
-    end = row.ending.removeprefix("still ") if row.open else row.ending.partition(":")[0] or "closed"
-    again = "" if not row.lost_steps else f", {quantity.plural(row.lost_steps, 'step')} again"
-    return f"{quantity.clock(row.wall, report.written_wall)}  {row.kind}: {what} → {end}{again}"
-
-
 # The summary of a report in one sentence: duration, progress, trouble and open decisions.
-
-OPENINGS: dict[str, str] = {
-    "idle": "Nothing has run yet",
-    "starting": "It is being started",
-    "running": "It is running",
-    "hung": "It seems to hang",
-    "stopping": "It is being ended",
-    "cleaning": "It is being restarted",
-    "backing_off": "It waits for its restart",
-    "paused": "It is paused",
-    "suspended": "It was stopped by a signal and waits to be continued",
-    "queued": "Its job waits in the queue",
-    "stopped": "It was stopped",
-    "interrupted": "It was interrupted",
-    "finished": "It finished",
-    "ended_early": "It ended early",
-    "given_up": "It was given up",
-}
-TIMES = ("", "once", "twice")
 
 
 def summary_sentence(r: Report, recovered: int, lost_steps: int | None, *, diverged: bool) -> str:
@@ -469,18 +358,20 @@ def summary_sentence(r: Report, recovered: int, lost_steps: int | None, *, diver
 
     ``recovered``: crashes and hangs that another attempt followed; ``diverged``: the loss is, or was at the end.
     """
-    clauses = [f"It was {r.last_seen}" if r.last_seen else OPENINGS[r.state]]
+    clauses = [f"It was {r.last_seen}" if r.last_seen else STATES[r.state].opening]
     if r.wall_s is not None and not r.last_seen:
         clauses[0] += f" after {quantity.duration(r.wall_s)}"
     if r.step is not None:
-        total = f" of {quantity.count(r.total_steps)}" if r.total_steps else ""
-        clauses[0] += f" at step {quantity.count(r.step)}{total}"
+        clauses[0] += f" at step {quantity.out_of(r.step, r.total_steps)}"
     if r.unproven:
         clauses.append("nothing in the log says that this was the end")
     counts = {word: sum(i.kind == kind for i in r.incidents) for kind, word in (("crash", "crashed"), ("hang", "hung"))}
+    times = {1: "once", 2: "twice"}
     if troubles := sum(counts.values()):
-        said = [f"{word} {_times(count)}" for word, count in counts.items() if count]
-        clauses.append("it " + " and ".join(said) + _brought_back(troubles, recovered))
+        said = " and ".join(f"{word} {times.get(n, f'{n} times')}" for word, n in counts.items() if n)
+        how_often = times.get(recovered, f"{recovered} times") if recovered < troubles else "each time"
+        again = "" if recovered == troubles == 1 else f" {how_often}"
+        clauses.append(f"it {said}" + (f" and was restarted{again}" if recovered else ""))
     elif r.wall_s is not None and not (r.loss_is_nan or diverged or r.unproven or r.last_seen):
         clauses.append("nothing went wrong")
     if r.loss_is_nan or diverged:
@@ -490,21 +381,9 @@ def summary_sentence(r: Report, recovered: int, lost_steps: int | None, *, diver
         again = f"{quantity.plural(lost_steps, 'step')} had to be repeated"
     if recovered:
         down_s = sum(i.down_s or 0.0 for i in r.incidents)
-        clauses.append(f"{again}, {quantity.duration(down_s)} without training")
-    elif lost_steps:
+        again += f", {quantity.duration(down_s)} without training"
+    if recovered or lost_steps:
         clauses.append(again)
     waiting = sum(need.is_due for need in r.needs)
     number = {0: "nothing needs", 1: "one thing needs"}.get(waiting, f"{waiting} things need")
     return "; ".join([*clauses, f"{number} your decision"]) + "."
-
-
-def _times(count: int) -> str:
-    return TIMES[count] if count < len(TIMES) else f"{count} times"
-
-
-def _brought_back(troubles: int, recovered: int) -> str:
-    if not recovered:
-        return ""
-    if recovered < troubles:
-        return f" and was restarted {_times(recovered)}"
-    return " and was restarted" + (" each time" if troubles > 1 else "")

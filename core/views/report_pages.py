@@ -5,24 +5,9 @@ from html import escape
 from typing import NamedTuple
 
 from ..model.text import printable
-from .report import (
-    ATTEMPT_HEAD,
-    METRIC_HEAD,
-    TARGET_HEAD,
-    IncidentRow,
-    Report,
-    attempt_cells,
-    checkpoint_cells,
-    checkpoint_head,
-    checkpoints_not_shown,
-    footer,
-    incident_points,
-    incident_title,
-    metric_cells,
-    overview,
-    state_words,
-    target_cells,
-)
+from . import quantity
+from .report import CHECKPOINTS_SHOWN, IncidentRow, Report, date, state_words, target_cells
+from .state.lost_time import LostTime
 
 
 class Text(NamedTuple):
@@ -57,20 +42,108 @@ def _sections(report: Report) -> Iterator[tuple[str, list[Part]]]:
     yield "Needs your decision", [Items(report.waiting, "Nothing.")]
     if report.withheld:
         yield "Not done by itself", [Items(report.withheld, "Nothing.")]
-    yield "Attempts", [Table(ATTEMPT_HEAD, [attempt_cells(a) for a in report.attempts], "None yet.")]
+    attempts = [
+        (
+            str(a.number), date(a.began_wall), quantity.duration(a.ran_s), a.began_from, a.ended,
+            quantity.count(a.last_step),
+        )
+        for a in report.attempts
+    ]  # fmt: skip
+    yield "Attempts", [Table(("attempt", "began", "ran", "from", "ended", "last step"), attempts, "None yet.")]
     yield "Incidents", [*report.incidents] or [Text("None.")]
-    older = checkpoints_not_shown(report)
-    checkpoints = Table(checkpoint_head(report), checkpoint_cells(report))
-    yield "Checkpoints", [checkpoints, *([Text(f"… and {older} older ones.")] if older else [])]
+    scored = ("score",) if report.scores else ()
+    checkpoints = [
+        (
+            c.name, c.position, quantity.size(c.size_bytes), date(c.mtime),
+            c.verdict + (f": {c.reason}" if c.reason else ""), *([c.score] if scored else []),
+        )
+        for c in report.checkpoints[:CHECKPOINTS_SHOWN]
+    ]  # fmt: skip
+    older = len(report.checkpoints) - CHECKPOINTS_SHOWN
+    yield (
+        "Checkpoints",
+        [
+            Table(("checkpoint", "at", "size", "saved", "verdict", *scored), checkpoints),
+            *([Text(f"… and {older} older ones.")] if older > 0 else []),
+        ],
+    )
     yield "Changes made", [Items(report.changes, "None.")]
     if report.targets:
-        yield "Against the targets of a balanced run", [Table(TARGET_HEAD, target_cells(report.targets))]
+        head = ("while it trained", "", "target", "met")
+        yield "Against the targets of a balanced run", [Table(head, target_cells(report.targets))]
     if report.metrics:
-        yield "Metrics of the trainer", [Table(METRIC_HEAD, metric_cells(report))]
+        metrics = [(m.name, *(f"{v:.4g}" for v in (m.first, m.last, m.lowest, m.highest))) for m in report.metrics]
+        yield "Metrics of the trainer", [Table(("metric", "first", "last", "lowest", "highest"), metrics)]
     ends = [
         Text(f"End of the log of attempt {a.number} ({a.log or ''}):", a.log_end) for a in report.attempts if a.log_end
     ]
-    yield "For support", [Table((), report.environment), *ends, Text(footer(report))]
+    footer = f"Written {date(report.written_wall)} by trainwatch for run {report.id}; secrets are removed."
+    yield "For support", [Table((), report.environment), *ends, Text(footer)]
+
+
+def overview(report: Report) -> list[tuple[str, str]]:
+    """The numbers of the first table, as (what, value)."""
+    first, last, lowest = (
+        quantity.UNKNOWN if value is None else quantity.three_digits(value)
+        for value in (report.loss.first, report.loss.last, report.loss.lowest)
+    )
+    good = sum(c.good for c in report.checkpoints)
+    unknown = sum(c.unknown and not c.good for c in report.checkpoints)
+    of_unknown = f"{unknown} of unknown format, " if unknown else ""
+    rows = (
+        ("state", state_words(report) + (f": {report.reason}" if report.reason else "")),
+        ("began", date(report.began_wall)),
+        ("ended", "goes on" if report.ended_wall is None else date(report.ended_wall)),
+        ("wall time", quantity.duration(report.wall_s)),
+        ("steps", quantity.out_of(report.step, report.total_steps)),
+        ("loss", f"{first} → {last} (lowest {lowest})"),
+        ("productive time (ETTR)", _share(report.ettr)),
+        ("lost time", quantity.UNKNOWN if report.lost is None else lost_words(report.lost)),
+        ("against a perfect supervisor", _share(report.of_perfect, digits=1)),
+        ("restarts", quantity.count(report.restarts)),
+        ("checkpoints", f"{good} complete, {of_unknown}{len(report.checkpoints) - good - unknown} not complete"),
+        *([("scores", report.scores)] if report.scores else []),
+    )
+    return [(what, value) for what, value in rows if quantity.UNKNOWN not in value or what in {"state", "steps"}]
+
+
+def lost_words(lost: LostTime) -> str:
+    """``12 m repeating steps, 3 m starting up, 2 m detecting, 40 s restarting``; what took no time is left out."""
+    parts = (
+        ("repeating steps", lost.redone_s),
+        ("starting up", lost.startup_s),
+        ("detecting", lost.detection_s),
+        ("ending and restarting", lost.restart_s),
+        ("waiting for a person", lost.waited_s),
+        ("without a step until now", lost.silent_s),
+        ("asleep or frozen, with no step", lost.frozen_s),
+        ("not known, as nobody watched", lost.unknown_s),
+    )
+    told = [f"{quantity.duration(seconds)} {what}" for what, seconds in parts if seconds is None or seconds >= 1.0]
+    return ", ".join(told) or "none"
+
+
+def _share(value: float | None, digits: int = 0) -> str:
+    return quantity.UNKNOWN if value is None else f"{100 * value:.{digits}f} %"
+
+
+def incident_points(i: IncidentRow) -> Iterator[tuple[str, str, bool]]:
+    """(label, text, whether it is quoted: text from elsewhere), from what was seen to its cost."""
+    if i.seen != i.title:
+        yield "Seen", i.seen, False
+    if i.cause:
+        yield "Cause", i.cause, False
+    yield from (("Evidence", e, True) for e in i.evidence)
+    yield from (("Done", d, False) for d in i.did)
+    yield "Outcome", i.ending, False
+    cost = []
+    if i.lost_steps is not None:
+        took = f" ({quantity.duration(i.lost_s)})" if i.lost_s and i.lost_steps else ""
+        cost.append(f"{quantity.plural(i.lost_steps, 'step')} done again{took}")
+    if i.down_s is not None:
+        cost.append(f"{quantity.duration(i.down_s)} without training")
+    if cost:
+        yield "Cost", ", ".join(cost), False
 
 
 def markdown(report: Report) -> str:
@@ -101,14 +174,11 @@ def _markdown(part: Part) -> Iterator[str]:
             for row in part.rows:
                 yield "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) + " |"
         case IncidentRow():
-            yield f"### {incident_title(part)}"
+            yield f"### {part.id}. {date(part.wall)} {part.kind}: {part.title}"
             yield ""
-            yield from (f"- {p.label}: {_code(p.text) if p.quoted else p.text}" for p in incident_points(part))
-
-
-def _code(text: str) -> str:
-    """Log lines hold stars and underscores."""
-    return f"`` {text} ``" if "`" in text else f"`{text}`"
+            for label, text, quoted in incident_points(part):
+                code = f"`` {text} ``" if "`" in text else f"`{text}`"  # log lines hold stars and underscores
+                yield f"- {label}: {code if quoted else text}"
 
 
 STYLE = """
@@ -164,9 +234,8 @@ def _html(part: Part) -> Iterator[str]:
         case Items() | Table():
             yield f"<p>{part.nothing}</p>"
         case IncidentRow():
-            yield f"<h3>{escape(incident_title(part))}</h3>"
+            yield f"<h3>{part.id}. {date(part.wall)} {part.kind}: {escape(part.title)}</h3>"
             yield "<ul>"
-            for point in incident_points(part):
-                text = escape(point.text)
-                yield f"<li>{point.label}: {f'<code>{text}</code>' if point.quoted else text}</li>"
+            for label, text, quoted in incident_points(part):
+                yield f"<li>{label}: {f'<code>{escape(text)}</code>' if quoted else escape(text)}</li>"
             yield "</ul>"

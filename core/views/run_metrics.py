@@ -7,7 +7,7 @@ from typing import Any, get_args
 import msgspec
 
 from ..model.checkpoint import SERIES
-from ..model.observation import GpuReading, GpuSample, HostSample, MetricValues, ProcessSample
+from ..model.observation import GpuSample, HostSample, MetricValues, ProcessSample
 from ..model.run import LIVE_STATES, RunState
 from .metrics import Metric, Sample, Values
 from .run_summary import RunSummary
@@ -40,20 +40,15 @@ def run_samples(now: RunNow) -> Iterator[Sample]:
     return (Sample(metric.name, value, {**run, **more}) for metric in METRICS for value, more in metric.values(now))
 
 
-def _of_run(value: Callable[[RunNow], float | None]) -> Values:
-    return lambda now: [(value(now), {})]
+def _of(
+    things: Callable[[RunNow], Iterable[Any]], label: Callable[[Any], dict[str, str]] = lambda _: {}
+) -> Callable[[Callable[[Any], float | None]], Values]:
+    """Makes the values of a metric of its value of each thing; what is not there has none."""
+    return lambda value: lambda now: [(value(each), label(each)) for each in things(now) if each is not None]
 
 
-def _of_gpus(value: Callable[[GpuReading], float | None]) -> Values:
-    return lambda now: [(value(g), {"gpu": str(g.index)}) for g in (now.gpu.gpus if now.gpu is not None else ())]
-
-
-def _of_host(value: Callable[[HostSample], float | None]) -> Values:
-    return lambda now: [] if now.host is None else [(value(now.host), {})]
-
-
-def _of_process(value: Callable[[ProcessSample], float | None]) -> Values:
-    return lambda now: [] if now.process is None else [(value(now.process), {})]
+_of_run, _of_host, _of_process = _of(lambda n: [n]), _of(lambda n: [n.host]), _of(lambda n: [n.process])
+_of_gpus = _of(lambda n: n.gpu.gpus if n.gpu is not None else (), lambda g: {"gpu": str(g.index)})
 
 
 def _counted(counts: Mapping[str, int], label: str) -> Iterable[tuple[float, dict[str, str]]]:
@@ -102,12 +97,12 @@ def _ratio(percent: float | None) -> float | None:
 def _each(
     values: Callable[[Callable[[Any], float | None]], Values], *rows: tuple[str, str, Callable[[Any], float | None]]
 ) -> Iterator[Metric]:
-    """A metric for each (name, help, value); a counter's name ends with ``_total``."""
-    for name, words, value in rows:
-        yield Metric(f"trainwatch_{name}", "counter" if name.endswith("_total") else "gauge", words, values(value))
+    """A metric for each (name, help, value)."""
+    return (_labelled(name, words, values(value)) for name, words, value in rows)
 
 
 def _labelled(name: str, words: str, values: Values) -> Metric:
+    """A counter's name ends with ``_total``."""
     return Metric(f"trainwatch_{name}", "counter" if name.endswith("_total") else "gauge", words, values)
 
 

@@ -12,7 +12,8 @@ from ..model.run import LIVE_STATES, TERMINAL_STATES, RunState
 from ..model.story import Look, Need, RunStory, Situation, how_to_resume
 from ..model.text import typed
 from ..views import quantity
-from .checkpoint_list import resume_point
+from .checkpoint_list import DAMAGED, resume_point
+from .incidents import title_now
 from .state.concerns import (
     NAN,
     SILENT,
@@ -23,13 +24,12 @@ from .state.concerns import (
     nan_since,
     next_by_itself,
     nobody_watches,
-    reason_now,
     room_now,
+    since_step,
 )
-from .state.position_words import frozen, last_seen, nobody_sees, standstill, unconfirmed, unwatched
 from .state.run_progress import LastStep, fraction, last_step, live_progress, run_progress
-from .state.verdict import Verdict, verdict
-from .words import commands, sentence, title_of, would_have
+from .state.verdict import Verdict, last_seen, seen_by, standstill, unconfirmed, verdict
+from .words import answers, question_text, sentence
 
 
 class Next(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +77,8 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     diverged: bool
     needs: tuple[Need, ...]
     resume: Checkpoint | None
+    resumed_at: int | None
+    """The step at which the newest attempt began."""
     checkpoints: int
     attempts: int
     restarts: tuple[int, int]
@@ -94,17 +96,16 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 def summarise(now: Situation, name: str = "") -> RunSummary:
     """``name``: used until the journal has one."""
-    story, progress, said = now.story, run_progress(now), verdict(now)
+    story, progress, said, seen = now.story, run_progress(now), verdict(now), seen_by(now)
     silent = any(i.kind in SILENT for i in story.open_incidents)
-    still = standstill(now)
-    advances = story.state in LIVE_STATES and not nobody_sees(now) and not silent and not still
-    live = live_progress(now)
+    still, live = standstill(now), live_progress(now)
+    advances = story.state in LIVE_STATES and seen == "watched" and not silent and not still
     return RunSummary(
         name=story.run.name if story.run else name,
         state=story.state,
         since_t=story.state_t,
-        seen="unwatched" if unwatched(now) else "frozen" if frozen(now) else "watched",
-        last_seen=last_seen(now) if nobody_sees(now) else "",
+        seen=seen,
+        last_seen="" if seen == "watched" else last_seen(now),
         level=said.level,
         sentence=said,
         troubles=concerns(now) if story.attempts else (),
@@ -125,6 +126,7 @@ def summarise(now: Situation, name: str = "") -> RunSummary:
         diverged=diverged_since(story) is not None,
         needs=tuple(needs(now)),
         resume=resume_point(now),
+        resumed_at=None if story.attempt is None else story.attempt.resume_step,
         checkpoints=len(story.checkpoints),
         attempts=len(story.attempts),
         restarts=(story.budget_used, story.budget_max),
@@ -176,24 +178,23 @@ def since_wall(look: Look | None, now: Situation) -> float | None:
 
 # What the user has to do or to decide.
 
-MARK_BAD = frozenset({"torn", "corrupt", "nonfinite"})
-
 
 def needs(now: Situation) -> Iterator[Need]:
     """The most urgent first."""
-    of_the_end = tuple(_of_the_end(now))
+    story, run = now.story, () if now.story.run is None else (now.story.run.run,)
+    attempt, seen = 0 if story.attempt is None else story.attempt.number, seen_by(now)
+    of_the_end = tuple(_of_the_end(now, run, attempt))
     yield from of_the_end
-    if unwatched(now):
-        text = f"No supervisor is watching. Start one with `{_typed(now, 'resume')}`."
-        yield Need(kind="unwatched", text=text, subject=_attempt(now))
-    elif frozen(now):
-        text = sentence(nobody_watches(now.frozen, *_run(now)))
-        yield Need(kind="frozen", text=f"{text}.", subject=_attempt(now))
+    if seen == "unwatched":
+        text = f"No supervisor is watching. Start one with `{typed('resume', *run)}`."
+        yield Need(kind="unwatched", text=text, subject=attempt)
+    elif seen == "frozen":
+        yield Need(kind="frozen", text=f"{sentence(nobody_watches(now.frozen, *run))}.", subject=attempt)
     said = {need.incident for need in of_the_end}
-    yield from (need for need in _of_incidents(now) if need.incident not in said)
-    yield from _of_checkpoints(now)
-    told = any(i.open and i.kind == "disk" for i in now.story.incidents) or now.story.state_why.kind == "disk_full"
-    for reading in now.story.health.values():
+    yield from (need for need in _of_incidents(now, run) if need.incident not in said)
+    yield from _of_checkpoints(story)
+    told = any(i.kind == "disk" for i in story.open_incidents) or story.state_why.kind == "disk_full"
+    for reading in story.health.values():
         if reading.level == "danger" and reading.metric.endswith("disk_free") and not told:
             yield Need(kind="disk", text=f"The disk is nearly full: {quantity.size(reading.value)} free.")
 
@@ -203,96 +204,67 @@ def urgent_keys(now: Situation) -> tuple[str, ...]:
     return tuple(need.key for need in needs(now) if need.urgent)
 
 
-def _run(now: Situation) -> tuple[str, ...]:
-    """The run's id, as a word of a command."""
-    return () if now.story.run is None else (now.story.run.run,)
-
-
-def _typed(now: Situation, verb: str, *words: str) -> str:
-    """The command that a person may paste, with the run's id."""
-    return typed(verb, *_run(now), *words)
-
-
-def _resume(now: Situation) -> str:
-    """The command that goes on with a run that is over; all of them if ``resume`` alone is refused."""
-    return how_to_resume(now.story, _run(now))
-
-
-def _attempt(now: Situation) -> int:
-    return 0 if now.story.attempt is None else now.story.attempt.number
-
-
-def _of_the_end(now: Situation) -> Iterator[Need]:
-    story = now.story
-    reason = story.state_reason or "no reason given"
+def _of_the_end(now: Situation, run: tuple[str, ...], attempt: int) -> Iterator[Need]:
+    """``run``: its id, as a word of a command."""
+    story, why, on = now.story, now.story.state_why, how_to_resume(now.story, run)
+    reason, since = story.state_reason or "no reason given", quantity.clock(story.wall0 + story.state_t, now.now_wall)
     if story.state == "given_up":
-        text = f"No further attempt is made: {reason}. Fix the cause, then {_resume(now)}."
-        yield Need(kind="given_up", text=text, incident=story.state_why.incident, subject=_attempt(now))
+        text = f"No further attempt is made: {reason}. Fix the cause, then {on}."
+        yield Need(kind="given_up", text=text, incident=why.incident, subject=attempt)
     if story.state == "ended_early":
-        read = _typed(now, "logs")
-        text = f"The trainer exited before the end: {reason}. Read the end of its log (`{read}`), then {_resume(now)}."
-        yield Need(kind="ended_early", text=text, incident=story.state_why.incident, subject=_attempt(now))
+        read = typed("logs", *run)
+        text = f"The trainer exited before the end: {reason}. Read the end of its log (`{read}`), then {on}."
+        yield Need(kind="ended_early", text=text, incident=why.incident, subject=attempt)
     if story.question is not None:
-        asked = story.question.action
-        text = would_have(story.question, story.wall0, now.now_wall)
-        text = asked.question if asked.asks else text
-        answers = "; ".join(f"{what}: `{command}`" for what, command in commands(story))
-        text = f"{text[:1].upper()}{text[1:]} {answers}."
+        text = question_text(story.question, story.wall0, now.now_wall)
+        text = f"{text[:1].upper()}{text[1:]} {answers(story)}."
         yield Need(kind="question", text=text, subject=int(story.question.t))
+    elif story.state == "stopped" and why.kind == "person":  # who stopped it has decided
+        how = _how_on(story, run)
+        yield Need(kind="stopped", text=f"You stopped it at {since}. {how} continues.", subject=attempt, urgent=False)
     elif story.state == "stopped":
-        unclear = any(i.open and i.class_ == "not_understood" for i in story.incidents)
-        named = _typed(now, "resume", "--from", "newest")
-        how = f"`{named}` or `{_typed(now, 'resume', '--fresh')}`" if unclear else _resume(now)
-        if story.state_why.kind == "person":  # who stopped it has decided
-            at = quantity.clock(story.wall0 + story.state_t, now.now_wall)
-            yield Need(
-                kind="stopped", text=f"You stopped it at {at}. {how} continues.", subject=_attempt(now), urgent=False
-            )
-        else:
-            text = f"The run is held: {story.state_reason or 'no reason given'}. Continue with {how}."
-            yield Need(
-                kind="held",
-                text=text,
-                incident=story.state_why.incident,
-                subject=_attempt(now),
-                urgent=story.state_why.holds,
-            )
+        text = f"The run is held: {reason}. Continue with {_how_on(story, run)}."
+        yield Need(kind="held", text=text, incident=why.incident, subject=attempt, urgent=why.holds)
     elif story.state == "paused" and not unconfirmed(story):
-        since = quantity.clock(story.wall0 + story.state_t, now.now_wall)
-        text = f"The run is paused since {since}: `{_typed(now, 'resume')}` goes on."
+        text = f"The run is paused since {since}: `{typed('resume', *run)}` goes on."
         yield Need(kind="paused", text=text, subject=int(story.state_t), urgent=False)
-    elif story.state not in TERMINAL_STATES and story.state_why.holds:
+    elif story.state not in TERMINAL_STATES and why.holds:
         room = room_now(now)
         text = f"The run is held: {story.state_reason}{room and f'; {room}'}."
-        yield Need(kind="held", text=text, incident=story.state_why.incident, subject=_attempt(now))
+        yield Need(kind="held", text=text, incident=why.incident, subject=attempt)
 
 
-def _of_incidents(now: Situation) -> Iterator[Need]:
-    nan = nan_since(now.story)
+def _how_on(story: RunStory, run: tuple[str, ...]) -> str:
+    """The commands that go on with a stopped run: a person chooses if it is not known what a resume would take."""
+    if any(i.class_ == "not_understood" for i in story.open_incidents):
+        return f"`{typed('resume', *run, '--from', 'newest')}` or `{typed('resume', *run, '--fresh')}`"
+    return how_to_resume(story, run)
+
+
+def _of_incidents(now: Situation, run: tuple[str, ...]) -> Iterator[Need]:
+    nan, diverged = nan_since(now.story), diverged_since(now.story)
+    worthless = "what was saved since then may be worthless"
     if nan is not None:
-        at = "" if nan.step is None else f" since step {quantity.count(nan.step)}"
-        text = f"The loss is NaN{at}: what was saved since then may be worthless. Resume from a checkpoint before it."
+        text = f"The loss is NaN{since_step(nan)}: {worthless}. Resume from a checkpoint before it."
         yield Need(kind="nan", text=text, incident=nan.id)
-    diverged = diverged_since(now.story)
     if diverged is not None and not diverged.acknowledged:
-        at = "" if diverged.step is None else f" since step {quantity.count(diverged.step)}"
-        back = _typed(now, "resume", "--from", "CHECKPOINT")
-        text = f"The loss diverged{at}: what was saved since then may be worthless. `{back}` goes back."
+        back = typed("resume", *run, "--from", "CHECKPOINT")
+        text = f"The loss diverged{since_step(diverged)}: {worthless}. `{back}` goes back."
         yield Need(kind="diverged", text=text, incident=diverged.id)
-    for incident in sorted(now.story.incidents, key=lambda i: i.severity != "danger"):
-        if (incident.class_ in NAN and nan is not None) or incident is diverged or next_by_itself(incident, now):
+    for incident in sorted(now.story.open_incidents, key=lambda i: i.severity != "danger"):
+        if incident.acknowledged or incident.severity == "info" or incident is diverged:
             continue
-        if incident.open and not incident.acknowledged and incident.severity != "info":
-            title = title_of(incident) if incident.kind in {"crash", "hang"} else reason_now(incident, now)
-            at = quantity.clock(incident.wall, now.now_wall)
-            how = f"; {incident.explanation}" if incident.class_ in ADVISED else ""
-            text = f"Incident {incident.id} is open since {at}: {title}{how}."
-            yield Need(kind="incident", text=text, incident=incident.id, urgent=incident.severity == "danger")
+        if (incident.class_ in NAN and nan is not None) or next_by_itself(incident, now):
+            continue
+        at = quantity.clock(incident.wall, now.now_wall)
+        how = f"; {incident.explanation}" if incident.class_ in ADVISED else ""
+        text = f"Incident {incident.id} is open since {at}: {title_now(incident, now)}{how}."
+        yield Need(kind="incident", text=text, incident=incident.id, urgent=incident.severity == "danger")
 
 
-def _of_checkpoints(now: Situation) -> Iterator[Need]:
-    found = now.story.checkpoints
-    bad = [c for c in found if c.verdict in MARK_BAD and c.understood]
+def _of_checkpoints(story: RunStory) -> Iterator[Need]:
+    found = story.checkpoints
+    bad = [c for c in found if c.verdict in DAMAGED and c.understood]
     if bad:
         names = ", ".join(c.name for c in bad[-3:])
         count, them = quantity.plural(len(bad), "checkpoint"), "it" if len(bad) == 1 else "them"
@@ -303,7 +275,7 @@ def _of_checkpoints(now: Situation) -> Iterator[Need]:
         names = ", ".join(c.name for c in unclear[-3:])
         text = f"Keep {names}: nothing else was saved, and only the trainer can tell whether it can go on from there."
         yield Need(kind="unclear", text=text, urgent=False)
-    copy = backup_state(now.story)
+    copy = backup_state(story)
     if copy is not None and copy["state"] == "failed":
         text = f"The newest copy off this machine failed: {copy['detail']}."
         yield Need(kind="backup", text=text, urgent=False)

@@ -1,49 +1,29 @@
 """The timeline: one time axis of the whole run with its events, and the charts that share the axis."""
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
 from ..model.checkpoint import Checkpoint
-from ..model.run import HALTED_STATES
+from ..model.run import HALTED_STATES, TERMINAL_STATES
 from ..model.story import Situation
 from ..model.text import verdict_in_words
 from . import quantity
-from .charts import AttemptSpan, attempt_spans
-from .checkpoint_list import score_of, scores_of, step_words
+from .charts import SPANS_S, AttemptSpan, attempt_spans
+from .checkpoint_list import DAMAGED, score_of, scores_of, step_words
 from .state.concerns import NAN, nan_since
 from .state.run_progress import last_step, live_progress
 
-MarkKind = Literal["start", "restart", "checkpoint", "bad_checkpoint", "crash", "hang", "danger", "incident", "profile"]
-RANK: dict[MarkKind, int] = {
-    "start": 0,
-    "checkpoint": 1,
-    "bad_checkpoint": 2,
-    "profile": 3,
-    "restart": 4,
-    "incident": 5,
-    "danger": 6,
-    "hang": 7,
-    "crash": 8,
-}
+MarkKind = Literal["start", "checkpoint", "bad_checkpoint", "profile", "restart", "incident", "danger", "hang", "crash"]
+RANK: dict[MarkKind, int] = {kind: rank for rank, kind in enumerate(get_args(MarkKind))}
 """Order of the marks: which one is drawn if two are in the same column."""
-MARK_WORDS: dict[MarkKind, str] = {
-    "start": "start",
-    "checkpoint": "checkpoint",
-    "bad_checkpoint": "damaged checkpoint",
-    "profile": "profile",
-    "restart": "restart",
-    "incident": "incident",
-    "danger": "incident",
-    "hang": "hang",
-    "crash": "crash",
-}
+MARK_WORDS: dict[MarkKind, str] = {"bad_checkpoint": "damaged checkpoint", "danger": "incident"}
+"""Of those whose word is another one than their kind."""
 INCIDENT_MARKS: dict[str, MarkKind] = {"crash": "crash", "hang": "hang"}
-TICK_STEPS_S = (
-    10, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800,
-)  # fmt: skip
+TICK_LEAST_S = 10
 FUTURE_SHARE = 0.3
 """Largest share of the axis for the time until the expected end: the past must stay readable."""
 STUB_SHARE = 0.05
@@ -101,7 +81,7 @@ class TimelineView(msgspec.Struct, frozen=True, kw_only=True):
 
 def timeline_view(now: Situation) -> TimelineView:
     story = now.story
-    over = story.state in {"finished", "ended_early", "given_up", "stopped"}
+    over = story.state in TERMINAL_STATES
     now_t = story.state_t if over else max(now.now_t, story.t)
     progress = live_progress(now)
     late = _stands_still(now)
@@ -122,7 +102,7 @@ def timeline_view(now: Situation) -> TimelineView:
         done_t=done_t,
         marks=_marks(now),
         expected=_expected(now, now_t, done_t if done_t is not None else end_t) if not over else (),
-        bands=_bands(now, now_t if now.watched or over else min(now_t, max(story.t, now.progress_t))),
+        bands=tuple(_bands(now, now_t if now.watched or over else min(now_t, max(story.t, now.progress_t)))),
         title=_title(now),
         loss=_loss(now),
         pace=quantity.pace(progress.sec_per_step),
@@ -144,7 +124,7 @@ def event_words(view: TimelineView, mark: Mark) -> str:
     """00:57:48 · crash · exit code 1: CUDA out of memory."""
     at = quantity.clock(view.wall0 + mark.t, view.wall0 + view.now_t, seconds=True)
     text = f" · {mark.text}" if mark.text else ""
-    return f"{at} · {MARK_WORDS[mark.kind]}{text}"
+    return f"{at} · {MARK_WORDS.get(mark.kind, mark.kind)}{text}"
 
 
 def ticks(
@@ -157,23 +137,17 @@ def ticks(
     since_t, until_t = axis or (0.0, view.end_t)
     if columns < apart or until_t <= since_t:
         return ()
-    needed_s = (until_t - since_t) / columns * apart
-    step_s = next((s for s in TICK_STEPS_S if s >= needed_s), TICK_STEPS_S[-1])
+    needed_s = max(TICK_LEAST_S, (until_t - since_t) / columns * apart)
+    step_s = next((s for s in SPANS_S if s >= needed_s), SPANS_S[-1])
+    form = "%H:%M:%S" if step_s < quantity.MINUTE_S else "%a %d" if step_s >= quantity.DAY_S else "%H:%M"
     begin = datetime.fromtimestamp(view.wall0).astimezone()
     midnight = begin.replace(hour=0, minute=0, second=0, microsecond=0)
-    into_day_s = (begin - midnight).total_seconds()
-    t = since_t + (-into_day_s - since_t) % step_s
+    t = since_t + ((midnight - begin).total_seconds() - since_t) % step_s
     found: list[tuple[float, str]] = []
     while t <= until_t:
-        found.append((t, _label(begin + timedelta(seconds=t), step_s)))
+        found.append((t, (begin + timedelta(seconds=t)).strftime(form)))
         t += step_s
     return tuple(found)
-
-
-def _label(moment: datetime, step_s: float) -> str:
-    if step_s < quantity.MINUTE_S:
-        return moment.strftime("%H:%M:%S")
-    return moment.strftime("%a %d" if step_s >= quantity.DAY_S else "%H:%M")
 
 
 def _calm(span_s: float) -> float:
@@ -190,7 +164,7 @@ def _marks(now: Situation) -> tuple[Mark, ...]:
         Mark(t=a.t, kind="start" if a.number == 1 else "restart", text=f"attempt {a.number}") for a in story.attempts
     ]
     for c in story.checkpoints:
-        bad = c.verdict in {"torn", "corrupt", "nonfinite"} and c.understood
+        bad = c.verdict in DAMAGED and c.understood
         score = score_of(c, story)
         text = f"{step_words(c)} · {score}" if score else step_words(c)
         marks.append(Mark(t=checkpoint_t(now, c), kind="bad_checkpoint" if bad else "checkpoint", text=text))
@@ -242,19 +216,13 @@ def _expected(now: Situation, now_t: float, until_t: float) -> tuple[float, ...]
     return tuple(found)
 
 
-def _bands(now: Situation, now_t: float) -> tuple[Band, ...]:
-    story = now.story
-    bands: list[Band] = []
-    for index, attempt in enumerate(story.attempts):
-        end_t = attempt.ended_t
-        if end_t is None:
-            end_t = story.attempts[index + 1].t if index + 1 < len(story.attempts) else now_t
-        spans = [s for s in story.phases if s.attempt == attempt.number]
-        cuts = [(attempt.t, "load"), *((s.t, s.phase) for s in spans if s.t > attempt.t)]
-        for (since_t, phase), (until_t, _) in zip(cuts, [*cuts[1:], (end_t, "")], strict=True):
-            if min(until_t, end_t) > since_t:
-                bands.append(Band(since_t=since_t, until_t=min(until_t, end_t), phase=phase))
-    return tuple(bands)
+def _bands(now: Situation, now_t: float) -> Iterator[Band]:
+    for attempt in attempt_spans(now.story, now_t, until_t=now_t):
+        spans = [s for s in now.story.phases if s.attempt == attempt.number and s.t > attempt.since_t]
+        cuts = [(attempt.since_t, "load"), *((s.t, s.phase) for s in spans), (attempt.until_t, "")]
+        for (since_t, phase), (until_t, _) in pairwise(cuts):
+            if min(until_t, attempt.until_t) > since_t:
+                yield Band(since_t=since_t, until_t=min(until_t, attempt.until_t), phase=phase)
 
 
 def _title(now: Situation) -> str:
@@ -265,12 +233,8 @@ def _title(now: Situation) -> str:
     c = story.checkpoints[-1]
     age = quantity.age(max(0.0, now.now_wall - c.mtime))
     what = f"{step_words(c)} · {quantity.size(c.size_bytes)} · {verdict_in_words(c.verdict)}"
-    return f"checkpoint {age} · {what}{_quality(now)}"
-
-
-def _quality(now: Situation) -> str:
-    scores = scores_of(now.story)
-    return f" · {scores}" if scores else ""
+    scores = scores_of(story)
+    return f"checkpoint {age} · {what}" + (f" · {scores}" if scores else "")
 
 
 def _loss(now: Situation) -> str:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -49,23 +50,33 @@ PHASE_WORDS: dict[str, str] = {
     "unknown": "Running",
 }
 
-STATE_WORDS: dict[str, str] = {
-    "idle": "not started",
-    "starting": "starting",
-    "running": "running",
-    "hung": "seems to hang",
-    "stopping": "stopping",
-    "cleaning": "cleaning up",
-    "backing_off": "waiting to restart",
-    "paused": "paused",
-    "suspended": "stopped by a signal",
-    "queued": "in the queue",
-    "stopped": "stopped",
-    "interrupted": "interrupted",
-    "finished": "finished",
-    "ended_early": "ended early",
-    "given_up": "given up",
+
+class StateWords(NamedTuple):
+    """``word``: in a list; ``opening``: of a sentence about the run; ``level``: if nothing else is wrong."""
+
+    word: str
+    opening: str
+    level: Level
+
+
+STATES: dict[str, StateWords] = {
+    "idle": StateWords("not started", "Nothing has run yet", "unknown"),
+    "starting": StateWords("starting", "It is being started", "safe"),
+    "running": StateWords("running", "It is running", "safe"),
+    "hung": StateWords("seems to hang", "It seems to hang", "danger"),
+    "stopping": StateWords("stopping", "It is being ended", "warning"),
+    "cleaning": StateWords("cleaning up", "It is being restarted", "warning"),
+    "backing_off": StateWords("waiting to restart", "It waits for its restart", "warning"),
+    "paused": StateWords("paused", "It is paused", "warning"),
+    "suspended": StateWords("stopped by a signal", "It was stopped by a signal and waits to be continued", "warning"),
+    "queued": StateWords("in the queue", "Its job waits in the queue", "unknown"),
+    "stopped": StateWords("stopped", "It was stopped", "warning"),
+    "interrupted": StateWords("interrupted", "It was interrupted", "warning"),
+    "finished": StateWords("finished", "It finished", "safe"),
+    "ended_early": StateWords("ended early", "It ended early", "danger"),
+    "given_up": StateWords("given up", "It was given up", "danger"),
 }
+STATE_WORDS = {state: words.word for state, words in STATES.items()}
 
 
 def title_of(incident: Incident) -> str:
@@ -99,6 +110,29 @@ def shown(value: object) -> str:
     return "…/" + text.rstrip("/").rpartition("/")[2] if text.startswith("/") and text.count("/") > 2 else text
 
 
+def change_words(c: Change) -> str:
+    """``batch_size 2 → 1 (CUDA out of memory)``, ``batch_size = 1`` if the config does not have it."""
+    old, new = (
+        "removed" if v is None else str(v).lower() if isinstance(v, bool) else str(v) for v in (c.before, c.after)
+    )
+    change = f"{c.key} = {new}" if c.before is None else f"{c.key} {old} → {new}"
+    return change + (f" ({c.why})" if c.why else "")
+
+
+def switched(running: Sequence[Change], wanted: Sequence[Change]) -> Iterator[Change]:
+    """What differs between two launches.
+
+    Both are changes of the user's own config, so a key that only one of them has changes to or from the value there.
+    """
+    old, new = ({(c.where, c.key): c for c in changes} for changes in (running, wanted))
+    for place in dict.fromkeys((*old, *new)):
+        change = new.get(place) or msgspec.structs.replace(old[place], why="back to your own config")
+        before = old[place].after if place in old else change.before
+        after = new[place].after if place in new else old[place].before
+        if before != after:
+            yield msgspec.structs.replace(change, before=before, after=after)
+
+
 def passing(sought: str) -> Callable[[str], bool]:
     """Tells whether a text contains ``sought``, or matches it as a regular expression; upper case does not matter."""
     try:
@@ -120,30 +154,25 @@ ACT_WORDS: dict[Act, str] = {
 
 def by_itself(settings: Settings) -> str:
     """What will be done without a person, and how to have it otherwise; one sentence."""
-    match settings.restart.act:
-        case "all":
-            number = settings.restart.max_restarts
-            restarts = "never" if number == 0 else f"at most {number} time{'' if number == 1 else 's'}"
-            doing = [
-                "ends a trainer that hangs",
-                f"restarts one that hung or crashed ({restarts} without a new checkpoint in between)",
-            ]
-            if settings.profiles.ramp:
-                doing.append("switches between the profiles of the ladder")
-            if settings.checkpoints.keep_last:
-                doing.append(f"deletes checkpoints of this run but the newest {settings.checkpoints.keep_last}")
-            listed = ", ".join(doing[:-1]) + f" and {doing[-1]}"
-            return f"without you it {listed}; --act ask asks you first, --act notify only tells you"
-        case "ask":
-            return (
-                "it ends, starts and deletes nothing without your answer: it asks, with what each answer costs "
-                "(--act all acts by itself, --act notify only tells you)"
-            )
-        case "notify":
-            return (
-                "it ends, starts and deletes nothing: it tells you, and the report has what it would have done "
-                "(--act all acts by itself, --act ask asks you first)"
-            )
+    number = settings.restart.max_restarts
+    restarts = "never" if number == 0 else f"at most {number} time{'' if number == 1 else 's'}"
+    doing = [
+        "ends a trainer that hangs",
+        f"restarts one that hung or crashed ({restarts} without a new checkpoint in between)",
+    ]
+    if settings.profiles.ramp:
+        doing.append("switches between the profiles of the ladder")
+    if settings.checkpoints.keep_last:
+        doing.append(f"deletes checkpoints of this run but the newest {settings.checkpoints.keep_last}")
+    *first, last = doing
+    nothing = "it ends, starts and deletes nothing"
+    return {
+        "all": f"without you it {', '.join(first)} and {last}; --act ask asks you first, --act notify only tells you",
+        "ask": f"{nothing} without your answer: it asks, with what each answer costs "
+        "(--act all acts by itself, --act notify only tells you)",
+        "notify": f"{nothing}: it tells you, and the report has what it would have done "
+        "(--act all acts by itself, --act ask asks you first)",
+    }[settings.restart.act]
 
 
 # How many restarts are left, as the screen and ``status`` say it.
@@ -167,36 +196,33 @@ class RemedyRow(msgspec.Struct, frozen=True, kw_only=True):
     cost: str
     applied: bool
     why: str = ""
+    incident: int | None = None
 
 
 def remedy_rows(story: RunStory) -> tuple[RemedyRow, ...]:
     """The applied ones, then those that wait."""
-    applied = [_row(r, applied=True) for r in story.remedies]
-    return (*applied, *(_row(p, applied=False, why=p.why) for p in story.proposals))
+    remedies: tuple[RemedyApplied | RemedyProposed, ...] = (*story.remedies, *story.proposals)
+    return tuple(
+        RemedyRow(
+            name=each.name, title=each.title, cost=each.cost, applied=isinstance(each, RemedyApplied),
+            words=", ".join(
+                [*(f"{c.key} {shown(c.before)} → {shown(c.after)}" for c in each.changes),
+                 *([f"profile {each.profile}"] if each.profile else [])]
+            ),
+            why=each.why if isinstance(each, RemedyProposed) else "", incident=each.incident,
+        )
+        for each in remedies
+    )  # fmt: skip
 
 
 def of_incident(story: RunStory, incident: int) -> tuple[RemedyRow, ...]:
-    applied = [_row(r, applied=True) for r in story.remedies if r.incident == incident]
-    return (*applied, *(_row(p, applied=False, why=p.why) for p in story.proposals if p.incident == incident))
-
-
-def difference_words(changes: Sequence[Change], profile: str | None) -> str:
-    """``vae_batch_size 2 → 1, accumulation 1 → 2``."""
-    said = [f"{c.key} {shown(c.before)} → {shown(c.after)}" for c in changes]
-    return ", ".join([*said, *([f"profile {profile}"] if profile else [])])
+    return tuple(row for row in remedy_rows(story) if row.incident == incident)
 
 
 def back_words(story: RunStory) -> str:
     """The change if all remedies are dropped: ``vae_batch_size 1 → 2``."""
     changes = [c for r in story.remedies for c in r.changes]
     return ", ".join(f"{c.key} {shown(c.after)} → {shown(c.before)}" for c in changes)
-
-
-def _row(fact: RemedyApplied | RemedyProposed, *, applied: bool, why: str = "") -> RemedyRow:
-    return RemedyRow(
-        name=fact.name, title=fact.title, words=difference_words(fact.changes, fact.profile), cost=fact.cost,
-        applied=applied, why=why,
-    )  # fmt: skip
 
 
 class Paragraph(msgspec.Struct, frozen=True):
@@ -226,14 +252,21 @@ def would_have(held: WithheldAction, wall0: float, now_wall: float | None = None
     return f"{place}, {action.how}" if action.how else place
 
 
+def question_text(held: WithheldAction, wall0: float, now_wall: float | None = None) -> str:
+    """The question, or what would have been done."""
+    return held.action.question if held.action.asks else would_have(held, wall0, now_wall)
+
+
 def commands(story: RunStory) -> Iterator[tuple[str, str]]:
     """What can be done about what waits, and the command for it."""
-    if story.question is None:
-        return
     name = story.run.run if story.run else "RUN"
-    for answer in story.question.action.answers:
+    for answer in story.question.action.answers if story.question is not None else ():
         what, _, command = answer.partition(": ")
         yield what, command.format(run=name)
+
+
+def answers(story: RunStory) -> str:
+    return "; ".join(f"{what}: `{command}`" for what, command in commands(story))
 
 
 def question_clause(now: Situation) -> str | None:
@@ -241,8 +274,5 @@ def question_clause(now: Situation) -> str | None:
     held = now.story.question
     if held is None:
         return None
-    if held.action.asks:
-        text = held.action.question
-        return f"{text[:1].upper()}{text[1:]} [Y] yes [c] no"
-    text = would_have(held, now.story.wall0, now.now_wall)
-    return f"{text[:1].upper()}{text[1:]}: [Y] do it"
+    text = question_text(held, now.story.wall0, now.now_wall)
+    return f"{text[:1].upper()}{text[1:]}{' [Y] yes [c] no' if held.action.asks else ': [Y] do it'}"

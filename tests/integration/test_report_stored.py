@@ -10,7 +10,15 @@ from tests.fakes.feed import CRASH, WALL0, created, started, told_records
 from trainwatch.core.app.runs.report import gather
 from trainwatch.core.model.checkpoint import Checkpoint
 from trainwatch.core.model.decision import Decision, NotifyPeople, StartAttempt, StopAttempt
-from trainwatch.core.model.fact import CheckpointKnown, CommandReceived, Fact, IncidentOpened, RampMoved, StateChanged
+from trainwatch.core.model.fact import (
+    CheckpointKnown,
+    CommandReceived,
+    Fact,
+    IncidentOpened,
+    Note,
+    RampMoved,
+    StateChanged,
+)
 from trainwatch.core.model.observation import Outcome
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.story import RunStory
@@ -138,3 +146,14 @@ def test_report_of_a_story_that_other_code_stored(run: RunDirectory, monkeypatch
         append(run, turn)
     assert texts(run) == expected(run)
     assert read_stored(run.journal).told
+
+
+def test_a_command_that_was_refused_has_changed_nothing(run: RunDirectory) -> None:
+    """Before: ``changed: luca: resume`` of a resume of a run that goes on."""
+    append(run, 0)
+    asked = [CommandReceived(verb=verb, by="luca") for verb in ("pause", "resume", "ack")]
+    refused = Note(text="resume: it is running (attempt 1)", about="refusal")
+    with JournalWriter(run.journal) as writer:
+        writer.append_all(1000.0, WALL0 + 1000.0, (*asked[:2], refused, asked[2]))
+    for told in texts(run):
+        assert [verb for verb in ("pause", "resume", "ack") if f"luca: {verb}" in told] == ["pause", "ack"]

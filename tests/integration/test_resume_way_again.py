@@ -13,7 +13,7 @@ from trainwatch.core.app.screen.store_feed import DetachedStarter, StoreFeed
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.story import RunStory, Situation
 from trainwatch.core.store.lock import is_held
-from trainwatch.core.views.screens.incident_card import incident_card
+from trainwatch.core.views.incidents import incident_card
 
 __all__ = ["world"]
 

@@ -15,8 +15,8 @@ from trainwatch.core.model.run import Habits, RunSpec
 from trainwatch.core.model.story import RunStory, Situation
 from trainwatch.core.store.learned import HabitsFile
 from trainwatch.core.views.length_words import length_words
-from trainwatch.core.views.state.position_words import expected
 from trainwatch.core.views.state.status import status_object
+from trainwatch.core.views.state.verdict import expected
 
 KEYS = {name: preset.length for name, preset in load_presets().items()}
 

@@ -13,7 +13,7 @@ from trainwatch.core.model.fact import IncidentUpdated
 from trainwatch.core.model.observation import Outcome
 from trainwatch.core.model.story import ActionStory, Situation
 from trainwatch.core.model.story_fold import apply
-from trainwatch.core.views.screens.incident_card import (
+from trainwatch.core.views.incidents import (
     HEADINGS,
     IncidentCard,
     card_markdown,

@@ -21,8 +21,8 @@ from trainwatch.core.model.fact import IncidentOpened, StateChanged
 from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk
 from trainwatch.core.model.progress import Progress, ToldLength
 from trainwatch.core.model.resume import resume_support
-from trainwatch.core.views.state.position_words import where
 from trainwatch.core.views.state.status import status_object
+from trainwatch.core.views.state.verdict import where
 
 FOUR = ToldLength(epochs=4, epochs_by="--epochs 4")
 

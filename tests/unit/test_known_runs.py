@@ -7,7 +7,8 @@ import pytest
 
 from trainwatch.cli import main
 from trainwatch.core.app.screen.run_picker import MachineRuns
-from trainwatch.core.model.fact import RunCreated, StateChanged
+from trainwatch.core.model.fact import AttemptStarted, ProgressMade, RunCreated, StateChanged
+from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.run import RunSpec, RunState
 from trainwatch.core.store.journal import JournalWriter
 from trainwatch.core.store.lock import SupervisorLock
@@ -52,6 +53,18 @@ def test_ended_examples_are_listed_after_other_runs(home: Path, capsys: pytest.C
         told = {row["id"]: row["stand_in"] for row in json.loads(capsys.readouterr().out)["runs"]}
         assert told == {"second-1": "demo", "drill-1": "drill", "demo-1": "demo", "luca-1": None}
         assert [card.id for card in MachineRuns().runs()] == ["second-1", "luca-1", "drill-1", "demo-1"]
+
+
+def test_a_run_that_goes_on_from_its_last_step_has_one(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before: ``no step yet`` of a run of 360 steps, until its second attempt made one."""
+    run = known(home, "luca", home.parent / "luca", "starting", 100.0)
+    with JournalWriter(run.journal) as journal:
+        began = AttemptStarted(attempt=2, pid=10**9, resume_from="/out/c-360", resume_step=360)
+        loads = ProgressMade(attempt=2, progress=Progress(phase="load"))
+        journal.append_all(2.0, 102.0, [began, loads])
+    with SupervisorLock(run.lock):
+        assert main(["runs"]) == 0
+    assert "from step 360" in capsys.readouterr().out
 
 
 def test_runs_says_none_yet_if_only_examples_ran(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,8 +17,8 @@ from trainwatch.core.model.story import RunStory, Situation
 from trainwatch.core.model.story_fold import apply
 from trainwatch.core.replay import Replay
 from trainwatch.core.views.dashboard import header_view
+from trainwatch.core.views.incidents import incident_card
 from trainwatch.core.views.report_building import summary
-from trainwatch.core.views.screens.incident_card import incident_card
 from trainwatch.core.views.words import title_of
 
 WALL0 = 1_700_000_000.0

@@ -10,8 +10,7 @@ from trainwatch.core.model.progress import Why
 from trainwatch.core.model.story import Situation
 from trainwatch.core.model.story_fold import apply
 from trainwatch.core.views.dashboard import header_view
-from trainwatch.core.views.state.position_words import unconfirmed
-from trainwatch.core.views.state.verdict import verdict
+from trainwatch.core.views.state.verdict import unconfirmed, verdict
 
 
 def asked_to_pause() -> Situation:

@@ -22,7 +22,7 @@ from trainwatch.core.model.run import RunState
 from trainwatch.core.model.settings import Health
 from trainwatch.core.model.story import Situation
 from trainwatch.core.views.dashboard import dashboard_view, gpu_pane_view
-from trainwatch.core.views.incident_list import incident_views
+from trainwatch.core.views.incidents import incident_views
 from trainwatch.core.views.screens.confirmation import (
     kill_price,
     resume_price,

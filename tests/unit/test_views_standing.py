@@ -10,9 +10,8 @@ from tests.unit.test_views_header import incident, said, with_incidents
 from trainwatch.core.model.progress import PLAIN, HealthReading, Why
 from trainwatch.core.model.story import Situation, SupervisorLife
 from trainwatch.core.views.dashboard import header_view
-from trainwatch.core.views.incident_list import incident_view
+from trainwatch.core.views.incidents import incident_card, incident_view
 from trainwatch.core.views.run_summary import needs
-from trainwatch.core.views.screens.incident_card import incident_card
 from trainwatch.core.views.state.concerns import troubles
 from trainwatch.tui.screens.incidents_screen import paragraphs
 

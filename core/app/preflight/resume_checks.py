@@ -61,7 +61,12 @@ def check_checkpoint_named(plan: LaunchPlan, _machine: Machine) -> Check | None:
 
 def named_checkpoints(plan: LaunchPlan) -> list[tuple[str, str, Path | None]]:
     """(setting, value, where it is) of every checkpoint that a launch is told to resume from; None: nowhere."""
-    return [(key, value, _place(plan, value)) for key, value in _given(plan)]
+    found: list[tuple[str, str, Path | None]] = []
+    for key, value in _given(plan):  # it starts at the working folder, or is a name in an output folder (diffusers)
+        folders = [Path(plan.spec.cwd, folder) for folder in plan.spec.output_folders]
+        there = (folder / name for folder in folders for name in (value, Path(value).name))
+        found.append((key, value, place_of(plan, value) or next((place for place in there if place.exists()), None)))
+    return found
 
 
 def point_of(plan: LaunchPlan) -> Path | None:
@@ -86,17 +91,6 @@ def _given(plan: LaunchPlan) -> Iterator[tuple[str, str]]:
         is_no_path = value.isdigit() or "://" in value or any(sign in value for sign in "{}$")
         if not (leaves_it or is_no_path or words.TRACKERS.search(key)):
             yield key, value
-
-
-def _place(plan: LaunchPlan, value: str) -> Path | None:
-    """Where it is: from the working folder, or by its name in an output folder (diffusers)."""
-    named = place_of(plan, value)
-    if named is not None:
-        return named
-    places = [
-        Path(plan.spec.cwd, folder, name) for folder in plan.spec.output_folders for name in (value, Path(value).name)
-    ]
-    return next((place for place in places if place.exists()), None)
 
 
 def _lies_in_empty(plan: LaunchPlan, value: str) -> bool:

@@ -48,7 +48,8 @@ def run_rows(warn: Callable[[str], None]) -> list[tuple[dict[str, Any], str]]:
     """The rows of ``runs --json``, newest first, each with what is said while no step is seen (``standstill``).
 
     ``stand_in``: the verb whose example run it is (demo or drill). ``trouble``: the worst that is wrong now;
-    ``needs_you``: the most urgent that a person has to do or decide. Sentences, or None.
+    ``needs_you``: the most urgent that a person has to do or decide. Sentences, or None. ``resume_step``: where the
+    newest attempt began.
     ``warn`` is called for each run that cannot be read; the others are listed.
     """
     from ...store.journal import JournalTooNew
@@ -72,6 +73,7 @@ def run_rows(warn: Callable[[str], None]) -> list[tuple[dict[str, Any], str]]:
                     "attempt": status["attempt"],
                     "step": status["overall"]["step"],
                     "total_steps": status["overall"]["total_steps"],
+                    "resume_step": said.resumed_at,
                     "eta_s": said.position.eta_s,
                     "trouble": said.troubles[0].text if said.troubles else None,
                     "needs_you": said.needs_you,

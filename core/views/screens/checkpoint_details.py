@@ -12,11 +12,6 @@ from ..state.concerns import AFTER_NAN
 from ..words import Paragraph
 
 
-def short_age_text(row: CheckpointRow) -> str:
-    """``18 min``: a narrow list has no room for more beside the verdict."""
-    return quantity.duration(max(0.0, row.now_wall - row.judged.mtime))
-
-
 def _name_style(row: CheckpointRow) -> str:
     return "strong" if row.resume else "text"
 
@@ -24,39 +19,18 @@ def _name_style(row: CheckpointRow) -> str:
 CHECKPOINT_COLUMNS: tuple[Column[CheckpointRow], ...] = (
     Column(title="name", text=lambda r: r.judged.name, width=34, fit=True, after=1, style=_name_style, from_width=100),
     Column(title="step", text=lambda r: quantity.count(r.judged.step), width=9, right=True, style=_name_style),
-    Column(
-        title="epoch",
-        text=lambda r: quantity.UNKNOWN if r.judged.epoch is None else str(r.judged.epoch),
-        width=7,
-        right=True,
-        style="label",
-        from_width=56,
-    ),
+    Column(title="epoch", text=lambda r: quantity.UNKNOWN if r.judged.epoch is None else str(r.judged.epoch), width=7,
+           right=True, style="label", from_width=56),
     Column(title="size", text=lambda r: r.size, width=9, right=True, from_width=48),
-    Column(title="age", text=short_age_text, width=10, right=True, style="label", below_width=48),
+    # A narrow list has no room for more beside the verdict.
+    Column(title="age", text=lambda r: quantity.duration(max(0.0, r.now_wall - r.judged.mtime)), width=10, right=True,
+           style="label", below_width=48),
     Column(title="age", text=lambda r: r.age, width=13, right=True, style="label", from_width=48),
-    Column(
-        title="score",
-        text=lambda r: r.score.partition(" ")[2],
-        width=14,
-        right=True,
-        style=lambda r: "strong" if r.best else "text",
-        from_width=70,
-        if_any=True,
-    ),
-    Column(
-        title="verdict",
-        text=lambda r: r.word,
-        before=2,
-        style=lambda r: r.level if r.level != "safe" else "text",
-    ),
-)
+    Column(title="score", text=lambda r: r.score.partition(" ")[2], width=14, right=True, from_width=70, if_any=True,
+           style=lambda r: "strong" if r.best else "text"),
+    Column(title="verdict", text=lambda r: r.word, before=2, style=lambda r: r.level if r.level != "safe" else "text"),
+)  # fmt: skip
 """Columns of the list, left to right."""
-
-
-def _verdict(row: CheckpointRow) -> str:
-    said = f"{AFTER_NAN}; as a file it is complete" if row.spoiled else row.word
-    return f"{said}: {row.why}" if row.why else said
 
 
 def count_text(rows: Sequence[CheckpointRow]) -> str:
@@ -69,9 +43,9 @@ def count_text(rows: Sequence[CheckpointRow]) -> str:
 
 def checkpoint_facts(row: CheckpointRow) -> tuple[Paragraph, ...]:
     """Facts that are known without opening it."""
-    c = row.judged
+    c, said = row.judged, f"{AFTER_NAN}; as a file it is complete" if row.spoiled else row.word
     facts = [
-        Paragraph(label="verdict", text=_verdict(row), style=row.level),
+        Paragraph(label="verdict", text=f"{said}: {row.why}" if row.why else said, style=row.level),
         Paragraph(label="verified", text=row.verified or "structure and sizes; [V] reads every byte and value"),
         Paragraph(label="written", text=f"{quantity.clock(c.mtime, row.now_wall, seconds=True)}, {row.age}"),
         Paragraph(label="kind", text=f"{c.kind.replace('_', ' ')}, {row.size}"),
@@ -100,24 +74,19 @@ def overview_facts(seen: CheckpointOverview) -> tuple[Paragraph, ...]:
         ),
     ]
     if seen.compiled:
-        facts.append(
-            Paragraph(
-                label="note",
-                text="saved from a compiled model (_orig_mod.): a plain model does not load it",
-                style="warning",
-            )
-        )
+        text = "saved from a compiled model (_orig_mod.): a plain model does not load it"
+        facts.append(Paragraph(label="note", text=text, style="warning"))
     facts += [Paragraph(label=key, text=str(value)) for key, value in seen.state.items()]
     facts += [
-        Paragraph(label="file", text=f"{m.name}, {quantity.size(m.size_bytes)}" + _tensors(m.tensors))
+        Paragraph(
+            label="file",
+            text=f"{m.name}, {quantity.size(m.size_bytes)}"
+            + ("" if m.tensors is None else f", {quantity.plural(m.tensors, 'tensor')}"),
+        )
         for m in seen.members
     ]
     facts += [Paragraph(label="metadata", text=f"{key} = {value}") for key, value in list(seen.metadata.items())[:20]]
     return tuple(facts)
-
-
-def _tensors(count: int | None) -> str:
-    return "" if count is None else f", {quantity.plural(count, 'tensor')}"
 
 
 # The list of sample images.
@@ -137,15 +106,9 @@ def sample_rows(samples: Sequence[Sample], now_wall: float) -> tuple[SampleRow, 
     """One row per image, in their order."""
     return tuple(
         SampleRow(
-            path=s.path, name=s.name, moment=moment_words(s), age=quantity.age(max(0.0, now_wall - s.mtime)),
-            size=quantity.size(s.size_bytes),
+            path=s.path, name=s.name, age=quantity.age(max(0.0, now_wall - s.mtime)), size=quantity.size(s.size_bytes),
+            moment=f"step {quantity.count(s.step)}" if s.step is not None
+            else "" if s.epoch is None else f"epoch {quantity.count(s.epoch)}",
         )
         for s in samples
     )  # fmt: skip
-
-
-def moment_words(sample: Sample) -> str:
-    """``step 500``, ``epoch 4``, or nothing."""
-    if sample.step is not None:
-        return f"step {quantity.count(sample.step)}"
-    return "" if sample.epoch is None else f"epoch {quantity.count(sample.epoch)}"

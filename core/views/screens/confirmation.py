@@ -31,26 +31,29 @@ class Price(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def kill_price(now: Situation) -> Price:
-    lines = [
+    return _price(
+        now,
+        "Kill the training now?",
         f"Ends every process of {_trainer(now)} at once (SIGKILL). It cannot save.",
         "No restart follows until you resume.",
         _loss_line(now),
-    ]
-    lost = lost_steps(now)
-    return Price(
-        title="Kill the training now?", lines=tuple(lines), confirm="kill", lost_steps=lost, typed=_typed(now, lost)
+        confirm="kill",
     )
+
+
+def _price(now: Situation, title: str, *lines: str, confirm: str) -> Price:
+    """Of what loses the steps since the newest complete checkpoint."""
+    lost = lost_steps(now)
+    return Price(title=title, lines=lines, confirm=confirm, lost_steps=lost, typed=_typed(now, lost))
 
 
 def answer_price(now: Situation, held: WithheldAction) -> Price:
     """What was withheld, key Y."""
     action = held.action
-    text = action.question
-    since = quantity.age(max(0.0, now.now_t - held.t))
-    lines = [f"{action.why} ({since})", action.price, "Without an answer nothing is ended or started."]
+    why = f"{action.why} ({quantity.age(max(0.0, now.now_t - held.t))})"
     return Price(
-        title=f"{text[:1].upper()}{text[1:]}",
-        lines=tuple(filter(None, lines)),
+        title=f"{action.question[:1].upper()}{action.question[1:]}",
+        lines=tuple(filter(None, (why, action.price, "Without an answer nothing is ended or started."))),
         confirm=action.ask,
         lost_steps=action.lost_steps,
         typed=_typed(now, action.lost_steps),
@@ -58,14 +61,14 @@ def answer_price(now: Situation, held: WithheldAction) -> Price:
 
 
 def stop_price(now: Situation) -> Price:
-    lines = [
+    loss = _loss_line(now)
+    return _price(
+        now,
+        "Stop the training?",
         f"Asks {_trainer(now)} to end (INT, then TERM, then KILL) and gives it time to save.",
         "No restart follows until you resume.",
-        "If it saves nothing: " + _lower(_loss_line(now)),
-    ]
-    lost = lost_steps(now)
-    return Price(
-        title="Stop the training?", lines=tuple(lines), confirm="stop", lost_steps=lost, typed=_typed(now, lost)
+        f"If it saves nothing: {loss[0].lower()}{loss[1:]}",
+        confirm="stop",
     )
 
 
@@ -100,30 +103,21 @@ def resume_price(
 def _remedy_lines(now: Situation, take: Sequence[str], *, without_remedies: bool) -> list[str]:
     rows = remedy_rows(now.story)
     in_force = [r for r in rows if r.applied]
-    lines = []
+    lines = [f"Keeps {r.title}: {r.words}." for r in in_force]
     if in_force and without_remedies:
-        lines.append(f"Drops {', '.join(r.title for r in in_force)}: {back_words(now.story)}.")
-    elif in_force:
-        lines += [f"Keeps {r.title}: {r.words}." for r in in_force]
-    for r in rows:
-        if not r.applied and r.name in take:
-            lines.append(f"New: {r.title}: {r.words}." + (f" Cost: {r.cost}." if r.cost else ""))
-    return lines
+        lines = [f"Drops {', '.join(r.title for r in in_force)}: {back_words(now.story)}."]
+    new = [r for r in rows if not r.applied and r.name in take]
+    return lines + [f"New: {r.title}: {r.words}." + (f" Cost: {r.cost}." if r.cost else "") for r in new]
 
 
 def profile_price(now: Situation, name: str, *, at_once: bool) -> Price:
     """Switch of the profile, key p."""
+    title = f"Switch to the profile {name}?"
     if at_once:
-        lines = [f"Ends {_trainer(now)} with time to save and starts it again with {name}.", _loss_line(now)]
-    else:
-        lines = [f"Continues unchanged; restarts with {name} once the next checkpoint is complete."]
-    return Price(
-        title=f"Switch to the profile {name}?",
-        lines=tuple(lines),
-        confirm="switch now" if at_once else "switch at the next checkpoint",
-        lost_steps=lost_steps(now) if at_once else 0,
-        typed=at_once and _typed(now, lost_steps(now)),
-    )
+        ends = f"Ends {_trainer(now)} with time to save and starts it again with {name}."
+        return _price(now, title, ends, _loss_line(now), confirm="switch now")
+    waits = f"Continues unchanged; restarts with {name} once the next checkpoint is complete."
+    return Price(title=title, lines=(waits,), confirm="switch at the next checkpoint", lost_steps=0)
 
 
 def pause_price(now: Situation) -> Price:
@@ -158,12 +152,10 @@ def _given_away(now: Situation, chosen: Checkpoint | None) -> int | None:
 
 
 def _loss_line(now: Situation) -> str:
-    point = resume_point(now)
-    lost = lost_steps(now)
+    point, lost = resume_point(now), lost_steps(now)
     if point is None:
         return "There is no complete checkpoint: all steps would be lost."
-    since = quantity.age(max(0.0, now.now_wall - point.mtime))
-    name = f"{point.name}, {since}"
+    name = f"{point.name}, {quantity.age(max(0.0, now.now_wall - point.mtime))}"
     if lost is None:
         return f"The steps after the newest complete checkpoint ({name}) would be lost."
     if lost == 0:
@@ -176,7 +168,3 @@ def _trainer(now: Situation) -> str:
     if attempt is None:
         return "the trainer"
     return f"attempt {attempt.number}" + ("" if attempt.pid is None else f" (pid {attempt.pid})")
-
-
-def _lower(sentence: str) -> str:
-    return sentence[0].lower() + sentence[1:]

@@ -11,29 +11,25 @@ from ...model.progress import Level
 from .. import quantity
 from ..words import STATE_WORDS, Paragraph, shown
 
-LEVELS: dict[str | None, Level] = {"pass": "safe", "warn": "warning", "fail": "danger", None: "unknown"}
-ORDER: dict[str | None, int] = {"fail": 0, "warn": 1, None: 2, "pass": 3}
-"""Order of the checks: what the user has to act on comes first."""
+LEVELS: dict[str | None, Level] = {"fail": "danger", "warn": "warning", None: "unknown", "pass": "safe"}
+"""In the order of the checks: what the user has to act on comes first."""
 
 
 class CheckSum(msgspec.Struct, frozen=True, kw_only=True):
     """Number of checks by result; ``open``: still running."""
 
-    passed: int = 0
-    warned: int = 0
-    failed: int = 0
-    open: int = 0
+    passed: int
+    warned: int
+    failed: int
+    open: int
 
     @property
     def words(self) -> str:
         """``2 failed · 1 warning · 12 passed · 3 to come``."""
-        parts = [
-            f"{self.failed} failed" if self.failed else "",
-            quantity.plural(self.warned, "warning") if self.warned else "",
-            f"{self.passed} passed" if self.passed else "",
-            f"{self.open} to come" if self.open else "",
-        ]
-        return " · ".join(p for p in parts if p)
+        warned = quantity.plural(self.warned, "warning") if self.warned else ""
+        counts = ((self.failed, "failed"), (self.passed, "passed"), (self.open, "to come"))
+        failed, *rest = (f"{number} {word}" if number else "" for number, word in counts)
+        return " · ".join(filter(None, (failed, warned, *rest)))
 
 
 def plan_rows(plan: LaunchPreview) -> list[Paragraph]:
@@ -56,11 +52,8 @@ def plan_rows(plan: LaunchPreview) -> list[Paragraph]:
     rows.append(Paragraph(plan.cwd, "in", hard=True))
     if plan.config is not None:
         rows.append(Paragraph(f"{plan.config} (each attempt gets its own copy; yours is never written)", "config"))
-    rows.append(
-        Paragraph(
-            plan.output_dir or "not known yet: it is found when the trainer saves", "output", _style(plan.output_dir)
-        )
-    )
+    output = plan.output_dir or "not known yet: it is found when the trainer saves"
+    rows.append(Paragraph(output, "output", "text" if plan.output_dir else "warning"))
     return rows
 
 
@@ -77,24 +70,20 @@ def change_rows(changes: Iterable[Change]) -> list[Paragraph]:
 
 def check_sum(checks: Iterable[LaunchCheck]) -> CheckSum:
     """Count the checks by result."""
-    results = [c.result for c in checks]
-    return CheckSum(
-        passed=results.count("pass"), warned=results.count("warn"), failed=results.count("fail"),
-        open=results.count(None),
-    )  # fmt: skip
+    count = [c.result for c in checks].count
+    return CheckSum(passed=count("pass"), warned=count("warn"), failed=count("fail"), open=count(None))
 
 
 def check_rows(checks: Sequence[LaunchCheck]) -> list[Paragraph]:
     """Failures with their remedies, then warnings, running checks and passed ones."""
     rows: list[Paragraph] = []
-    for check in sorted(checks, key=lambda c: ORDER[c.result]):
+    for check in sorted(checks, key=lambda c: list(LEVELS).index(c.result)):
         level = LEVELS[check.result]
         if check.result is None:
             rows.append(Paragraph("checking …", check.name, "label", level=level))
             continue
-        style = "danger" if level == "danger" else "warning" if level == "warning" else "text"
         first, *more = check.found.splitlines() or [""]
-        rows.append(Paragraph(first, check.name, style, level=level))
+        rows.append(Paragraph(first, check.name, "text" if level == "safe" else level, level=level))
         rows += [Paragraph(line, style="label") for line in more]
         if check.remedy and check.result != "pass":
             rows.append(Paragraph(f"→ {check.remedy}"))
@@ -109,7 +98,3 @@ def offer_note(run_id: str | None, state: str) -> str:
 def failed_names(checks: Iterable[LaunchCheck]) -> tuple[str, ...]:
     """``name: finding`` of each failed check."""
     return tuple(f"{c.name}: {c.found.partition(chr(10))[0]}" for c in checks if c.result == "fail")
-
-
-def _style(said: str | None) -> str:
-    return "warning" if said is None else "text"

@@ -1,6 +1,6 @@
 """The profiles screen: the ladder and the place of the run on it, and what a switch changes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -10,7 +10,7 @@ from ...model.run import TERMINAL_STATES
 from ...model.story import Situation
 from .. import quantity
 from ..timeline import checkpoint_t
-from ..words import shown
+from ..words import shown, switched
 
 
 class Rung(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,78 +72,57 @@ def profiles_view(
 
 
 def measured_words(trial: TrialResult | None, now_wall: float) -> tuple[tuple[str, str], ...]:
-    """The result of a trial as (name, value)."""
+    """The result of a trial as (name, value); what was not measured is left out."""
     if trial is None:
         return ()
     stable = {True: "yes", False: f"no: {'; '.join(trial.doubts)}", None: "unknown: too short"}[trial.stable]
+    speed = quantity.UNKNOWN if trial.s_per_step is None else quantity.pace(trial.s_per_step)
     said = (
-        ("speed", "" if trial.s_per_step is None else quantity.pace(trial.s_per_step)),
-        ("VRAM", "" if trial.vram_peak_bytes is None else quantity.memory(trial.vram_peak_bytes)),
-        ("RAM", "" if trial.ram_peak_bytes is None else quantity.memory(trial.ram_peak_bytes)),
-        ("GPU", "" if trial.gpu_util_pct is None else f"{trial.gpu_util_pct:.0f} %"),
+        ("speed", speed),
+        ("VRAM", quantity.memory(trial.vram_peak_bytes)),
+        ("RAM", quantity.memory(trial.ram_peak_bytes)),
+        ("GPU", quantity.percent(trial.gpu_util_pct)),
         ("stable", stable),
         ("tried", quantity.clock(trial.wall, now_wall)),
     )
-    return tuple((what, how) for what, how in said if how)
+    return tuple((what, how) for what, how in said if how != quantity.UNKNOWN)
 
 
-def _why(now: Situation, current: str | None, waiting: str | None, ladder: Sequence[str]) -> list[str]:
+def _why(now: Situation, current: str | None, waiting: str | None, ladder: Sequence[str]) -> Iterator[str]:
     story = now.story
     if story.attempt is None:
-        first = "Not launched yet"
-        return [first + (f"; the first attempt uses {story.profile}." if story.profile else ".")]
-    said = []
+        yield "Not launched yet" + (f"; the first attempt uses {story.profile}." if story.profile else ".")
+        return
     if current is None:
-        said.append("No profile: your own config, unchanged.")
+        yield "No profile: your own config, unchanged."
     else:
         place = f", rung {list(ladder).index(current) + 1} of {len(ladder)}" if current in ladder else ""
-        switch = next((s for s in reversed(story.profile_switches) if s.profile == current and not s.pending), None)
-        asked = next((s for s in reversed(story.profile_switches) if s.profile == current and s.pending), None)
+        of_it = [s for s in reversed(story.profile_switches) if s.profile == current]
+        switch, asked = (next((s for s in of_it if s.pending is pending), None) for pending in (False, True))
+        since = "since the run began: it is the profile of its settings"
         if switch is not None:
             at = quantity.clock(story.wall0 + switch.t, now.now_wall)
-            reason = asked.why if asked is not None else switch.why
-            said.append(f"{current}{place}, since {at}: {reason or 'no reason is known'}.")
-        else:
-            said.append(f"{current}{place}, since the run began: it is the profile of its settings.")
+            since = f"since {at}: {(asked or switch).why or 'no reason is known'}"
+        yield f"{current}{place}, {since}."
     if waiting is not None and waiting != current:
         asked = next((s for s in reversed(story.profile_switches) if s.profile == waiting), None)
-        said.append(f"{waiting} is next: {asked.why if asked else 'asked for'}.")
-    said += [f"{d.words}: it is not used again automatically." for d in story.failed_rungs]
+        yield f"{waiting} is next: {asked.why if asked else 'asked for'}."
+    yield from (f"{d.words}: it is not used again automatically." for d in story.failed_rungs)
     remedies = [c for c in story.attempt.changes if c.why and not c.of]
-    said += [f"beyond it: {c.key} {shown(c.before)} → {shown(c.after)} ({c.why})." for c in remedies[:4]]
-    return said
+    yield from (f"beyond it: {c.key} {shown(c.before)} → {shown(c.after)} ({c.why})." for c in remedies[:4])
 
 
-class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """One setting that a switch would change. ``where``: config, flag or env."""
-
-    where: str
-    key: str
-    before: str
-    after: str
-
-
-def switch_differences(running: Sequence[Change], wanted: Sequence[Change]) -> tuple[Difference, ...]:
-    """Differences from the current launch; ``wanted``: changes of a launch with the other profile.
-
-    Both are changes of the user's own config, so a key that only one of them has changes to or from the value there.
-    The path to resume from changes with every launch and is left out.
-    """
-    old = {(c.where, c.key): c for c in running if c.of != "resume"}
-    new = {(c.where, c.key): c for c in wanted if c.of != "resume"}
-    found = []
-    for place in dict.fromkeys([*old, *new]):
-        before = old[place].after if place in old else new[place].before
-        after = new[place].after if place in new else old[place].before
-        if before != after:
-            found.append(Difference(where=place[0], key=place[1], before=shown(before), after=shown(after)))
-    return tuple(found)
+def switch_differences(running: Sequence[Change], wanted: Sequence[Change]) -> tuple[Change, ...]:
+    """What a switch changes, values as text. The path to resume from is another one in each launch."""
+    return tuple(
+        msgspec.structs.replace(c, before=shown(c.before), after=shown(c.after))
+        for c in switched(running, wanted)
+        if c.of != "resume"
+    )
 
 
 def next_checkpoint_words(now: Situation) -> str:
     """When a switch at the next checkpoint is expected, by the past checkpoints."""
     times = sorted(t for t in (checkpoint_t(now, c) for c in now.story.checkpoints) if t > 0)
-    if len(times) < 2:
-        return "at the next checkpoint"
-    left_s = times[-1] + (times[-1] - times[-2]) - now.now_t
-    return f"at the next checkpoint, in about {quantity.duration(left_s)}" if left_s > 0 else "at the next checkpoint"
+    left_s = 2 * times[-1] - times[-2] - now.now_t if len(times) > 1 else 0.0
+    return "at the next checkpoint" + (f", in about {quantity.duration(left_s)}" if left_s > 0 else "")

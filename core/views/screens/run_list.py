@@ -1,13 +1,13 @@
 """What the list of runs shows: one row for each run of the state folder; its order, and which are left out."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, get_args
 
 import msgspec
 
 from ...model.attempt import NAN_CLASSES, Incident
 from ...model.progress import Level
-from ...model.run import LIVE_STATES
+from ...model.run import LIVE_STATES, TERMINAL_STATES
 from ...model.story import HOST_ROW, RunCard, Situation
 from .. import quantity
 from ..checkpoint_list import LEVELS as VERDICTS
@@ -15,28 +15,9 @@ from ..checkpoint_list import verdict_clause
 from ..columns import Column
 from ..run_summary import RunSummary
 from ..state.concerns import worst_clause
-from ..state.run_progress import SEVERITY
-from ..words import STATE_WORDS, sentence, title_of
+from ..state.run_progress import SEVERITY, worst
+from ..words import STATE_WORDS, STATES, sentence, title_of
 
-LEVELS: dict[str, Level] = {
-    "starting": "safe",
-    "running": "safe",
-    "finished": "safe",
-    "hung": "danger",
-    "ended_early": "danger",
-    "given_up": "danger",
-    "stopping": "warning",
-    "cleaning": "warning",
-    "backing_off": "warning",
-    "paused": "warning",
-    "suspended": "warning",
-    "queued": "unknown",
-    "stopped": "unknown",
-    "interrupted": "warning",
-    "idle": "unknown",
-}
-SETTLED: frozenset[str] = frozenset({"finished", "stopped", "ended_early", "given_up", "idle"})
-"""States that need no supervisor."""
 Sort = Literal["newest", "worst", "progress", "speed", "end", "loss", "name", "project"]
 SORTS: tuple[Sort, ...] = get_args(Sort)
 Which = Literal["all", "live", "wrong", "over"]
@@ -44,7 +25,6 @@ WHICH: tuple[Which, ...] = get_args(Which)
 WHICH_WORDS: dict[Which, str] = {
     "all": "all", "live": "live ones", "wrong": "those with something wrong", "over": "those that are over",
 }  # fmt: skip
-LAST = float("inf")
 DONE = "done "
 """Before the time of day at which a live run will be done."""
 
@@ -87,12 +67,12 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
 
 def run_row(card: RunCard, now_wall: float, current: str | None = None) -> RunRow:
     """``current``: id of the run that is open."""
-    if card.no_answer:  # what is so now is not known
-        return RunRow(card=card, level="unknown", unwatched=False, now_wall=now_wall, open=card.id == current)
-    alone = not card.watched and card.state not in SETTLED
-    level: Level = "warning" if alone else LEVELS[card.state]
-    if card.level is not None and (card.state != "stopped" or card.trouble):
-        level = max(level, card.level, key=SEVERITY.__getitem__)
+    alone = not card.no_answer and not card.watched and card.state not in TERMINAL_STATES | {"idle"}
+    if card.no_answer or (card.state == "stopped" and not card.trouble):  # not known now; a person has decided
+        level: Level = "unknown"
+    else:
+        of_state: Level = "warning" if alone else STATES[card.state].level
+        level = worst((of_state, card.level or "unknown"))
     return RunRow(card=card, level=level, unwatched=alone, now_wall=now_wall, open=card.id == current)
 
 
@@ -101,7 +81,7 @@ def with_summary(card: RunCard, said: RunSummary, now: Situation) -> RunCard:
     story = now.story
     used = [g for g in now.gpu.gpus if g.own] if now.gpu is not None and said.live else []
     busy = [g.util_pct for g in used if g.util_pct is not None]
-    ram = None if now.host is None or not said.live else now.host.ram_used_bytes
+    host = now.host if said.live else None
     return msgspec.structs.replace(
         card,
         state=said.state,
@@ -116,9 +96,7 @@ def with_summary(card: RunCard, said: RunSummary, now: Situation) -> RunCard:
         loss_is_nan=said.nan,
         gpus=tuple(g.index for g in used),
         gpu_pct=sum(busy) / len(busy) if busy else None,
-        ram_pct=100 * ram / now.host.ram_total_bytes
-        if ram is not None and now.host and now.host.ram_total_bytes
-        else None,
+        ram_pct=None if host is None else quantity.share_pct(host.ram_used_bytes, host.ram_total_bytes),
         changed_wall=story.wall0 + said.since_t if story.run is not None else None,
         attempts=said.attempts,
     )
@@ -141,42 +119,30 @@ def listed(
     ``hidden``: those that a person left out, too.
     """
     wanted = words.lower().split()
-    found = [
-        card for card in cards
-        if (hidden or not card.hidden) and _is_of(card, which) and all(word in _text(card) for word in wanted)
-    ]  # fmt: skip
+    found = [card for card in cards if (hidden or not card.hidden) and _is_of(card, which, wanted)]
     return tuple(sorted(found, key=_ORDER[sort])) if sort != "newest" else tuple(found)
 
 
-def _is_of(card: RunCard, which: Which) -> bool:
-    match which:
-        case "all":
-            return True
-        case "live":
-            return card.state in LIVE_STATES or card.watched
-        case "wrong":
-            return SEVERITY[run_row(card, 0.0).level] >= SEVERITY["warning"]
-        case "over":
-            return card.state in SETTLED and card.state != "idle"
-
-
-def _text(card: RunCard) -> str:
+def _is_of(card: RunCard, which: Which, words: Sequence[str]) -> bool:
+    """Whether it is one of ``which``, and has each of the words."""
     state = STATE_WORDS[card.state] if card.queued is None else "queued"
-    parts = (card.name, card.host, card.id, card.cwd, *card.command, state, card.trouble)
-    return " ".join(parts).lower()
-
-
-def _or_last(value: float | None) -> float:
-    return LAST if value is None else value
+    text = " ".join((card.name, card.host, card.id, card.cwd, *card.command, state, card.trouble)).lower()
+    is_so = {
+        "all": True,
+        "live": card.state in LIVE_STATES or card.watched,
+        "wrong": SEVERITY[run_row(card, 0.0).level] >= SEVERITY["warning"],
+        "over": card.state in TERMINAL_STATES,
+    }
+    return is_so[which] and all(word in text for word in words)
 
 
 _ORDER: dict[Sort, Callable[[RunCard], tuple[object, ...]]] = {
     "newest": lambda card: (-card.created_wall,),
     "worst": lambda card: (-SEVERITY[run_row(card, 0.0).level], -card.created_wall),
     "progress": lambda card: (-(run_row(card, 0.0).done or -1.0),),
-    "speed": lambda card: (_or_last(card.sec_per_step),),
-    "end": lambda card: (_or_last(card.eta_s), -card.created_wall),
-    "loss": lambda card: (card.loss_is_nan, _or_last(card.loss)),
+    "speed": lambda card: (card.sec_per_step is None, card.sec_per_step),
+    "end": lambda card: (card.eta_s is None, card.eta_s, -card.created_wall),
+    "loss": lambda card: (card.loss_is_nan, card.loss is None, card.loss),
     "name": lambda card: (card.name, -card.created_wall),
     "project": lambda card: (card.cwd, -card.created_wall),
 }
@@ -184,8 +150,7 @@ _ORDER: dict[Sort, Callable[[RunCard], tuple[object, ...]]] = {
 
 def step_text(row: RunRow) -> str:
     """``1,250 of 4,000``; empty if unknown."""
-    step, total = row.card.step, row.card.total_steps
-    return "" if step is None else quantity.count(step) + (f" of {quantity.count(total)}" if total else "")
+    return "" if row.card.step is None else quantity.out_of(row.card.step, row.card.total_steps)
 
 
 def began_text(row: RunRow) -> str:
@@ -201,7 +166,7 @@ def end_text(row: RunRow) -> str:
     card = row.card
     if card.eta_s is not None and not card.no_answer:
         return f"{DONE}{quantity.clock(row.now_wall + card.eta_s, row.now_wall)}"
-    if card.state in SETTLED and card.changed_wall is not None and card.attempts:
+    if card.state in TERMINAL_STATES and card.changed_wall is not None and card.attempts:
         return quantity.clock(card.changed_wall, row.now_wall)
     return ""
 
@@ -264,50 +229,28 @@ def _state_style(row: RunRow) -> str:
     return row.level if row.level in {"warning", "danger"} else "text"
 
 
-def _trouble_style(row: RunRow) -> str:
-    return _state_style(row) if row.card.trouble else "label"
-
-
-def _loss_style(row: RunRow) -> str:
-    return "danger" if row.card.loss_is_nan else "text"
-
-
 RUN_COLUMNS: tuple[Column[RunRow], ...] = (
     Column(title="run", text=_name, width=10, fit=True, after=1, style=_name_style, below_width=54),
     Column(title="run", text=_name, width=14, fit=True, after=2, style=_name_style, from_width=54, below_width=88),
     Column(title="run", text=_name, width=24, fit=True, after=2, style=_name_style, from_width=88),
     Column(title="project", text=lambda r: r.project, width=16, fit=True, after=2, style="label", from_width=136),
     # A narrow list leaves out what the sign before the name shows.
-    Column(
-        title="state",
-        text=lambda row: row.state_word,
-        width=15,
-        fit=True,
-        after=1,
-        style=_state_style,
-        below_width=39,
-    ),
-    Column(
-        title="state",
-        text=lambda row: row.state_word,
-        width=19,
-        fit=True,
-        after=1,
-        style=_state_style,
-        from_width=39,
-        below_width=54,
-    ),
-    Column(title="state", text=lambda row: row.state, width=22, fit=True, after=1, style=_state_style, from_width=54),
+    Column(title="state", text=lambda r: r.state_word, width=15, fit=True, after=1, style=_state_style,
+           below_width=39),
+    Column(title="state", text=lambda r: r.state_word, width=19, fit=True, after=1, style=_state_style,
+           from_width=39, below_width=54),
+    Column(title="state", text=lambda r: r.state, width=22, fit=True, after=1, style=_state_style, from_width=54),
     Column(title="done", text=done_text, width=5, right=True, below_width=54),
     Column(title="done", text=done_text, width=6, right=True, from_width=54),
     Column(title="", share=lambda row: row.done, width=12, before=2, from_width=170),
     Column(title="step", text=step_text, width=22, fit=True, right=True, style="label", before=2, from_width=92),
     Column(title="speed", text=speed_text, width=14, fit=True, right=True, before=2, from_width=104),
-    Column(title="loss", text=loss_text, width=8, right=True, style=_loss_style, before=1, from_width=112),
+    Column(title="loss", text=loss_text, width=8, right=True, before=1, from_width=112,
+           style=lambda r: "danger" if r.card.loss_is_nan else "text"),
     Column(title="GPU", text=gpu_text, width=10, fit=True, right=True, before=2, from_width=128),
     Column(title="RAM", text=ram_text, width=6, right=True, from_width=150),
     Column(title="end", text=end_text, width=15, fit=True, right=True, before=2, style="label", from_width=62),
     Column(title="began", text=began_text, width=14, fit=True, right=True, before=2, style="label", from_width=160),
-    Column(title="what is wrong, or was", text=trouble_text, before=2, style=_trouble_style, from_width=56),
-)
-"""Columns of the list, left to right."""
+    Column(title="what is wrong, or was", text=trouble_text, before=2, from_width=56,
+           style=lambda r: _state_style(r) if r.card.trouble else "label"),
+)  # fmt: skip

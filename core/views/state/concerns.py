@@ -4,7 +4,7 @@ An acknowledged incident is still one. What was wrong when the last attempt ende
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,7 +15,7 @@ from ...model.run import LIVE_STATES, TERMINAL_STATES
 from ...model.story import RunStory, Situation, SupervisorLife, Trouble, lacks_place
 from ...model.text import typed
 from ...views import quantity
-from ..words import commands, sentence, title_of, would_have
+from ..words import answers, question_text, sentence, title_of
 from .run_progress import SEVERITY, Bounds, bounds_now, last_step, level_of, limit_in
 
 if TYPE_CHECKING:
@@ -49,7 +49,8 @@ def concerns(now: Situation) -> tuple[Concern, ...]:
     found = [Concern(level=t.level if t.level != "info" else "unknown", text=sentence(t.text)) for t in now.troubles]
     found += _of_incidents(now)
     if now.story.state in LIVE_STATES:
-        found += _of_backlog(now)
+        if now.lines_behind >= BEHIND_LINES:
+            found.append(Concern(level="unknown", text=f"Reading {quantity.count(now.lines_behind)} lines behind"))
         found += _of_silence(now)
         found += _of_gpus(now)
     return tuple(sorted(found, key=lambda each: (-(each.rank or SEVERITY[each.level]), each.rank > 0)))
@@ -67,9 +68,7 @@ def nan_since(story: RunStory) -> Incident | None:
     An average that is NaN alone may come of one skipped step; once the loss is known to be NaN, it was so from there.
     """
     found = [i for i in story.incidents if i.class_ in NAN and unresolved(i, story)]
-    if not any(map(_is_nan, found)):
-        return None
-    return min(found, key=lambda i: i.t)
+    return min(found, key=lambda i: i.t) if any(not i.average for i in found) else None
 
 
 def diverged_since(story: RunStory) -> Incident | None:
@@ -86,29 +85,18 @@ def loss_state(story: RunStory) -> str:
     return story.loss_state if story.loss_state not in ("nan", "diverging") else "unknown"
 
 
-def saved_after_nan(c: Checkpoint, story: RunStory) -> bool:
-    """Whether it was saved when the loss was NaN already. Such a one is no resume point."""
-    return _saved_after(c, nan_since(story), story)
-
-
 def doubt_of(c: Checkpoint, story: RunStory) -> str:
-    """What speaks against its weights: it was saved after the loss became NaN, or diverged; "" = nothing."""
-    if saved_after_nan(c, story):
-        return AFTER_NAN
-    return AFTER_DIVERGENCE if _saved_after(c, diverged_since(story), story) else ""
+    """What speaks against its weights: it was saved after the loss became NaN, or diverged; "" = nothing.
 
-
-def _saved_after(c: Checkpoint, incident: Incident | None, story: RunStory) -> bool:
-    """By its step, or else by its time."""
-    if incident is None:
-        return False
-    if c.step is not None and incident.step is not None:
-        return c.step >= incident.step
-    return story.written_t(c) >= incident.t
-
-
-def _is_nan(incident: Incident) -> bool:
-    return incident.class_ in NAN and not incident.average
+    Decided by its step, or else by its time. One that was saved after a NaN is no resume point.
+    """
+    for incident, doubt in ((nan_since(story), AFTER_NAN), (diverged_since(story), AFTER_DIVERGENCE)):
+        if incident is not None:
+            known = c.step is not None and incident.step is not None
+            at, since = (c.step, incident.step) if known else (story.written_t(c), incident.t)
+            if at is not None and since is not None and at >= since:
+                return doubt
+    return ""
 
 
 def unresolved(incident: Incident, story: RunStory) -> bool:
@@ -120,30 +108,31 @@ def unresolved(incident: Incident, story: RunStory) -> bool:
 
 
 def _of_incidents(now: Situation) -> Iterator[Concern]:
-    story = now.story
-    nan = nan_since(story)
+    story, nan = now.story, nan_since(now.story)
+    standing = [i for i in story.incidents if unresolved(i, story)]
     if nan is not None:
-        asked = any(i.acknowledged for i in story.incidents if _is_nan(i) and unresolved(i, story))
-        at = "" if nan.step is None else f" since step {quantity.count(nan.step)}"
-        yield Concern(level="danger", text=f"Loss is NaN{at}{', acknowledged' if asked else ''}", incident=nan.id)
-    for incident in sorted(story.incidents, key=lambda i: -i.t):
-        lasting = incident.severity == "danger" or incident.open or incident.class_ == DIVERGING
-        serious = lasting and not _moves_again(incident, now)
+        asked = any(i.acknowledged for i in standing if i.class_ in NAN and not i.average)
+        yield Concern(
+            level="danger", text=f"Loss is NaN{since_step(nan)}{', acknowledged' if asked else ''}", incident=nan.id
+        )
+    for incident in sorted(standing, key=lambda i: -i.t):
         # An average that was NaN before the loss was known to be is no second trouble.
-        told = _is_nan(incident) or (nan is not None and incident.class_ in NAN)
-        if incident.severity == "info" or not serious or told or not unresolved(incident, story):
+        told = incident.class_ in NAN and (nan is not None or not incident.average)
+        lasting = incident.severity == "danger" or incident.open or incident.class_ == DIVERGING
+        # A silence after which steps came is closed once the resume is verified.
+        moves = incident.kind in SILENT and now.step_t is not None and now.step_t > incident.t
+        if incident.severity == "info" or told or moves or not lasting:
             continue
         text, level = _text(incident, now), incident.severity
         if incident.acknowledged:
-            text = f"{text}, acknowledged"
-            yield Concern(level="warning", text=text, incident=incident.id, rank=SEVERITY[level])
+            yield Concern(level="warning", text=f"{text}, acknowledged", incident=incident.id, rank=SEVERITY[level])
         else:
             yield Concern(level=level, text=text, incident=incident.id)
 
 
-def _moves_again(incident: Incident, now: Situation) -> bool:
-    """Whether steps came after this silence: it is closed once the resume is verified."""
-    return incident.kind in SILENT and now.step_t is not None and now.step_t > incident.t
+def since_step(incident: Incident) -> str:
+    """`` since step 5,880``; empty if its step is not known."""
+    return "" if incident.step is None else f" since step {quantity.count(incident.step)}"
 
 
 def _text(incident: Incident, now: Situation) -> str:
@@ -176,11 +165,6 @@ def _of_silence(now: Situation) -> Iterator[Concern]:
         yield Concern(level=step.level, text=sentence(f"{step.words}{_then(now)}"))
 
 
-def _of_backlog(now: Situation) -> Iterator[Concern]:
-    if now.lines_behind >= BEHIND_LINES:
-        yield Concern(level="unknown", text=f"Reading {quantity.count(now.lines_behind)} lines behind")
-
-
 def _of_gpus(now: Situation) -> Iterator[Concern]:
     sample = now.gpu
     if sample is None or now.now_t - sample.t > FRESH_S:
@@ -211,32 +195,23 @@ def current_readings(
     found = dict(story.health)
     for metric, value, unit in _values(gpu, host):
         row = metric.rpartition(".")[2]
-        if metric in found or row == "util":
+        if value is not None and (metric in found or row == "util"):
             level = level_of(story, (metric,), bounds[row], value)
             found[metric] = HealthReading(metric=metric, value=value, unit=unit, level=level)
     return [found[metric] for metric in sorted(found)]
 
 
-def _values(gpu: "GpuSample | None", host: "HostSample | None") -> Iterator[tuple[str, float, str]]:
-    for reading in gpu.gpus if gpu is not None else ():
-        name = f"gpu{reading.index}"
-        if reading.temp_c is not None:
-            yield f"{name}.temp", reading.temp_c, "°C"
-        if reading.util_pct is not None and reading.own is not False:
-            yield f"{name}.util", reading.util_pct, "%"
-        if reading.mem_used_bytes is not None and reading.mem_total_bytes:
-            yield f"{name}.vram", 100.0 * reading.mem_used_bytes / reading.mem_total_bytes, "%"
-    if host is None:
-        return
-    if host.ram_used_bytes is not None and host.ram_total_bytes:
-        yield "ram_used", 100.0 * host.ram_used_bytes / host.ram_total_bytes, "%"
-    for metric, value in (
-        ("ram_available", host.ram_available_bytes),
-        ("swap_used", host.swap_used_bytes),
-        ("disk_free", host.disk_free_bytes),
-    ):
-        if value is not None:
-            yield metric, value, "B"
+def _values(gpu: "GpuSample | None", host: "HostSample | None") -> Iterator[tuple[str, float | None, str]]:
+    for each in gpu.gpus if gpu is not None else ():
+        name = f"gpu{each.index}"
+        yield f"{name}.temp", each.temp_c, "°C"
+        yield f"{name}.util", each.util_pct if each.own is not False else None, "%"
+        yield f"{name}.vram", quantity.share_pct(each.mem_used_bytes, each.mem_total_bytes), "%"
+    if host is not None:
+        yield "ram_used", quantity.share_pct(host.ram_used_bytes, host.ram_total_bytes), "%"
+        yield "ram_available", host.ram_available_bytes, "B"
+        yield "swap_used", host.swap_used_bytes, "B"
+        yield "disk_free", host.disk_free_bytes, "B"
 
 
 def reason_now(incident: Incident, now: Situation) -> str:
@@ -261,27 +236,12 @@ def reason_now(incident: Incident, now: Situation) -> str:
 # What is wrong with a run now, the worst first: the supervisor, trainwatch's own files, and the open incidents.
 
 
-ORDER = ("danger", "warning", "info")
-ABOUT_READINGS = frozenset({"health", "disk"})
-"""Kinds of incidents whose reason says all."""
-
-
 def troubles(
     now: Situation, life: SupervisorLife, own: Iterable[Trouble] = (), *, run_id: str = ""
 ) -> tuple[Trouble, ...]:
     """All of them. ``own``: troubles of trainwatch's files; of one kind the supervisor's own report counts."""
-    story = now.story
-    found = [*_of_supervisor(story, life, run_id, now.now_wall), *life.troubles]
-    said = {trouble.kind for trouble in found}
-    found += [trouble for trouble in own if trouble.kind not in said]
-    found += _of_question(story)
-    found += _trouble_of_each(now)
-    return tuple(sorted(found, key=lambda trouble: ORDER.index(trouble.level)))
-
-
-def shown(found: Iterable[Trouble]) -> list[dict[str, Any]]:
-    """The field ``troubles`` of ``status --json``."""
-    return [msgspec.to_builtins(trouble) for trouble in found]
+    found = _troubles(now, life, own, run_id)
+    return tuple(sorted(found, key=lambda each: ("danger", "warning", "info").index(each.level)))
 
 
 def frozen_text(life: SupervisorLife) -> str:
@@ -301,51 +261,28 @@ def nobody_watches(frozen: str, *run_id: str) -> str:
     )
 
 
-def _of_supervisor(story: RunStory, life: SupervisorLife, run_id: str, wall: float) -> Iterator[Trouble]:
+def _troubles(now: Situation, life: SupervisorLife, own: Iterable[Trouble], run_id: str) -> Iterator[Trouble]:
+    story = now.story
     if life.frozen:
-        yield Trouble(
-            kind="supervisor_frozen",
-            level="danger",
-            text=nobody_watches(frozen_text(life), run_id),
-            since=None if life.age_s is None else wall - life.age_s,
-        )
+        text = nobody_watches(frozen_text(life), run_id)
+        since = None if life.age_s is None else now.now_wall - life.age_s
+        yield Trouble(kind="supervisor_frozen", level="danger", text=text, since=since)
     elif not life.alive and story.attempts and story.state not in TERMINAL_STATES:
-        yield Trouble(
-            kind="supervisor_dead",
-            level="danger",
-            text=f"no supervisor is running, nobody watches the training: `{typed('resume', run_id)}` starts one",
-            since=story.wall0 + story.t,
-        )
-
-
-def _of_question(story: RunStory) -> Iterator[Trouble]:
-    held = story.question
-    if held is not None:
-        text = held.action.question if held.action.asks else would_have(held, story.wall0)
-        answers = "; ".join(f"{what}: `{command}`" for what, command in commands(story))
+        text = f"no supervisor is running, nobody watches the training: `{typed('resume', run_id)}` starts one"
+        yield Trouble(kind="supervisor_dead", level="danger", text=text, since=story.wall0 + story.t)
+    yield from life.troubles
+    told = {trouble.kind for trouble in life.troubles}
+    yield from (trouble for trouble in own if trouble.kind not in told)
+    if (held := story.question) is not None:
+        text = f"{question_text(held, story.wall0)} {answers(story)}"
         kind = "question" if held.action.asks else "withheld"
-        yield Trouble(kind=kind, level="danger", text=f"{text} {answers}", since=story.wall0 + held.t)
-
-
-def _trouble_of_each(now: Situation) -> Iterator[Trouble]:
-    for incident in now.story.open_incidents:
-        yield Trouble(
-            kind=incident.kind,
-            level=incident.severity,
-            text=reason_now(incident, now)
-            if incident.kind in ABOUT_READINGS
-            else f"{title_of(incident)}: {incident.reason}",
-            since=incident.wall,
-        )
+        yield Trouble(kind=kind, level="danger", text=text, since=story.wall0 + held.t)
+    for i in story.open_incidents:
+        text = reason_now(i, now) if i.kind in {"health", "disk"} else f"{title_of(i)}: {i.reason}"
+        yield Trouble(kind=i.kind, level=i.severity, text=text, since=i.wall)
 
 
 # What trainwatch does about an open silence, hang or crash without a person.
-
-
-IF_NO_STEP_COMES = "if no step comes, trainwatch ends the training, and restarts it or gives up"
-RESTARTS = "trainwatch restarts the training"
-RESTART_STATES = frozenset({"cleaning", "backing_off", "starting"})
-"""States in which a restart is decided."""
 
 
 def next_by_itself(incident: Incident, now: Situation) -> str:
@@ -355,19 +292,18 @@ def next_by_itself(incident: Incident, now: Situation) -> str:
     restart is left, and if the command has no place for what was saved: a restart is held then.
     """
     story = now.story
-    if not incident.open or incident.kind not in {*SILENT, "crash"}:
+    if not incident.open or incident.kind not in {*SILENT, "crash"} or not now.watched or story.state_why.holds:
         return ""
-    if not now.watched or story.act not in {None, "all"} or story.question is not None:
-        return ""
-    if story.state_why.holds:
+    if story.act not in {None, "all"} or story.question is not None:
         return ""
     if story.state == "stopping":
         return "the training is being ended"
-    if story.state in RESTART_STATES:  # it is charged
-        return RESTARTS
-    if story.budget_used >= story.budget_max or lacks_place(story):
+    if story.state in {"cleaning", "backing_off", "starting"}:  # it is decided and charged
+        return "trainwatch restarts the training"
+    if story.budget_used >= story.budget_max or lacks_place(story) or incident.kind not in SILENT:
         return ""
-    return IF_NO_STEP_COMES if incident.kind in SILENT and story.state in {"running", "hung"} else ""
+    ends = "if no step comes, trainwatch ends the training, and restarts it or gives up"
+    return ends if story.state in {"running", "hung"} else ""
 
 
 # Why a run is in its state, in words; and the room that a held restart has now.

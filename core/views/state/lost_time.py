@@ -9,11 +9,12 @@ and repeats the same steps.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 import msgspec
 
+from ...model.attempt import AttemptStory
 from ...model.fact import NothingSeen
 from ...model.run import TERMINAL_STATES, RunState
 from ...model.story import STATES, RunStory
@@ -98,34 +99,32 @@ def lost_time(
                 sums[why] += seconds
                 lasted_s -= seconds
         sums[what] += lasted_s
-    steps = repeated_steps(story) if redone_steps is None else redone_steps
+    steps = redone_steps
+    if steps is None:  # after failures, and after a stop or a resume from an older checkpoint
+        steps = sum(i.lost_steps or 0 for i in story.incidents) + gone_back(story)
     pace_s = story.progress.sec_per_step
     redone_s = 0.0 if steps == 0 else None if pace_s is None else min(sums["running"], steps * pace_s)
-    return LostTime(
-        wall_s=max(0.0, end_t - begin_t),
-        startup_s=sums["startup"],
-        detection_s=sums["detection"],
-        restart_s=sums["restart"],
-        waited_s=sums["waited"],
-        silent_s=sums["silent"],
-        frozen_s=sums["frozen"],
-        unknown_s=sums["unknown"],
-        redone_s=redone_s,
-    )
+    spent = {f"{what}_s": seconds for what, seconds in sums.items() if what != "running"}
+    return LostTime(wall_s=max(0.0, end_t - begin_t), redone_s=redone_s, **spent)
 
 
-def repeated_steps(story: RunStory) -> int:
-    """Steps that were made twice: after failures, and after a stop or a resume from an older checkpoint."""
-    return sum(i.lost_steps or 0 for i in story.incidents) + _gone_back(story)
+def last_step_of(attempt: AttemptStory, log_steps: Mapping[int, int] = {}) -> int | None:
+    """As the trainer counts. ``log_steps``: attempt → the last step in its log, if no supervisor watched its end."""
+    return attempt.last_step if attempt.last_step is not None else log_steps.get(attempt.number)
 
 
-def _gone_back(story: RunStory) -> int:
+def gone_back(story: RunStory, log_steps: Mapping[int, int] = {}) -> int:
+    """Steps that were repeated on request: a stop between two saves, a resume from an older checkpoint.
+
+    Those of a crash or a hang are in its incident.
+    """
     told = {i.attempt for i in story.incidents if i.lost_steps is not None}
     total = 0
     for a, b in pairwise(story.attempts):
-        if a.number not in told and a.last_step is not None:
+        last = last_step_of(a, log_steps)
+        if a.number not in told and last is not None:
             resumed = b.resume_step if b.resume_from is not None else 0
-            total += max(0, a.last_step - resumed) if resumed is not None else 0
+            total += max(0, last - resumed) if resumed is not None else 0
     return total
 
 

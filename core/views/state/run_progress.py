@@ -94,33 +94,31 @@ def worst(levels: tuple[Level, ...]) -> Level:
 
 
 def live_progress(now: Situation) -> Progress:
-    """The newest reading of the current attempt, else the story's, with the time left."""
-    attempt = now.story.attempt
-    newest = now.story.progress
+    """The newest reading of the current attempt, else the story's, with the time left.
+
+    Seconds to the last step: as the supervisor measured them or the trainer said, else steps left times the pace.
+    """
+    attempt, seen = now.story.attempt, now.story.progress
     if now.progress is not None and (attempt is None or now.progress_t >= attempt.t):
-        newest = now.progress
-    return msgspec.structs.replace(newest, eta_s=None if now.story.state in HALTED_STATES else eta_s(newest))
+        seen = now.progress
+    left_s, pace_s = seen.eta_s, seen.sec_per_step
+    if left_s is None and seen.run_step is not None and seen.run_total_steps is not None and pace_s is not None:
+        left_s = (seen.run_total_steps - seen.run_step) * pace_s
+    return msgspec.structs.replace(seen, eta_s=None if now.story.state in HALTED_STATES else left_s)
 
 
 def run_progress(now: Situation) -> Progress:
-    """As ``live_progress``, with steps counted over the whole run if the trainer started its count again."""
-    return over_run(now.story, live_progress(now))
-
-
-def over_run(story: RunStory, progress: Progress) -> Progress:
-    """A reading of the newest attempt, with the steps of the whole run: over its epochs, and over earlier attempts."""
-    attempt = story.attempt
+    """As ``live_progress``, with steps counted over the whole run: over its epochs, and over earlier attempts."""
+    story, attempt, progress = now.story, now.story.attempt, live_progress(now)
     offset = story.step_offset if attempt is not None and story.progress_attempt == attempt.number else 0
     step, total = progress.step, progress.total_steps
     if progress.run_step is not None:
         step, total = progress.run_step, progress.run_total_steps
     elif progress.of_part:
-        step, total = None, None
-    if step is None:
-        return msgspec.structs.replace(progress, step=None, total_steps=None)
-    if total is not None and step > total:
-        total = None  # of another counter
-    return msgspec.structs.replace(progress, step=step + offset, total_steps=None if total is None else total + offset)
+        step = None
+    if step is None or total is None or step > total:  # of another counter
+        return msgspec.structs.replace(progress, step=None if step is None else step + offset, total_steps=None)
+    return msgspec.structs.replace(progress, step=step + offset, total_steps=total + offset)
 
 
 def overall_step(now: Situation) -> int | None:
@@ -137,23 +135,11 @@ def overall_step(now: Situation) -> int | None:
     return story.overall_step + newest - told
 
 
-def eta_s(progress: Progress) -> float | None:
-    """Seconds to the last step: as the supervisor measured them or the trainer said, else steps left times the pace."""
-    if progress.eta_s is not None or progress.run_step is None or progress.run_total_steps is None:
-        return progress.eta_s
-    return (
-        None
-        if progress.sec_per_step is None
-        else (progress.run_total_steps - progress.run_step) * progress.sec_per_step
-    )
-
-
 def of_an_epoch(progress: Progress) -> str:
     """step 5 of 30 of an epoch, if it is not known where in the run that is; else empty. ``progress``: as printed."""
     if not progress.of_part or progress.step is None:
         return ""
-    total = f" of {quantity.count(progress.total_steps)}" if progress.total_steps else ""
-    return f"step {quantity.count(progress.step)}{total} of an epoch"
+    return f"step {quantity.out_of(progress.step, progress.total_steps)} of an epoch"
 
 
 def fraction(progress: Progress) -> float | None:

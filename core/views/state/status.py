@@ -1,12 +1,11 @@
 """The output of ``trainwatch status``: the story and the newest samples as one object."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from ...model.checkpoint import Evaluation
-from ...model.progress import Progress
 from ...model.resume import ResumeWay
 from ...model.run import LIVE_STATES, OutputPlace
 from ...model.story import RunStory, Situation, SupervisorLife, Trouble, WithheldAction
@@ -15,14 +14,10 @@ from ..length_words import resume_object
 from ..metrics import view_command
 from ..run_summary import RunSummary, backup_state, summarise
 from ..words import commands, title_of
-from .concerns import current_readings, doubt_of, shown, troubles
+from .concerns import current_readings, doubt_of, troubles
 from .lost_time import lost_time
-from .position_words import unconfirmed
 from .run_progress import bounds_now, live_progress
-
-if TYPE_CHECKING:
-    from ...model.observation import GpuSample, HostSample
-
+from .verdict import unconfirmed
 
 NOBODY = SupervisorLife()
 
@@ -49,6 +44,11 @@ def status_object(
     summary = summarise(now, run) if summary is None else summary
     story, gpu, host, now_t = now.story, now.gpu, now.host, now.now_t
     attempt, seen = story.attempt, live_progress(now)
+    read = [sample.t for sample in (gpu, host) if sample is not None]
+    created, expected = story.run, None if story.run is None else story.run.expected
+    folder = None if created is None else created.output_dir
+    told = () if created is None or folder is None else (OutputPlace(folder=folder, why=created.output_why or "told"),)
+    asked = None if story.question is None else story.question.action
     newest = next((each for each in reversed(story.checkpoints) if story.origin(each) != "unknown"), None)
     return {
         "run": run,
@@ -64,14 +64,17 @@ def status_object(
         "progress": msgspec.to_builtins(seen),
         "overall": {"step": summary.position.step, "total_steps": summary.position.total_steps},
         "last_step_age_s": None if now.step_t is None else max(0.0, now_t - now.step_t),
-        "expected": _expected(story, seen),
-        "health": [msgspec.to_builtins(r) for r in current_readings(story, gpu, host, bounds_now(now))],
-        "gpus": [_reading(r) for r in gpu.gpus] if gpu else [],
+        "expected": msgspec.to_builtins(expected) if expected is not None and seen.step is None else None,
+        "health": [
+            {"metric": r.metric, "value": r.value, "unit": r.unit, "level": r.level}
+            for r in current_readings(story, gpu, host, bounds_now(now))
+        ],
+        "gpus": [{k: v for k, v in msgspec.to_builtins(r).items() if v is not None} for r in gpu.gpus] if gpu else [],
         "gpu_trouble": gpu.trouble if gpu else None,
-        "host": _sample(host),
-        "readings_age_s": _age_s(now_t, gpu, host),
-        "preset": None if story.run is None else {"name": story.run.preset, "why": story.run.preset_why},
-        "output": [{"folder": place.folder, "why": place.why} for place in _output(story)],
+        "host": {k: v for k, v in msgspec.to_builtins(host).items() if k not in {"kind", "t"}} if host else {},
+        "readings_age_s": max(0.0, now_t - max(read)) if read else None,
+        "preset": None if created is None else {"name": created.preset, "why": created.preset_why},
+        "output": [{"folder": place.folder, "why": place.why} for place in (*told, *story.outputs)],
         "metric_files": [
             {"folder": f.folder, "source": f.source, "view": view_command(f.source, f.folder)}
             for f in story.metric_files
@@ -93,68 +96,30 @@ def status_object(
         },
         "budget": {"used": story.budget_used, "max": story.budget_max, "made": story.restarts_made},
         "unconfirmed": unconfirmed(story),
-        "incidents": [
-            {
-                "id": i.id,
-                "t": i.t,
-                "kind": i.kind,
-                "class": i.class_,
-                "title": title_of(i),
-                "reason": i.reason,
-                "open": i.open,
-                "severity": i.severity,
-                "acknowledged": i.acknowledged,
-                "attempt": i.attempt,
-                "step": i.step,
-                "lost_steps": i.lost_steps,
-                "resumed_from": i.resumed_from,
-                "resumed_step": i.resumed_step,
-                "ending": i.ending,
-                "ended_by": i.ended_by,
-                "evidence": [msgspec.to_builtins(e) for e in i.evidence],
-                "explanation": i.explanation,
-            }
-            for i in story.incidents
-        ],
+        "incidents": [{**msgspec.to_builtins(i), "title": title_of(i)} for i in story.incidents],
         "ettr": ettr(story, now_t),
         "act": story.act or act,
-        "question": _question(story),
+        "question": None
+        if asked is None or story.question is None
+        else {
+            **_withheld(story.question),
+            "text": asked.question,
+            "asks": asked.asks,
+            "commands": dict(commands(story)),
+        },
         "withheld": [_withheld(w) for w in story.withheld],
         "wall0": story.wall0,
         "resume": resume_object(resume),
         "loss": {"state": summary.loss_state, "floor": story.loss_floor},
         "supervisor": supervisor.shown(),
-        "troubles": shown(troubles(now, supervisor, own, run_id=run_id)),
+        "troubles": [msgspec.to_builtins(each) for each in troubles(now, supervisor, own, run_id=run_id)],
         "concerns": [{"level": each.level, "text": each.text, "incident": each.incident} for each in summary.troubles],
     }
 
 
-def _question(story: RunStory) -> dict[str, Any] | None:
-    """What was not done by itself and waits for a person."""
-    if story.question is None:
-        return None
-    action = story.question.action
-    return {
-        **_withheld(story.question),
-        "text": action.question,
-        "asks": action.asks,
-        "commands": dict(commands(story)),
-    }
-
-
 def _withheld(held: WithheldAction) -> dict[str, Any]:
-    action = held.action
-    return {
-        "t": held.t,
-        "action": action.action,
-        "would": action.sentence,
-        "why": action.why,
-        "price": action.price,
-        "lost_steps": action.lost_steps,
-        "checkpoint": action.checkpoint,
-        "incident": action.incident,
-        "attempt": action.attempt,
-    }
+    names = ("action", "why", "price", "lost_steps", "checkpoint", "incident", "attempt")
+    return {"t": held.t, "would": held.action.sentence, **{name: getattr(held.action, name) for name in names}}
 
 
 def ettr(story: RunStory, now_t: float) -> float | None:
@@ -163,59 +128,19 @@ def ettr(story: RunStory, now_t: float) -> float | None:
     return None if found is None else found.ettr
 
 
-def _expected(story: RunStory, progress: Progress) -> dict[str, Any] | None:
-    """The estimate for the whole training, until the trainer prints its step."""
-    if story.run is None or story.run.expected is None or progress.step is not None:
-        return None
-    found: dict[str, Any] = msgspec.to_builtins(story.run.expected)
-    return found
-
-
-def _output(story: RunStory) -> tuple[OutputPlace, ...]:
-    told = story.run.output_dir if story.run is not None else None
-    if told is None or story.run is None:
-        return story.outputs
-    return (OutputPlace(folder=told, why=story.run.output_why or "told"), *story.outputs)
-
-
 def _score(found: Evaluation | None) -> dict[str, Any] | None:
     if found is None:
         return None
-    return {
-        "path": found.path,
-        "step": found.step,
-        "metric": found.metric or None,
-        "score": found.score,
-        "values": found.values,
-        "why": found.why or None,
-    }
+    named = {"metric": found.metric or None, "why": found.why or None}
+    return {"path": found.path, "step": found.step, "score": found.score, "values": found.values, **named}
 
 
 def _uptime(story: RunStory, now_t: float) -> float | None:
     """Seconds since the newest attempt began; after its end, its length."""
-    attempt = story.attempt
-    if attempt is None:
+    if story.attempt is None:
         return None
-    if attempt.ended_t is not None:
-        return attempt.ended_t - attempt.t
-    return max(0.0, (now_t if story.state in LIVE_STATES else story.t) - attempt.t)
-
-
-def _age_s(now_t: float, *samples: "GpuSample | HostSample | None") -> float | None:
-    """How old the newest of them is."""
-    known = [sample.t for sample in samples if sample is not None]
-    return max(0.0, now_t - max(known)) if known else None
-
-
-def _reading(reading: Any) -> dict[str, Any]:
-    return {k: v for k, v in msgspec.to_builtins(reading).items() if v is not None}
-
-
-def _sample(host: "HostSample | None") -> dict[str, Any]:
-    if host is None:
-        return {}
-    found: dict[str, Any] = msgspec.to_builtins(host)
-    return {k: v for k, v in found.items() if k not in {"kind", "t"}}
+    end_t, last_t = story.attempt.ended_t, now_t if story.state in LIVE_STATES else story.t
+    return max(0.0, last_t - story.attempt.t) if end_t is None else end_t - story.attempt.t
 
 
 def backup_line(found: dict[str, Any] | None) -> str | None:

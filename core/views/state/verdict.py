@@ -1,18 +1,20 @@
-"""The state of a run as one sentence."""
+"""The state of a run as one sentence, and the clauses that it is made of: how far the run is, who looks at it."""
 
 from collections.abc import Callable
+from typing import Literal
 
 import msgspec
 
 from ...model.attempt import NO_STEP, Incident
 from ...model.progress import Level
-from ...model.story import Situation
+from ...model.run import TERMINAL_STATES
+from ...model.story import RunStory, Situation
 from .. import quantity
 from ..checkpoint_list import how_many, resume_point
-from ..words import PHASE_WORDS, question_clause, sentence, title_of
-from .concerns import AFTER_NAN, NAN, concerns, doubt_of, nan_since, reason_of, room_now, worst_clause
-from .position_words import expected, frozen, last_seen, unconfirmed, unwatched, where
-from .run_progress import SEVERITY, live_progress, run_progress, usually
+from ..length_words import by_words, time_words
+from ..words import PHASE_WORDS, STATE_WORDS, STATES, question_clause, sentence, title_of
+from .concerns import AFTER_NAN, NAN, SILENT, concerns, doubt_of, nan_since, reason_of, room_now, worst_clause
+from .run_progress import SEVERITY, last_step, live_progress, of_an_epoch, run_progress, usually
 
 ABOUT: dict[str, frozenset[str]] = {
     "hung": frozenset({"hang", "quiet"}),
@@ -44,47 +46,55 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def verdict(now: Situation) -> Verdict:
-    """The sentence for a situation."""
-    if unwatched(now):
-        said = _unwatched(now)
-    elif frozen(now):
-        said = _frozen(now)
+    """The sentence for a situation, with the worst that is wrong beside what it is about: first if it is worse."""
+    story, seen = now.story, seen_by(now)
+    if seen == "watched":
+        said = SENTENCES[story.state](now)
     else:
-        said = SENTENCES[now.story.state](now)
-    return _with_concerns(said, now)
-
-
-def _with_concerns(said: Verdict, now: Situation) -> Verdict:
-    """The sentence with the worst that is wrong beside what it is about: first if it is worse, else second."""
-    told = {i.id for i in now.story.open_incidents if i.kind in ABOUT.get(now.story.state, ())}
+        first = "No supervisor is running: [S] start one" if seen == "unwatched" else now.frozen
+        said = Verdict(level="danger", clauses=(first[:1].upper() + first[1:], last_seen(now), *where(now)[:1]))
+    told = {i.id for i in story.open_incidents if i.kind in ABOUT.get(story.state, ())}
     found = tuple(concern for concern in concerns(now) if concern.incident not in told)
     if not found:
         return said
     wrong = max((concern.level for concern in found), key=SEVERITY.__getitem__)
-    level = wrong if SEVERITY[wrong] > SEVERITY[said.level] or said.level == "safe" else said.level
-    clause = worst_clause(found)
-    first = now.story.state == "running" and said.level == "safe"
-    clauses = (clause, *said.clauses) if first else (said.clauses[0], clause, *said.clauses[1:])
-    behind = not first and SEVERITY[level] > SEVERITY[said.level]
+    worse = SEVERITY[wrong] > SEVERITY[said.level]
+    clause, first_ = worst_clause(found), story.state == "running" and said.level == "safe"
+    clauses = (clause, *said.clauses) if first_ else (said.clauses[0], clause, *said.clauses[1:])
+    behind = worse and not first_
     return Verdict(
-        level=level, clauses=clauses, aside=said.aside, vital=1 if first else 1 + said.vital,
+        level=wrong if worse or said.level == "safe" else said.level,
+        clauses=clauses, aside=said.aside, vital=1 if first_ else 1 + said.vital,
         first_level=said.level if behind else None, worst=clause if behind else "",
     )  # fmt: skip
 
 
-def _unwatched(now: Situation) -> Verdict:
-    clauses = ("No supervisor is running: [S] start one", last_seen(now), *where(now)[:1])
-    return Verdict(level="danger", clauses=clauses)
-
-
-def _frozen(now: Situation) -> Verdict:
-    return Verdict(level="danger", clauses=(now.frozen[0].upper() + now.frozen[1:], last_seen(now), *where(now)[:1]))
-
-
-def _idle(now: Situation) -> Verdict:
-    if not now.now_wall:  # nothing was read yet
-        return Verdict(level="unknown", clauses=("Reading …",))
-    return Verdict(level="unknown", clauses=("Not started yet: [Enter] start it",))
+def _plain(now: Situation) -> Verdict:
+    """Of a state of which no more is said than since when, why, and how far the run is."""
+    story, step = now.story, where(now)[:1]
+    since, ago = quantity.duration(now.now_t - story.state_t), quantity.age(now.now_t - story.state_t)
+    at, reason = quantity.clock(story.wall0 + story.state_t, now.now_wall), story.state_reason
+    clauses: tuple[str, ...]
+    match story.state:
+        case "idle":
+            clauses = ("Not started yet: [Enter] start it" if now.now_wall else "Reading …",)
+        case "stopping":
+            clauses = (f"Stopping for {since}", reason)
+        case "paused":
+            doubt = unconfirmed(story)
+            said = f"To be paused, asked {ago}, {doubt}" if doubt else f"Paused {ago}"
+            clauses = (f"{said}: [r] continue", *step)
+        case "suspended":
+            clauses = (f"Stopped by a signal {ago}, not by trainwatch: [r] continue", *step)
+        case "queued":
+            clauses = (f"In the queue since {ago}: {reason}", *step)
+        case "interrupted":
+            key = "[S] start a supervisor, which resumes it" if now.supervisor_alive is False else "resuming"
+            clauses = ("Interrupted", key, reason, *step)
+        case _:
+            clauses = (f"Ended early {at}", "[r] resume", reason or "the end of the training was not reached", *step)
+    vital = 3 if story.state == "ended_early" else 1
+    return Verdict(level=STATES[story.state].level, clauses=tuple(filter(None, clauses)), vital=vital)
 
 
 def _starting(now: Situation) -> Verdict:
@@ -147,72 +157,42 @@ def _hung(now: Situation) -> Verdict:
     clauses = [
         f"Seems to hang: no step for {quantity.duration(now.now_t - last_sign_t)}{f' ({usual})' if usual else ''}"
     ]
-    question = question_clause(now)
-    if question is not None:
-        clauses += [question, "[w] wait"]
-        return Verdict(level="danger", clauses=tuple(clauses), vital=len(clauses))
-    signs = _signs(now)
-    if signs:
-        clauses.append(signs)
-    if story.until_t is not None and story.until_t > now.now_t:
-        clauses.append(f"{_act_on_hang(now)} in {quantity.countdown(story.until_t - now.now_t)}")
-    elif story.act not in {"ask", "notify"}:
-        clauses.append(f"{_act_on_hang(now)} now")
+    what = {"ask": "you are asked", "notify": "you are told"}.get(
+        story.act or "", f"will be ended and restarted{_from_step(now)}"
+    )
+    if (question := question_clause(now)) is not None:
+        clauses.append(question)
+    else:
+        utils = [g.util_pct for g in now.gpu.gpus if g.util_pct is not None and g.own is not False] if now.gpu else []
+        cores = None if now.process is None else now.process.cpu_cores
+        signs = [f"GPU {quantity.percent(max(utils))}"] if utils else []
+        signs += [] if cores is None else [f"CPU {quantity.percent(100 * cores)}"]
+        clauses += [", ".join(signs)] if signs else []
+        if story.until_t is not None and story.until_t > now.now_t:
+            clauses.append(f"{what} in {quantity.countdown(story.until_t - now.now_t)}")
+        elif story.act not in {"ask", "notify"}:
+            clauses.append(f"{what} now")
     clauses.append("[w] wait")
     return Verdict(level="danger", clauses=tuple(clauses), vital=len(clauses))
 
 
-def _act_on_hang(now: Situation) -> str:
-    """What is done about a hang: ``will be ended and restarted from step 5,880``."""
-    if now.story.act in {"ask", "notify"}:
-        return "you are asked" if now.story.act == "ask" else "you are told"
+def _from_step(now: Situation) -> str:
     resume = resume_point(now)
-    if resume is None or resume.step is None:
-        return "will be ended and restarted"
-    return f"will be ended and restarted from step {quantity.count(resume.step)}"
+    return "" if resume is None or resume.step is None else f" from step {quantity.count(resume.step)}"
 
 
-def _signs(now: Situation) -> str:
-    """``GPU 0 %, CPU 0 %``; unknown values are left out."""
-    parts = []
-    utils = [g.util_pct for g in now.gpu.gpus if g.util_pct is not None and g.own is not False] if now.gpu else []
-    if utils:
-        parts.append(f"GPU {quantity.percent(max(utils))}")
-    if now.process is not None and now.process.cpu_cores is not None:
-        parts.append(f"CPU {quantity.percent(100 * now.process.cpu_cores)}")
-    return ", ".join(parts)
-
-
-def _stopping(now: Situation) -> Verdict:
-    return _with_reason(now, "Stopping", "warning")
-
-
-def _cleaning(now: Situation) -> Verdict:
-    return _held(now) or _after_trouble(now, ("cleaning up before the restart",))
-
-
-def _held(now: Situation) -> Verdict | None:
-    """What the restart waits for; None if it waits for nothing."""
-    why = now.story.state_why
-    if not why.holds:
-        return None
-    room = tuple(filter(None, [room_now(now)]))
-    level: Level = "danger" if why.until_t is None else "warning"  # it is launched again without a person
-    return msgspec.structs.replace(_after_trouble(now, (reason_of(now.story), *room)), level=level)
-
-
-def _backing_off(now: Situation) -> Verdict:
-    story = now.story
-    if (held := _held(now)) is not None:
-        return held
-    if story.until_t is not None and story.until_t > now.now_t:
-        when = f"restarting in {quantity.countdown(story.until_t - now.now_t)}"
-    else:
-        when = "restarting"
-    resume = resume_point(now)
-    if resume is not None and resume.step is not None:
-        when += f" from step {quantity.count(resume.step)}"
-    return _after_trouble(now, (when,))
+def _between(now: Situation) -> Verdict:
+    """Between two attempts: what the restart waits for, or when it comes."""
+    story, why = now.story, now.story.state_why
+    if why.holds:
+        room = tuple(filter(None, [room_now(now)]))
+        level: Level = "danger" if why.until_t is None else "warning"  # it is launched again without a person
+        return msgspec.structs.replace(_after_trouble(now, (reason_of(story), *room)), level=level)
+    if story.state == "cleaning":
+        return _after_trouble(now, ("cleaning up before the restart",))
+    waits = story.until_t is not None and story.until_t > now.now_t
+    when = f" in {quantity.countdown((story.until_t or 0.0) - now.now_t)}" if waits else ""
+    return _after_trouble(now, (f"restarting{when}{_from_step(now)}",))
 
 
 def _after_trouble(now: Situation, clauses: tuple[str, ...]) -> Verdict:
@@ -226,40 +206,17 @@ def _after_trouble(now: Situation, clauses: tuple[str, ...]) -> Verdict:
     return Verdict(level="warning", clauses=(f"{word} {at}: {title_of(trouble)}", *clauses), vital=2)
 
 
-def _paused(now: Situation) -> Verdict:
-    since = quantity.age(now.now_t - now.story.state_t)
-    doubt = unconfirmed(now.story)
-    said = f"To be paused, asked {since}, {doubt}" if doubt else f"Paused {since}"
-    return Verdict(level="warning", clauses=(f"{said}: [r] continue", *where(now)[:1]))
-
-
-def _suspended(now: Situation) -> Verdict:
-    since = quantity.age(now.now_t - now.story.state_t)
-    said = f"Stopped by a signal {since}, not by trainwatch: [r] continue"
-    return Verdict(level="warning", clauses=(said, *where(now)[:1]))
-
-
-def _queued(now: Situation) -> Verdict:
-    since = quantity.age(now.now_t - now.story.state_t)
-    return Verdict(level="unknown", clauses=(f"In the queue since {since}: {now.story.state_reason}", *where(now)[:1]))
-
-
 def _stopped(now: Situation) -> Verdict:
-    at = quantity.clock(now.story.wall0 + now.story.state_t, now.now_wall)
-    question = question_clause(now)
-    if question is not None:
-        return msgspec.structs.replace(_after_trouble(now, (question, *where(now)[:1])), level="danger")
-    told, attempt = reason_of(now.story), now.story.attempt
-    if now.story.state_why.kind == "person" and attempt is not None and attempt.how == "killed":
-        return Verdict(level="warning", clauses=(f"You killed it at {at}: [r] resume", *where(now)[:1]))
-    reason = (told,) if told else ()
-    return Verdict(level="warning", clauses=(f"Stopped {at}: [r] resume", *reason, *where(now)[:1]))
-
-
-def _interrupted(now: Situation) -> Verdict:
-    key = "[S] start a supervisor, which resumes it" if now.supervisor_alive is False else "resuming"
-    reason = (now.story.state_reason,) if now.story.state_reason else ()
-    return Verdict(level="warning", clauses=("Interrupted", key, *reason, *where(now)[:1]))
+    story, step = now.story, where(now)[:1]
+    if (question := question_clause(now)) is not None:
+        return msgspec.structs.replace(_after_trouble(now, (question, *step)), level="danger")
+    at, killed = (
+        quantity.clock(story.wall0 + story.state_t, now.now_wall),
+        story.attempt and story.attempt.how == "killed",
+    )
+    by_you = story.state_why.kind == "person" and killed
+    said = (f"You killed it at {at}: [r] resume",) if by_you else (f"Stopped {at}: [r] resume", reason_of(story))
+    return Verdict(level=STATES["stopped"].level, clauses=tuple(filter(None, (*said, *step))))
 
 
 def _finished(now: Situation) -> Verdict:
@@ -282,13 +239,6 @@ def _finished(now: Situation) -> Verdict:
     return Verdict(level="safe", clauses=tuple(clauses))
 
 
-def _ended_early(now: Situation) -> Verdict:
-    story = now.story
-    at = quantity.clock(story.wall0 + story.state_t, now.now_wall)
-    clauses = (f"Ended early {at}", "[r] resume", story.state_reason or "the end of the training was not reached")
-    return Verdict(level="danger", clauses=(*clauses, *where(now)[:1]), vital=3)
-
-
 def _given_up(now: Situation) -> Verdict:
     story = now.story
     trouble = newest_trouble(now)
@@ -300,26 +250,105 @@ def _given_up(now: Situation) -> Verdict:
     return Verdict(level="danger", clauses=(first, *why, "[e] see why", "[r] resume", reason), vital=4 + len(why))
 
 
-def _with_reason(now: Situation, word: str, level: Level) -> Verdict:
-    since = quantity.duration(now.now_t - now.story.state_t)
-    reason = (now.story.state_reason,) if now.story.state_reason else ()
-    return Verdict(level=level, clauses=(f"{word} for {since}", *reason))
-
-
 SENTENCES: dict[str, Callable[[Situation], Verdict]] = {
-    "idle": _idle,
+    **dict.fromkeys(("idle", "stopping", "paused", "suspended", "queued", "interrupted", "ended_early"), _plain),
     "starting": _starting,
     "running": _running,
     "hung": _hung,
-    "stopping": _stopping,
-    "cleaning": _cleaning,
-    "backing_off": _backing_off,
-    "paused": _paused,
-    "suspended": _suspended,
-    "queued": _queued,
+    "cleaning": _between,
+    "backing_off": _between,
     "stopped": _stopped,
-    "interrupted": _interrupted,
     "finished": _finished,
-    "ended_early": _ended_early,
     "given_up": _given_up,
 }
+
+
+# How far a run is: step, pace, when it will be done; what is said while no step is seen.
+
+SOON_S = 600.0
+"""Seconds to the end below which a countdown is shown instead of a time of day."""
+
+
+def seen_by(now: Situation) -> Literal["watched", "unwatched", "frozen"]:
+    """Whether anybody looks at the run now; one that is over needs nobody.
+
+    Without a supervisor, or with one that does not respond, its state and numbers are those of the last record.
+    """
+    if now.story.state in TERMINAL_STATES:
+        return "watched"
+    if now.supervisor_alive is False and now.story.attempts:
+        return "unwatched"
+    return "frozen" if now.frozen else "watched"
+
+
+def standstill(now: Situation) -> str:
+    """What is said of a run in state "running" in place of pace and end while no step is seen; empty while steps come.
+
+    Without a supervisor that works nobody sees steps: then the time since the last record is all that is known.
+    """
+    if now.story.state != "running":
+        return ""
+    if seen_by(now) != "watched":
+        return last_seen(now)
+    late = last_step(now)
+    silent = any(incident.kind in SILENT for incident in now.story.open_incidents)
+    return late.words if late is not None and (silent or late.level != "safe") else ""
+
+
+def where(now: Situation) -> tuple[str, ...]:
+    """step 6,120 of 10,260 · 2.50 s/step · done about 04:12, without unknown parts."""
+    progress, late = run_progress(now), last_step(now)
+    clauses: list[str] = []
+    if progress.step is not None:
+        clauses.append(f"step {quantity.out_of(progress.step, progress.total_steps)}")
+    elif progress.epoch is not None:
+        total = f" of {progress.total_epochs}" if progress.total_epochs else ""
+        clauses.append(f"epoch {progress.epoch:g}{total}")
+    if part := of_an_epoch(live_progress(now)):
+        clauses.append(part)
+    if progress.sec_per_step is not None and (late is None or late.level == "safe"):
+        clauses.append(quantity.pace(progress.sec_per_step))
+    if late is not None and late.told and late.level == "safe":
+        clauses.append(f"last step {quantity.duration(late.age_s)} ago")
+    if progress.eta_s is not None and progress.phase != "finish" and (late is None or late.level == "safe"):
+        if progress.eta_s < SOON_S:
+            done = f"done in {quantity.duration(progress.eta_s)}"
+        else:
+            done = f"done about {quantity.clock(now.now_wall + progress.eta_s, now.now_wall)}"
+        clauses.append(f"{done}{by_words(progress.total_by)}")
+    return tuple(clauses)
+
+
+def expected(now: Situation) -> tuple[str, ...]:
+    """expected: 10,260 steps in about 7 h 8 m; nothing if it is unknown."""
+    found = now.story.run.expected if now.story.run is not None else None
+    if found is None:
+        return ()
+    span = f" in {time_words(found)}" if found.seconds is not None else ""
+    guess = " (a guess)" if found.guess else ""
+    return (f"expected: {quantity.count(found.steps)} steps{span}{guess}",)
+
+
+def last_seen(now: Situation) -> str:
+    """In which state the run was when something of it was read last, and how long ago that is."""
+    return f"last seen {STATE_WORDS[now.story.state]} {quantity.age(now.now_t - last_seen_t(now))}"
+
+
+def last_seen_t(now: Situation) -> float:
+    """The newest record or reading of the run, in run seconds."""
+    return max(now.story.t, now.progress_t, now.step_t or 0.0)
+
+
+# What a state claims before it is so: a pause that nobody has confirmed, a given-up run whose trainer lives.
+
+
+def unconfirmed(story: RunStory) -> str:
+    """A clause; empty if the state is what it says."""
+    attempt = story.attempt
+    if story.state == "paused":
+        asked = next((a for a in reversed(story.actions) if a.kind == "pause_attempt"), None)
+        return "not confirmed yet" if asked is not None and asked.done_t is None else ""
+    if story.state == "given_up" and attempt is not None and attempt.ended_t is None:
+        pid = "" if attempt.pid is None else f" (pid {attempt.pid})"
+        return f"but its trainer{pid} was not ended"
+    return ""

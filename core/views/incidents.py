@@ -1,6 +1,6 @@
-"""One incident as one card: what happened, why, where, what was done, what it cost, and what can be done about it.
+"""Incidents as a list, and one as a card: what happened, why, what was done, what it cost, what can be done about it.
 
-No fact stands there twice. Every choice has a letter; digits lead to screens.
+No fact stands on a card twice. Every choice has a letter; digits lead to screens.
 """
 
 import re
@@ -9,16 +9,144 @@ from typing import Literal
 
 import msgspec
 
-from ...model.attempt import AttemptStory, EvidenceFile, Incident
-from ...model.preset import Change
-from ...model.run import LIVE_STATES, TERMINAL_STATES
-from ...model.story import ActionStory, RunStory, Situation, lacks_place
-from .. import quantity
-from ..checkpoint_list import resume_point
-from ..incident_list import IncidentView, incident_view
-from ..state.concerns import reason_of
-from ..state.run_progress import last_step
-from ..words import how_likely, of_incident, sentence, shown, would_have
+from ..model.attempt import EvidenceFile, Incident
+from ..model.progress import Level
+from ..model.run import LIVE_STATES, TERMINAL_STATES
+from ..model.story import ActionStory, RunStory, Situation, lacks_place
+from ..model.text import LazyPattern
+from . import quantity
+from .checkpoint_list import resume_point, step_words
+from .state.concerns import reason_now, reason_of
+from .state.run_progress import last_step
+from .words import change_words, how_likely, of_incident, sentence, shown, switched, title_of, would_have
+
+SHORT_S = 0.5
+"""A shorter time would read *0 s*."""
+SAME_BEGINNING = 60
+"""Characters by which two texts of a line of the log are taken for the same one."""
+
+
+class IncidentView(msgspec.Struct, frozen=True, kw_only=True):
+    """One incident as text. Empty parts are unknown."""
+
+    id: int
+    kind: str
+    title: str
+    at: str
+    level: Level
+    open: bool
+    acknowledged: bool
+    status: str
+    seen: str
+    cause: str
+    did: str
+    cost: str
+    evidence: tuple[str, ...] = ()
+    ending: str = ""
+
+    @property
+    def endings(self) -> tuple[str, ...]:
+        """Its status, from the longest text to the shortest: a list shows the first that fits."""
+        short = self.status.partition(",")[0]
+        full = (f"{self.status} · {self.cost}",) if self.cost else ()
+        words = short.rpartition(" ")[0].partition(" (")[0]
+        return (*full, self.status, short, "open" if self.open else words or short)
+
+
+def incident_views(now: Situation) -> tuple[IncidentView, ...]:
+    """All incidents, newest first, open ones before closed ones."""
+    ordered = sorted(now.story.incidents, key=lambda i: (i.open, i.t, i.id), reverse=True)
+    return tuple(incident_view(i, now) for i in ordered)
+
+
+def folded(views: Sequence[IncidentView]) -> tuple[IncidentView, ...]:
+    """Equal incidents as one, that of the newest, with how many there are and since when. In the order of the list."""
+    alike: dict[tuple[str, str, bool], list[IncidentView]] = {}
+    for view in views:
+        alike.setdefault((view.kind, view.title, view.open), []).append(view)
+    return tuple(
+        newest
+        if not older
+        else msgspec.structs.replace(newest, title=f"{newest.title} · {len(older) + 1} times since {older[-1].at}")
+        for newest, *older in alike.values()
+    )
+
+
+def incident_view(i: Incident, now: Situation) -> IncidentView:
+    return IncidentView(
+        id=i.id,
+        kind=i.kind,
+        title=title_now(i, now),
+        at=quantity.clock(i.wall, now.now_wall, seconds=True),
+        level="safe" if i.severity == "info" else i.severity,
+        open=i.open,
+        acknowledged=i.acknowledged,
+        status=_status(i, now),
+        seen=_seen(i),
+        cause=i.explanation,
+        did=_did(i, now),
+        cost=_cost(i),
+        ending=i.ending or "",
+        evidence=evidence_words(i),
+    )
+
+
+def _seen(i: Incident) -> str:
+    """The reason, and the first evidence that adds to it; a quotation that was cut is the beginning of its line."""
+    told = [i.reason] if i.kind in {"crash", "hang"} else []
+    return " · ".join([*told, *[e.what for e in i.evidence if not _is_told(e.what, i.reason)][:3]])
+
+
+def _is_told(what: str, quoted: str) -> bool:
+    """Also by a quotation that was cut: its end is the beginning of the same line."""
+    return what in quoted or (quoted.endswith("…") and what[:SAME_BEGINNING] in quoted)
+
+
+def evidence_words(i: Incident) -> tuple[str, ...]:
+    """Each with its line of the log, if it is from there."""
+    return tuple(e.what if e.line is None else f"{e.what} (log line {quantity.count(e.line)})" for e in i.evidence)
+
+
+def title_now(i: Incident, now: Situation) -> str:
+    """The name of a crash or a hang; the reason of another one, with its newest value."""
+    return title_of(i) if i.kind in {"crash", "hang"} else reason_now(i, now)
+
+
+def _status(i: Incident, now: Situation) -> str:
+    if i.open:
+        return "acknowledged" if i.acknowledged else f"open for {quantity.duration(now.now_t - i.t)}"
+    ending = i.ending or "closed"
+    if i.closed_t is None:
+        return ending
+    at, took = quantity.clock(now.story.wall0 + i.closed_t, now.now_wall, seconds=True), i.closed_t - i.t
+    return f"{ending.partition(':')[0]} {at}" + (f", {quantity.duration(took)}" if took >= SHORT_S else "")
+
+
+def _did(i: Incident, now: Situation) -> str:
+    parts: list[str] = []
+    if i.resumed_step is not None:
+        parts.append(f"resumed from step {quantity.count(i.resumed_step)}")
+    elif i.resumed_from is not None:
+        parts.append(f"resumed from {i.resumed_from.rstrip('/').rpartition('/')[2]}")
+    after = next((a for a in now.story.attempts if a.number == i.attempt + 1), None)
+    if after is not None and i.kind in {"crash", "hang"}:
+        if not parts:
+            parts.append(f"started attempt {after.number}" + ("" if after.resume_from else " from the beginning"))
+        parts += [change_words(msgspec.structs.replace(c, why="")) for c in after.changes if c.before is not None]
+    parts += [f"needs your decision: {p.title} [r]" for p in now.story.proposals if p.incident == i.id]
+    return " · ".join(parts)
+
+
+def _cost(i: Incident) -> str:
+    if i.lost_steps is None:
+        return ""
+    steps = f"{quantity.plural(i.lost_steps, 'step')} again"
+    if i.closed_t is None or i.detect_s is None:
+        return steps
+    return f"{steps} · {quantity.duration(i.closed_t - i.t + i.detect_s)} without training"
+
+
+# One incident as a card.
 
 Heading = Literal["happened", "why", "where", "done", "cost", "end"]
 HEADINGS: dict[Heading, str] = {
@@ -48,10 +176,10 @@ LETTERS = "abdefghimnop"
 """For proposed remedies: no letter that is a choice of its own, and none that scrolls or closes."""
 Act = Literal["answer", "wait", "take", "resume", "kill", "acknowledge", "log", "stacks", "copy"]
 MOST_PROCESSES = 8
-STACK_NAME = re.compile(r"^stacks-(?P<pid>\d+)-(?P<round>\d+)\.txt$")
-_FRAME = re.compile(r"^ {4}(?P<function>.+?) \((?P<file>[^()]+?):(?P<line>\d+)\)\s*$")
-_LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python\d|<frozen|<string>|importlib")
-_LIBRARY_SHORT = re.compile(
+STACK_NAME = LazyPattern(r"^stacks-(?P<pid>\d+)-(?P<round>\d+)\.txt$")
+_FRAME = LazyPattern(r"^ {4}(?P<function>.+?) \((?P<file>[^()]+?):(?P<line>\d+)\)\s*$")
+_LIBRARY = LazyPattern(r"site-packages|dist-packages|/lib/python\d|<frozen|<string>|importlib")
+_LIBRARY_SHORT = LazyPattern(
     r"^(torch|threading|selectors|queue|socket|subprocess|multiprocessing|asyncio|concurrent|ssl|connection|popen)\b"
 )
 
@@ -83,7 +211,6 @@ class IncidentCard(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     rows: tuple[CardRow, ...]
     choices: tuple[Choice, ...]
-    danger: bool
     log: str | None = None
     line: int | None = None
     captured: bool = False
@@ -107,7 +234,6 @@ def incident_card(now: Situation, number: int, where: Sequence[str] = ()) -> Inc
         title=f"{view.at}  {view.kind}: {view.title}",
         rows=rows,
         choices=tuple(_choices(now, incident, line if log else None, captured=captured)),
-        danger=view.open and view.level == "danger",
         log=log,
         line=line,
         captured=captured,
@@ -119,14 +245,17 @@ def innermost(files: Iterable[EvidenceFile]) -> tuple[str, ...]:
 
     A process in which no such frame is seen is left out.
     """
-    newest: dict[int, tuple[int, str]] = {}
-    for file in files:
-        if match := STACK_NAME.match(file.name):
-            pid, look = int(match["pid"]), int(match["round"])
-            if pid not in newest or look > newest[pid][0]:
-                newest[pid] = (look, file.text)
-    frames = ((pid, _own_frame(text)) for pid, (_, text) in sorted(newest.items()))
+    frames = ((pid, _own_frame(looks[-1].text)) for pid, looks in sorted(_looks(files).items()))
     return tuple(f"{frame} (pid {pid})" for pid, frame in frames if frame)[:MOST_PROCESSES]
+
+
+def _looks(files: Iterable[EvidenceFile]) -> dict[int, list[EvidenceFile]]:
+    """Process → its dumps, oldest first."""
+    dumps = [(match, file) for file in files if (match := STACK_NAME.match(file.name))]
+    found: dict[int, list[EvidenceFile]] = {int(match["pid"]): [] for match, _ in dumps}
+    for match, file in sorted(dumps, key=lambda each: int(each[0]["round"])):
+        found[int(match["pid"])].append(file)
+    return found
 
 
 def card_markdown(card: IncidentCard, run: str) -> str:
@@ -155,8 +284,15 @@ def _rows(
 ) -> Iterator[CardRow]:
     causes, others = _evidence(incident)
     if _plain(incident.reason) != _plain(view.title):  # else the title says it
-        yield CardRow(heading="happened", text=sentence(_without_cause(incident.reason, causes)))
-    yield CardRow(heading="happened", text=_state(view, incident))
+        # Without the line of the log whose beginning it ends with, if the card shows more of it as the cause.
+        head, _, tail = incident.reason.partition(": ")
+        begins = tail.endswith("…") and any(cause.text.startswith(tail[:-1]) for cause in causes)
+        yield CardRow(heading="happened", text=sentence(head if begins else incident.reason))
+    at = "" if incident.step is None else f" at step {quantity.count(incident.step)}"
+    number = f"attempt {incident.attempt}" if incident.attempt else "before the first attempt"
+    late_s = incident.detect_s
+    seen = "" if late_s is None else " · seen at once" if late_s < 1 else f" · seen after {quantity.duration(late_s)}"
+    yield CardRow(heading="happened", text=f"{view.status} · {number}{at}{seen}")
     yield from causes
     if incident.explanation:
         yield CardRow(heading="why", text=incident.explanation)
@@ -170,7 +306,10 @@ def _rows(
         if row.applied:
             price = f"; cost: {row.cost}" if row.cost else ""
             yield CardRow(heading="done", text=f"{row.title}: {row.words}{price}")
-    yield CardRow(heading="cost", text=_cost(now, incident, view))
+    step, cost = last_step(now), "not known yet" if incident.open else "nothing that is known"
+    if incident.open and step is not None and step.level != "safe":
+        cost = f"no step for {quantity.duration(step.age_s)} so far"
+    yield CardRow(heading="cost", text=view.cost or cost)
     if incident.ending:
         yield CardRow(heading="end", text=incident.ending)
 
@@ -181,22 +320,6 @@ def _evidence(incident: Incident) -> tuple[list[CardRow], list[CardRow]]:
     cause = next((row for e, row in rows if incident.kind == "crash" and not e.then and e.line is not None), None)
     first = ([] if cause is None else [cause]) + [row for e, row in rows if e.then]
     return first, [row for e, row in rows if row is not cause and not e.then]
-
-
-def _state(view: IncidentView, incident: Incident) -> str:
-    step = "" if incident.step is None else f" at step {quantity.count(incident.step)}"
-    seen = ""
-    if incident.detect_s is not None:
-        seen = " · seen at once" if incident.detect_s < 1 else f" · seen after {quantity.duration(incident.detect_s)}"
-    number = f"attempt {incident.attempt}" if incident.attempt else "before the first attempt"
-    return f"{view.status} · {number}{step}{seen}"
-
-
-def _without_cause(reason: str, causes: Sequence[CardRow]) -> str:
-    """The reason without a line of the log whose beginning it ends with, if the card shows more of it as the cause."""
-    head, colon, tail = reason.partition(": ")
-    begins = tail.endswith("…") and any(cause.text.startswith(tail[:-1]) for cause in causes)
-    return head if colon and begins else reason
 
 
 def _done(now: Situation, incident: Incident, actions: tuple[ActionStory, ...]) -> Iterator[CardRow]:
@@ -218,60 +341,29 @@ def _done(now: Situation, incident: Incident, actions: tuple[ActionStory, ...]) 
 
 
 def _outcome(action: ActionStory, *, over: bool) -> str:
+    """What an action says of its result, and the seconds it took unless it says them."""
     if action.done_t is None:
         return "" if over or action.kind in {"give_up", "end_watch"} else ": under way"
-    how, seconds = result_of(action)
+    how = "" if action.kind == "capture_stacks" else action.detail.removesuffix(" (0.0 s)")
     told = f": {'' if action.ok else 'failed: '}{how}" if how or not action.ok else ""
-    return f"{told} ({seconds:.0f} s)" if seconds else told
-
-
-def result_of(a: ActionStory) -> tuple[str, float]:
-    """What an action that is done says of its result, and the seconds it took: 0 if it says them, or if less than 1."""
-    how = "" if a.kind == "capture_stacks" else a.detail.removesuffix(" (0.0 s)")
-    seconds = 0.0 if a.done_t is None else a.done_t - a.t
-    return how, 0.0 if seconds < 1 or how.endswith((" s)", " s")) else seconds
+    seconds = action.done_t - action.t
+    return told if seconds < 1 or how.endswith((" s)", " s")) else f"{told} ({seconds:.0f} s)"
 
 
 def changes_after(story: RunStory, incident: Incident) -> tuple[str, ...]:
     """Changes of the next attempt: ``vae_batch_size 2 → 1 (CUDA out of memory)``."""
-    if incident.kind not in {"crash", "hang", "resume"}:
-        return ()
     before = next((a for a in story.attempts if a.number == incident.attempt), None)
     after = next((a for a in story.attempts if a.number > incident.attempt), None)
-    if before is None or after is None:
+    if incident.kind not in {"crash", "hang", "resume"} or before is None or after is None:
         return ()
-    said = [
-        f"{key}  {shown(one)} → {shown(two)}" + (f"  ({why})" if why else "")
-        for key, one, two, why in differences(before, after)
-    ]
-    if before.profile != after.profile:
-        said.insert(0, f"profile  {before.profile or 'none'} → {after.profile or 'none'}")
-    return tuple(said)
+    profile = (f"profile  {before.profile or 'none'} → {after.profile or 'none'}",)
+    return (profile if before.profile != after.profile else ()) + tuple(
+        f"{c.key}  {shown(c.before)} → {shown(c.after)}" + (f"  ({c.why})" if c.why else "")
+        for c in switched(before.changes, after.changes)
+    )
 
 
-def differences(before: AttemptStory, after: AttemptStory) -> list[tuple[str, object, object, str]]:
-    """(key, value in one attempt, value in the other, why) of each setting that differs between two launches."""
-    old: dict[str, Change] = {c.key: c for c in before.changes}
-    new: dict[str, Change] = {c.key: c for c in after.changes}
-    found = []
-    for key in dict.fromkeys([*old, *new]):
-        was = old[key].after if key in old else new[key].before
-        now = new[key].after if key in new else old[key].before
-        if was != now:
-            found.append((key, was, now, new[key].why if key in new else "back to your own config"))
-    return found
-
-
-def _cost(now: Situation, incident: Incident, view: IncidentView) -> str:
-    if view.cost:
-        return view.cost
-    step = last_step(now)
-    if incident.open and step is not None and step.level != "safe":
-        return f"no step for {quantity.duration(step.age_s)} so far"
-    return "not known yet" if incident.open else "nothing that is known"
-
-
-def _without_repeats(rows: Iterable[CardRow], title: str) -> Iterator[CardRow]:
+def _without_repeats(rows: Iterable[CardRow], title: str) -> list[CardRow]:
     """Leave out what a row before says already, or the title; the row that says it gets the line of the log."""
     kept: list[CardRow] = []
     for row in rows:
@@ -281,25 +373,23 @@ def _without_repeats(rows: Iterable[CardRow], title: str) -> Iterator[CardRow]:
             kept.append(row)
         elif said is not None and kept[said].line is None:
             kept[said] = msgspec.structs.replace(kept[said], line=row.line)
-    yield from kept
+    return kept
 
 
-def _with_confidence(rows: Iterable[CardRow], incident: Incident) -> Iterator[CardRow]:
+def _with_confidence(rows: Iterable[CardRow], incident: Incident) -> list[CardRow]:
     """Say in the first row of the reasons how likely they are; if all of them stand elsewhere, in a row of its own."""
-    sure = "" if incident.confidence is None else sentence(how_likely(incident.confidence))
-    hangs = CardRow(heading="why", text=f"{sure} that it would not go on")
-    for row in rows:
-        if sure and incident.kind == "hang" and row.heading != "happened":
-            yield hangs
-            sure = ""
-        if sure and row.heading == "why":
-            yield msgspec.structs.replace(row, text=f"{sure}: {row.text}")
-            sure = ""
-            continue
-        if sure and row.heading != "happened":
-            yield CardRow(heading="why", text=sure)
-            sure = ""
-        yield row
+    found = list(rows)
+    if incident.confidence is None:
+        return found
+    sure = sentence(how_likely(incident.confidence))
+    at = next(number for number, row in enumerate(found) if row.heading != "happened")
+    if incident.kind == "hang":
+        found.insert(at, CardRow(heading="why", text=f"{sure} that it would not go on"))
+    elif found[at].heading == "why":
+        found[at] = msgspec.structs.replace(found[at], text=f"{sure}: {found[at].text}")
+    else:
+        found.insert(at, CardRow(heading="why", text=sure))
+    return found
 
 
 def _plain(text: str) -> str:
@@ -318,7 +408,7 @@ def _choices(now: Situation, incident: Incident, line: int | None, *, captured: 
     elif incident.open and incident.kind in {"hang", "quiet", "stall"} and live:
         yield Choice(key="w", text="give it more time", act="wait")
     point = resume_point(now)
-    start = "from the beginning" if point is None else f"from {_place(point.step, point.name)}"
+    start = "from the beginning" if point is None else f"from {point.name if point.step is None else step_words(point)}"
     verb = "restart" if live else "resume"
     waiting = [row for row in of_incident(story, incident.id) if not row.applied]
     for letter, row in zip(LETTERS, waiting, strict=False):
@@ -342,10 +432,6 @@ def _choices(now: Situation, incident: Incident, line: int | None, *, captured: 
     yield Choice(key="y", text="copy as Markdown", act="copy", acts=False)
 
 
-def _place(step: int | None, name: str) -> str:
-    return name if step is None else f"step {quantity.count(step)}"
-
-
 # The evidence files of an incident: first and last stack dump of each process, then the others.
 
 
@@ -360,12 +446,7 @@ class EvidencePage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def evidence_pages(files: Sequence[EvidenceFile]) -> Iterator[EvidencePage]:
-    looks: dict[int, list[tuple[int, EvidenceFile]]] = {}
-    for file in files:
-        if match := STACK_NAME.match(file.name):
-            looks.setdefault(int(match["pid"]), []).append((int(match["round"]), file))
-    for pid, rounds in looks.items():
-        found = [file for _, file in sorted(rounds, key=lambda r: r[0])]
+    for pid, found in _looks(files).items():
         shown = {"first look": found[0], "last look": found[-1]} if len(found) > 1 else {"one look": found[0]}
         texts = [tuple(file.text.splitlines()) for file in shown.values()]
         # Headings of threads say active or idle, which always differs: only frames are compared.
