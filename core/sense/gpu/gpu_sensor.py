@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Literal, Unpack
 
 import msgspec
@@ -16,7 +15,8 @@ from ...model.machine_details import GpuDetail, GpuDetails, GpuProcess
 from ...model.observation import GpuReading, GpuSample
 from ...model.ports import AttemptTarget, DetailDesk
 from ...model.settings import Watch
-from ...processes import age_s, all_processes, read_process, variables_of
+from ...processes import age_s, all_processes, link_of, read_process, variables_of
+from ..host.host_sensor import is_wsl
 from ..process.process_tree import Member, TreeActivity
 from ..process.run_tree import Rates, RunTree, UserNames, command_of, is_another_users, tree_of, tree_pids
 from ..sampler import Common, Observer, Sampler
@@ -277,12 +277,7 @@ Ending = Literal["answered", "refused", "silent", "stopped"]
 
 def pids_are_comparable() -> bool:
     """Whether the driver reports pids of this namespace. In a container it reports the host's, under WSL2 none."""
-    try:
-        namespace = os.readlink("/proc/self/ns/pid")  # noqa: PTH115
-        kernel = Path("/proc/sys/kernel/osrelease").read_text("ascii", errors="replace").lower()
-    except OSError:
-        return False
-    return namespace == INITIAL_PID_NAMESPACE and "microsoft" not in kernel
+    return link_of("/proc/self/ns/pid") == INITIAL_PID_NAMESPACE and not is_wsl()
 
 
 class GpuSensor(Observer):
