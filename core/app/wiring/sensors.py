@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ...act.elsewhere import ContainerWatch
-from ...checkpoints import inspect_any, state_in, state_of, verify
 from ...checkpoints.formats.byte_range import BESIDE_TRAINING_BYTES_PER_S
+from ...checkpoints.inspection import inspect_any, verify
+from ...checkpoints.listing import state_in, state_of
 from ...config.bounds import end_after
 from ...config.shipped import load_failures, load_log_shapes, load_remedies, with_learned
 from ...judge.failure.catalogue import CompiledCatalogue
