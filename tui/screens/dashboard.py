@@ -13,13 +13,13 @@ from textual.screen import ModalScreen
 from ...core.model.ports import OpenRun
 from ...core.model.story import Situation
 from ...core.model.text import typed
-from ...core.views.dashboard import DashboardView, GpuPaneView, Meter, dashboard_view
+from ...core.views.dashboard import DashboardView, dashboard_view
 from ..background import LongTask, Poller, Snapshot, TaskQueue
 from ..keys import ALSO, BY_ACTION, KEYS, Key, KeyContext, applying, why_not
 from ..log.dashboard_log import DashboardLog
 from ..log.log_view import LogView
 from ..operations import ACTS, Operations
-from ..panes.dashboard_panes import PRESSING, CheckpointsPane, GpuPane, IncidentsPane, MemoryPane
+from ..panes.dashboard_panes import CheckpointsPane, GpuPane, IncidentsPane, MemoryPane, beside_numbers, pressing
 from ..panes.head import Head, KeyBar, head_rows
 from ..panes.pane import Pane
 from ..panes.timeline_pane import TimelinePane
@@ -573,15 +573,6 @@ def at_once(now: Situation, view: DashboardView) -> tuple[object, ...]:
         now.story.state,
         (now.supervisor_alive, now.frozen, now.troubles, now.job and (now.job.phase, now.job.reason)),
         (said.level, said.worst, len(said.clauses), said.clauses[: said.vital]),
-        _of_gpus(view.gpu),
-        (memory.message, memory.note, *map(_level, memory.meters)),
+        (view.gpu.message, view.gpu.note, *map(beside_numbers, view.gpu.gpus)),
+        (memory.message, memory.note, tuple(meter.label for meter in memory.meters), pressing(memory.meters)),
     )
-
-
-def _of_gpus(view: GpuPaneView) -> tuple[object, ...]:
-    each = ((g.index, g.name, g.own, g.trouble, g.throttle, *map(_level, g.meters)) for g in view.gpus)
-    return (view.message, view.note, *each)
-
-
-def _level(meter: Meter) -> tuple[str, str]:
-    return meter.label, meter.level if meter.level in PRESSING else ""
