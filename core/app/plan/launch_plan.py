@@ -13,7 +13,7 @@ from ...act.config.derive import Derived, DeriveError, preview
 from ...act.config.edits import leaves, read_toml, read_yaml
 from ...act.config.flags import find_option, option_groups
 from ...act.config.trainer_config import config_in_command, counted, own_name, remaining
-from ...checkpoints import verify
+from ...checkpoints.inspection import verify
 from ...config.location import FILE_NAME, find_project
 from ...config.project import Overrides
 from ...model.decision import StartAttempt

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from ...checkpoints import verify
+from ...checkpoints.inspection import verify
 from ...model.checkpoint import Checkpoint, CheckpointListing
 from ...model.run import LIVE_STATES, RunSpec, place_of
 from ...model.story import RunStory, how_to_resume

@@ -11,7 +11,7 @@ from ...act.launch import launching
 from ...act.launch.launching import find_attempt
 from ...act.stopping import members
 from ...act.view import tmux
-from ...checkpoints import verify
+from ...checkpoints.inspection import verify
 from ...model import text
 from ...model.checkpoint import Checkpoint
 from ...model.run import RunSpec, need_bytes, place_of

@@ -12,7 +12,8 @@ import msgspec
 
 from ...act.config.derive import Derived, DeriveError
 from ...act.config.trainer_config import config_in_command
-from ...checkpoints import inspect, show
+from ...checkpoints.inspection import inspect
+from ...checkpoints.listing import show
 from ...model.attempt import LaunchOrder
 from ...model.checkpoint import Checkpoint, LoadRefusal
 from ...model.preset import Preset

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ...checkpoints import copy_aside, folder_for_copies
+from ...checkpoints.manage.copies import copy_aside, folder_for_copies
 from ...config.document import ConfigError
 from ...config.location import find_project
 from ...config.project import Overrides, load_project, setting_problems, settings_with

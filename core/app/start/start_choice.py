@@ -14,7 +14,8 @@ import msgspec
 
 from ...act.config.derive import DeriveError
 from ...act.config.trainer_config import saved_under
-from ...checkpoints import has_state_files, verify
+from ...checkpoints.inspection import verify
+from ...checkpoints.unknown_state import has_state_files
 from ...model.checkpoint import Checkpoint, Origin
 from ...model.checkpoint_files import says_state
 from ...model.observation import Command
