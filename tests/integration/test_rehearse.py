@@ -8,13 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.e2e_world import Done, World, until, world
-from tests.fakes.nvml.driver import FakeNvml, fake_nvml, fake_nvml_library
-from tests.fakes.overlays import overlays
+from tests.fakes.e2e_world import Done, World, until
+from tests.fakes.nvml.driver import FakeNvml
 from tests.tiers import SECOND_TIER
 from trainwatch.core import processes
-
-__all__ = ["fake_nvml", "fake_nvml_library", "overlays", "world"]
 
 TRAINER = Path(__file__).parents[1] / "fakes" / "rehearsal_trainer.py"
 TOLD = ("--output-dir", "out", "--resume", "{resume}")

@@ -7,15 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.e2e_world import World, until, world
+from tests.fakes.e2e_world import World, until
 from tests.tiers import SECOND_TIER, second
 from trainwatch.core.app.screen.store_feed import DetachedStarter, StoreFeed
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.story import RunStory, Situation
 from trainwatch.core.store.lock import is_held
 from trainwatch.core.views.incidents import incident_card
-
-__all__ = ["world"]
 
 WITHOUT = """
 import argparse, os, sys, time

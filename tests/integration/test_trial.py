@@ -9,8 +9,7 @@ from typing import NoReturn
 import msgspec
 import pytest
 
-from tests.fakes.e2e_world import World, until, world
-from tests.fakes.overlays import overlays
+from tests.fakes.e2e_world import World, until
 from tests.tiers import SECOND_TIER
 from trainwatch.core.act.overlay import NoOverlayError
 from trainwatch.core.app import apart
@@ -22,8 +21,6 @@ from trainwatch.core.app.runs.forgetting import measured_here
 from trainwatch.core.app.trial import Trial, try_here
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Profiles, Settings
-
-__all__ = ["overlays", "world"]
 
 TRAINER = Path(__file__).parents[2] / "configs" / "examples" / "char_trainer.py"
 LADDER = ["calm", "brisk"]
