@@ -261,7 +261,7 @@ def test_several_troubles_are_counted_and_the_worst_comes_first(world: World) ->
 
 
 def test_ctrl_z_leaves_to_the_shell_and_fg_comes_back(world: World) -> None:
-    with training(world, "--steps 4000 --step-time") as person:
+    with training(world, "--steps 4000 --step-time 0.1") as person:
         person.run("set -m")
         person.run(f"{sys.executable} -m trainwatch")
         person.see("╭", "Training")
