@@ -12,7 +12,7 @@ import msgspec
 from tests.fakes.e2e_world import lives
 from tests.integration.act_world import growing, python, wait_for
 from trainwatch.core.act.evaluator import CheckpointCommands
-from trainwatch.core.checkpoints import verify
+from trainwatch.core.checkpoints.inspection import verify
 from trainwatch.core.model.decision import EndEvaluation, EvaluateCheckpoint
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Evaluate, Settings
