@@ -81,6 +81,16 @@ def given(story: Story, **facts: object) -> Story:
     return story
 
 
+def blind(story: Story, **facts: object) -> Story:
+    """Neither the load nor the power of a GPU is read."""
+    return given(story, util=False, power=False, **facts)
+
+
+def near_its_end(story: Story) -> Story:
+    """350 of its 400 steps are made."""
+    return begun(given(story, total=400), 350)
+
+
 def level(percent: int, watts: float) -> GpuShape:
     """Always the same."""
     return lambda _rng, _gpu: (percent, watts)

@@ -4,7 +4,19 @@ import random
 from collections.abc import Callable
 
 from tests.builders import Story, busy, evaluating, first_only, idle, jumpy, spin
-from tests.scenarios.cases import EVALUATION, Build, Case, begun, given, level, new, scattered, wavering
+from tests.scenarios.cases import (
+    EVALUATION,
+    Build,
+    Case,
+    begun,
+    blind,
+    given,
+    level,
+    near_its_end,
+    new,
+    scattered,
+    wavering,
+)
 from trainwatch.core.model.observation import Learned
 from trainwatch.core.model.run import Habits, PhaseHabit
 from trainwatch.core.model.settings import Hang, Settings
@@ -299,7 +311,7 @@ def evaluates_in_each_epoch_of_an_earlier_count(s: Story) -> Story:
 
 HEALTHY: dict[str, Build] = {
     "plain": healthy(lambda s: begun(s, 600)),
-    "finished": healthy(lambda s: begun(given(s, total=400), 350).finish(words=True).go(5).exit(0)),
+    "finished": healthy(lambda s: near_its_end(s).finish(words=True).go(5).exit(0)),
     "slow_save": healthy(lambda s: begun(s).save(380).train(100)),
     "slow_save_silent": healthy(lambda s: begun(s).save(300, announce=False).train(100)),
     "mmap_save": healthy(lambda s: begun(s).save(400, mmap=True).train(100)),
@@ -377,22 +389,16 @@ HEALTHY: dict[str, Build] = {
         lambda s: begun(s).log("\nsaving checkpoint\n").go(300, see_gpu=False, cpu=0.2, write_per_s=1e8).train(100)
     ),
     "everything_unseen": healthy(lambda s: begun(s).ticks(3000).train(100)),
-    "no_gpu_numbers": healthy(lambda s: begun(given(s, util=False, power=False), 400).evaluate(400).train(100)),
+    "no_gpu_numbers": healthy(lambda s: begun(blind(s), 400).evaluate(400).train(100)),
     "no_power_eval": healthy(lambda s: begun(given(s, power=False)).evaluate(600).train(100)),
     "upload": healthy(
         lambda s: begun(s).save(30).log("\nUploading model to the hub...\n").dead(900, cpu=0.03).train(100)
     ),
     "exit_work": healthy(
-        lambda s: (
-            begun(given(s, total=400), 350)
-            .finish()
-            .log("\nUploading 3 files to storage\n")
-            .dead(1100, cpu=0.02)
-            .exit(0)
-        )
+        lambda s: near_its_end(s).finish().log("\nUploading 3 files to storage\n").dead(1100, cpu=0.02).exit(0)
     ),
-    "final_eval": healthy(lambda s: begun(given(s, total=400), 350).finish().evaluate(1500).exit(0)),
-    "slow_exit": healthy(lambda s: begun(given(s, total=400), 350).finish(words=True).dead(240).exit(0)),
+    "final_eval": healthy(lambda s: near_its_end(s).finish().evaluate(1500).exit(0)),
+    "slow_exit": healthy(lambda s: near_its_end(s).finish(words=True).dead(240).exit(0)),
     "warm_up_slow": healthy(lambda s: s.start().load().train(1, step_s=200).train(1, step_s=120).train(200)),
     "epochs_with_pauses": healthy(epochs_with_pauses),
     "sampling_images": healthy(
@@ -409,9 +415,7 @@ HEALTHY: dict[str, Build] = {
             .train(200)
         )
     ),
-    "eval_without_gpu_readings": healthy(
-        lambda s: begun(given(s, util=False, power=False)).log(EVALUATION).dead(800, cpu=0.12).train(50)
-    ),
+    "eval_without_gpu_readings": healthy(lambda s: begun(blind(s)).log(EVALUATION).dead(800, cpu=0.12).train(50)),
     "sparse_without_gpu_readings": healthy(sparse_without_gpu_readings),
     "upload_by_other_words": healthy(
         lambda s: begun(s).save(30).log("\ntransferring checkpoint to storage node\n").dead(700, cpu=0.03).train(50)
@@ -528,13 +532,7 @@ HEALTHY: dict[str, Build] = {
         )
     ),
     "uploads_for_twenty_minutes_after_its_end": healthy(
-        lambda s: (
-            begun(given(s, total=400), 350)
-            .finish()
-            .log("\nUploading 3 files to storage\n")
-            .dead(1300, cpu=0.02)
-            .exit(0)
-        )
+        lambda s: near_its_end(s).finish().log("\nUploading 3 files to storage\n").dead(1300, cpu=0.02).exit(0)
     ),
     "waits_for_a_remote_service_without_gpu_readings": healthy(waits_for_a_remote_service_without_gpu_readings),
     "wakes_up_slowly_after_a_short_suspend": healthy(lambda s: begun(s).nothing(110).dead(95).train(60)),
@@ -587,10 +585,10 @@ HEALTHY: dict[str, Build] = {
         lambda s: hours(s, 3).go(450, gpu=first_only(idle, spin), cpu=1.0 * s.gpus).train(20)
     ),
     "computes_on_its_cpu_with_hours_unsaved_and_no_gpu_readings": healthy(
-        lambda s: hours(given(s, util=False, power=False), 3).go(1500, cpu=1.2 * s.gpus).train(20)
+        lambda s: hours(blind(s), 3).go(1500, cpu=1.2 * s.gpus).train(20)
     ),
     "asks_a_service_with_hours_unsaved_and_no_gpu_readings": healthy(
-        lambda s: hours(given(s, util=False, power=False), 3).go(1900, cpu=0.42 * s.gpus).train(20)
+        lambda s: hours(blind(s), 3).go(1900, cpu=0.42 * s.gpus).train(20)
     ),
     "makes_a_smaller_pause_at_half_its_power_with_hours_unsaved": healthy(
         makes_a_smaller_pause_at_half_its_power_with_hours_unsaved
@@ -606,6 +604,6 @@ HEALTHY: dict[str, Build] = {
     "evaluates_in_each_epoch_of_an_earlier_count": healthy(evaluates_in_each_epoch_of_an_earlier_count),
     # One core is busy, nothing is printed.
     "prepares_its_data_for_an_hour_without_gpu_readings": healthy(
-        lambda s: given(s, util=False, power=False, period_s=5.0).start().load().go(3600, cpu=1.0).train(60)
+        lambda s: blind(s, period_s=5.0).start().load().go(3600, cpu=1.0).train(60)
     ),
 }

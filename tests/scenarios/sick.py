@@ -20,9 +20,11 @@ from tests.scenarios.cases import (
     Case,
     Sick,
     begun,
+    blind,
     given,
     in_trouble,
     level,
+    near_its_end,
     new,
     scattered,
     wavering,
@@ -264,9 +266,7 @@ SICK: dict[str, Build] = {
         ),
     ),
     "dies_without_power_reading": sick("idle", DEAD_S, lambda s: in_trouble(begun(given(s, power=False))).dead(900)),
-    "dies_without_gpu_readings": sick(
-        "idle", DEAD_S * 2, lambda s: in_trouble(begun(given(s, util=False, power=False))).dead(900)
-    ),
+    "dies_without_gpu_readings": sick("idle", DEAD_S * 2, lambda s: in_trouble(begun(blind(s))).dead(900)),
     "dies_with_more_after_eval": sick(
         "idle", DEAD_S, lambda s: in_trouble(begun(s).evaluate(300).train(100)).dead(900)
     ),
@@ -284,9 +284,7 @@ SICK: dict[str, Build] = {
     "spins_power_unknown": sick("spin", PINNED_S, lambda s: in_trouble(begun(given(s, power=False))).spinning(2500)),
     "spins_before_first_step": sick("spin", PINNED_S, lambda s: in_trouble(s.start().load()).spinning(2500)),
     "spins_in_eval": sick(
-        "spin",
-        PHASE_S,
-        lambda s: in_trouble(begun(s).log(EVALUATION).go(60, gpu=evaluating, cpu=1.2)).spinning(2000),
+        "spin", PHASE_S, lambda s: in_trouble(begun(s).log(EVALUATION).go(60, gpu=evaluating, cpu=1.2)).spinning(2000)
     ),
     "dies_loading": sick("idle starved", STARTUP_S, lambda s: in_trouble(s.start().load()).dead(2500)),
     "dies_at_once": sick("idle starved", STARTUP_S, lambda s: in_trouble(s.start()).dead(2500)),
@@ -371,17 +369,11 @@ SICK: dict[str, Build] = {
     ),
     "dies_after_pauses": sick("idle", DEAD_S * 2, dies_after_pauses),
     "does_not_exit_per_epoch": sick("exiting", EXITING_S, does_not_exit_per_epoch),
-    "does_not_exit": sick(
-        "exiting", EXITING_S, lambda s: in_trouble(begun(given(s, total=400), 350).finish()).dead(1500)
-    ),
+    "does_not_exit": sick("exiting", EXITING_S, lambda s: in_trouble(near_its_end(s).finish()).dead(1500)),
     "does_not_exit_after_words": sick(
-        "exiting",
-        EXITING_S,
-        lambda s: in_trouble(begun(given(s, total=400), 350).finish(words=True)).dead(1500, cpu=0.1),
+        "exiting", EXITING_S, lambda s: in_trouble(near_its_end(s).finish(words=True)).dead(1500, cpu=0.1)
     ),
-    "does_not_exit_spinning": sick(
-        "exiting", EXITING_S, lambda s: in_trouble(begun(given(s, total=400), 350).finish()).spinning(1500)
-    ),
+    "does_not_exit_spinning": sick("exiting", EXITING_S, lambda s: in_trouble(near_its_end(s).finish()).spinning(1500)),
     "second_attempt_dies": sick(
         "idle",
         DEAD_S,
@@ -429,16 +421,12 @@ SICK: dict[str, Build] = {
         "spin", SPIN_S, lambda s: in_trouble(begun(given(s, processes=False), 300)).spinning(900, gpu=scattered(185))
     ),
     "dies_after_telemetry_came_back": sick("idle", DEAD_S, dies_after_telemetry_came_back),
-    "spins_without_gpu_readings": sick(
-        "spin", PINNED_S, lambda s: in_trouble(begun(given(s, util=False, power=False))).spinning(2000)
-    ),
+    "spins_without_gpu_readings": sick("spin", PINNED_S, lambda s: in_trouble(begun(blind(s))).spinning(2000)),
     "dies_under_a_desktop": sick("idle", DEAD_S, dies_under_a_desktop),
     "dies_at_the_end_of_its_first_epoch": sick("idle", DEAD_S, dies_at_the_end_of_its_first_epoch),
     "does_not_exit_but_named_its_save_final": sick("exiting", EXITING_S, does_not_exit_but_named_its_save_final),
     "does_not_exit_without_gpu_readings": sick(
-        "exiting",
-        EXITING_S,
-        lambda s: in_trouble(begun(given(s, util=False, power=False, total=400), 350).finish()).spinning(1500),
+        "exiting", EXITING_S, lambda s: in_trouble(begun(blind(s, total=400), 350).finish()).spinning(1500)
     ),
     "dies_but_flushes_its_metrics": sick("idle", DEAD_S, dies_but_flushes_its_metrics),
     "dies_after_its_eval_bar_stood_still": sick(
@@ -466,9 +454,7 @@ SICK: dict[str, Build] = {
         ),
     ),
     "dies_in_an_evaluation_without_gpu_readings": sick(
-        "idle",
-        PINNED_S,
-        lambda s: in_trouble(begun(given(s, util=False, power=False)).log(EVALUATION).go(30, cpu=1.2)).dead(2000),
+        "idle", PINNED_S, lambda s: in_trouble(begun(blind(s)).log(EVALUATION).go(30, cpu=1.2)).dead(2000)
     ),
     "dies_while_uploading": sick(
         "idle", 1700.0, lambda s: in_trouble(begun(s).save(30).log("\nUploading model to the hub...\n")).dead(2400)
@@ -505,9 +491,7 @@ SICK: dict[str, Build] = {
     "dies_with_all_readings_lost": sick("idle", 3700.0, lambda s: in_trouble(begun(s)).ticks(5500)),
     # Less than a core: a loop that sleeps between its looks at a queue that stays empty.
     "polls_without_gpu_readings": sick(
-        "idle",
-        5500.0,
-        lambda s: in_trouble(begun(given(s, util=False, power=False, period_s=5.0))).go(8000, cpu=0.4 * s.gpus),
+        "idle", 5500.0, lambda s: in_trouble(begun(blind(s, period_s=5.0))).go(8000, cpu=0.4 * s.gpus)
     ),
     "polls_on_many_cores": sick("spin", 2800.0, lambda s: in_trouble(begun(given(s, period_s=5.0))).go(6000, cpu=4.0)),
     "dies_on_a_machine_that_stutters": sick("idle", 2 * DEAD_S, dies_on_a_machine_that_stutters),
@@ -574,11 +558,7 @@ SICK: dict[str, Build] = {
     ),
     "spins_with_power_unknown_after_refills": sick("spin", PINNED_S, spins_with_power_unknown_after_refills),
     "spins_without_gpu_readings_soon_after_its_first_steps": sick(
-        "spin",
-        PINNED_S,
-        lambda s: in_trouble(given(s, util=False, power=False).start().load(20).train(4 + int(20 / s.step_s))).spinning(
-            2000
-        ),
+        "spin", PINNED_S, lambda s: in_trouble(blind(s).start().load(20).train(4 + int(20 / s.step_s))).spinning(2000)
     ),
     "spins_without_gpu_readings_and_names_a_phase_in_each_step": sick(
         "spin", PINNED_S, spins_without_gpu_readings_and_names_a_phase_in_each_step
@@ -596,7 +576,7 @@ SICK: dict[str, Build] = {
     "dies_with_hours_unsaved": sick("idle", DEAD_S, lambda s: in_trouble(hours(s, 3)).dead(900)),
     "spins_with_hours_unsaved": sick("spin", 560.0, lambda s: in_trouble(hours(s, 3)).spinning(1200)),
     "spins_without_gpu_readings_with_hours_unsaved": sick(
-        "spin", 1800.0, lambda s: in_trouble(hours(given(s, util=False, power=False), 3)).spinning(2400)
+        "spin", 1800.0, lambda s: in_trouble(hours(blind(s), 3)).spinning(2400)
     ),
     "workers_restart_twenty_times_at_one_place": sick("spin", SLOW_S, _again),
     "workers_restart_at_one_place_of_an_unknown_total": sick(
@@ -611,8 +591,6 @@ SICK: dict[str, Build] = {
         lambda s: in_trouble(begun(given(s, period_s=5.0))).go(6000, cpu=0.1, read_per_s=6e6, states={"D": 2, "S": 7}),
     ),
     "polls_at_its_start_without_gpu_readings": sick(
-        "idle",
-        5500.0,
-        lambda s: in_trouble(given(s, util=False, power=False, period_s=5.0).start().load()).go(8000, cpu=0.4 * s.gpus),
+        "idle", 5500.0, lambda s: in_trouble(blind(s, period_s=5.0).start().load()).go(8000, cpu=0.4 * s.gpus)
     ),
 }
