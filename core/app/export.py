@@ -30,7 +30,7 @@ from ..views.metrics import Sample, exposition
 from ..views.run_metrics import BUILD, METRICS, UNREADABLE, RunNow, run_samples
 from .errors import CliError, ExitCode, did_you_mean
 from .runs.known_runs import all_runs, example_verb, find_run_to_read, here, home
-from .runs.run_status import read_summary
+from .runs.run_status import read_run
 from .runs.waiting import turns
 
 
@@ -103,7 +103,7 @@ def _run_now(run: RunDirectory) -> RunNow | None:
     watched, wall = is_held(run.lock), time.time()
     if not watched and example_verb(run.load_spec()) is not None:
         return None
-    status, said = read_summary(run)
+    status, said, _ = read_run(run)
     if not watched and status["state"] in TERMINAL_STATES and wall - run.journal.stat().st_mtime > ENDED_S:
         return None
     with HistoryReader(run.history) as history:

@@ -9,18 +9,22 @@ from ...model.run import LIVE_STATES
 from ...model.story import HOST_ROW, RunCard
 from ...model.text import parted, typed
 from ...store.lock import is_held
-from ...store.run_lookup import list_runs
+from ...store.run_lookup import find_run, list_runs
 from ..errors import CliError
 from ..runs.known_runs import RunDirectory, example_verb, home, open_run, queued_entries
 from .run_services import Later, RunProfiles, RunServices, sentences
 from .store_feed import StoreFeed
 
 if TYPE_CHECKING:
+    from ...model.observation import Command
     from ..hosts.far_runs import FarRuns
 
 
 class MachineRuns:
-    """Implements the screen's RunPicker. ``others``: the runs of other machines, if some are named."""
+    """Implements the screen's RunPicker, SupervisorStarter and Attacher.
+
+    ``others``: the runs of other machines, if some are named.
+    """
 
     def __init__(self, others: "FarRuns | None" = None) -> None:
         self._others = others
@@ -69,6 +73,18 @@ class MachineRuns:
             plan=spec,
             logs=LogAccess(browser=log_browser, stamps=services, extra=spec.logs),
         )
+
+    def start(self, run_id: str, then: "Command | None" = None) -> None:
+        """Start a supervisor in a session of its own, for ``model.ports.SupervisorStarter``."""
+        from ..operate import start_on_screen
+
+        start_on_screen(find_run(home(), run_id), then)
+
+    def command(self, run_id: str) -> Sequence[str]:
+        """argv that shows the trainer's terminal in the foreground, for ``model.ports.Attacher``."""
+        from ..wiring.supervisor import attach_argv  # loads all of core: the first picture does not wait for it
+
+        return attach_argv(find_run(home(), run_id))
 
     def hide(self, run_id: str, hidden: bool) -> None:
         """A mark in the run's folder: it is left out of the list, or shown again."""
@@ -135,7 +151,7 @@ def card_of(run: RunDirectory) -> RunCard:
     from ...store.journal import JournalTooNew
     from ...views.run_summary import summarise
     from ...views.screens.run_list import with_summary
-    from ..runs.run_status import read_situation
+    from ..runs.supervisor_life import read_situation
 
     spec = run.load_spec()
     known = RunCard(

@@ -115,7 +115,7 @@ def build_supervisor(
         wsl=is_wsl(),
     )
     live = live_attempt(run, story, engine.adopt)
-    lists = OutputLists(run.folders, preset.checkpoint_globs)
+    lists = OutputLists(run.folders, preset.checkpoint_globs, note)
     if live is None and not story.attempts and not run.attempt_folders():
         lists.take(output.folders, before_launch=True)
     newest = newest_attempt(run)
@@ -216,7 +216,6 @@ def build_supervisor(
         answer=judge.answer,
     )
     claim.tell(note)
-    lists.tell(note)
     claim.tell_shared(lambda text: keeper.tell("folder_shared", text, over="no other run writes there any more"))
     for folder in output.folders:
         claim.add_folder(folder)

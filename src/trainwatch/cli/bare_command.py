@@ -82,7 +82,8 @@ def _plain(args: argparse.Namespace) -> int:
     if run is None:
         args.json = args.all = False
         return show_runs(args)
-    for line in status_lines(*read_run(run)):
+    found = read_run(run)
+    for line in status_lines(found.status, found.said.still):
         print(line)
     sys.stdout.flush()
     return ExitCode.DONE
@@ -102,7 +103,6 @@ def app_for(run: "RunDirectory | None", *, read_only: bool, launch_first: bool =
     from trainwatch.core.app.runs.known_runs import home
     from trainwatch.core.app.screen.run_picker import MachineRuns
     from trainwatch.core.app.screen.run_services import Later
-    from trainwatch.core.app.screen.store_feed import DetachedStarter, RunAttacher
     from trainwatch.tui.app import TrainwatchApp
     from trainwatch.tui.ui.terminal import in_browser
 
@@ -116,8 +116,8 @@ def app_for(run: "RunDirectory | None", *, read_only: bool, launch_first: bool =
     launcher: Any = Later(".folder_launcher", "FolderLauncher")
     return TrainwatchApp(
         None if run is None else runs.open(run.id),
-        starter=DetachedStarter(),
-        attacher=None if in_browser(os.environ) else RunAttacher(),
+        starter=runs,
+        attacher=None if in_browser(os.environ) else runs,
         picker=runs,
         launcher=launcher,
         launch_first=launch_first,
