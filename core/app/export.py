@@ -29,7 +29,7 @@ from ..views.charts import STEPS, ExportRow, attempt_spans, csv_lines, series_ro
 from ..views.metrics import Sample, exposition
 from ..views.run_metrics import BUILD, METRICS, UNREADABLE, RunNow, run_samples
 from .errors import CliError, ExitCode, did_you_mean
-from .runs.known_runs import all_runs, example_verb, find_run_to_read, here, home
+from .runs.known_runs import all_runs, example_verb, find_run, here, home
 from .runs.run_status import read_run
 from .runs.waiting import turns
 
@@ -140,7 +140,7 @@ def export_series(name: str | None, form: Format, out: IO[bytes] | Path, warn: C
 
     ``out``: an open binary stream, or the path of a new file, which is removed if it cannot be written whole.
     """
-    run = find_run_to_read(name, warn)
+    run = find_run(name, warn)
     rows = _rows(run)
     first = next(rows, None)
     if first is None:
@@ -205,7 +205,7 @@ class Exported(NamedTuple):
 
 def export_trace(name: str | None, target: Path, warn: Any) -> Exported:
     """Copy a run's trace without secrets. Never overwrites. Raises CliError."""
-    run = find_run_to_read(name, warn)
+    run = find_run(name, warn)
     _have_it_written(run)
     if not run.trace.exists():
         raise CliError(ExitCode.NOT_FOUND, f"{run.id} has recorded nothing yet")

@@ -55,7 +55,8 @@ class OutputClaim:
         self._unsaid: list[str] = []
         self._note: Callable[[str], None] = self._unsaid.append
         self._found: deque[str] = deque()
-        self._tell_shared: Callable[[str | None], None] = lambda _text: None
+        self.tell_shared: Callable[[str | None], None] = lambda _text: None
+        """Called with a sentence while another run writes into a further folder of this one, with None after it."""
 
     def take(self, *, force: bool = False) -> None:
         """Take the locks. Raises CliError (exit code 4) if another run has one of them, or if that cannot be told.
@@ -114,10 +115,6 @@ class OutputClaim:
         self._found.append(folder)  # its thread may be stuck in a write, and this is called in the supervisor's loop
         self._wake.set()
 
-    def tell_shared(self, tell: Callable[[str | None], None]) -> None:
-        """Call this with a sentence while another run writes into a further folder of this one, with None after it."""
-        self._tell_shared = tell
-
     def start(self) -> None:
         """Count up until ``stop``."""
         self._thread.start()
@@ -164,7 +161,7 @@ class OutputClaim:
                     self._locks.add_folder(self._found.popleft())
                 news = self._locks.keep(beat=beat)
                 shared = self._locks.shared
-            self._tell_shared("; ".join(shared) or None)
+            self.tell_shared("; ".join(shared) or None)
             for text in news:
                 self._note(text)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...store.run_directory import RunDirectory, RunUnreadable, run_id_for
 from ...store.run_lookup import unreadable_runs
 from ..errors import CliError, ExitCode
-from .known_runs import all_runs, example_verb, find_run_to_read, here, home
+from .known_runs import all_runs, example_verb, find_run, here, home
 
 if TYPE_CHECKING:
     from ...model.story import Situation
@@ -23,7 +23,7 @@ def status_of(name: str | None, warn: Callable[[str], None]) -> tuple[dict[str, 
     The third: to be called when a person has seen it; it remembers that, and what needed them.
     """
     try:
-        run = find_run_to_read(name, warn)
+        run = find_run(name, warn)
         found = read_run(run, ask=True)
         status = {**found.status, "needs_you": found.said.needs_you}
         return status, found.said.still, partial(_remember_look, run, found.now)

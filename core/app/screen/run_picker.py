@@ -9,7 +9,7 @@ from ...model.run import LIVE_STATES
 from ...model.story import HOST_ROW, RunCard
 from ...model.text import parted, typed
 from ...store.lock import is_held
-from ...store.run_lookup import find_run, list_runs
+from ...store.run_lookup import list_runs
 from ..errors import CliError
 from ..runs.known_runs import RunDirectory, example_verb, home, open_run, queued_entries
 from .run_services import Later, RunProfiles, RunServices, sentences
@@ -78,13 +78,13 @@ class MachineRuns:
         """Start a supervisor in a session of its own, for ``model.ports.SupervisorStarter``."""
         from ..operate import start_on_screen
 
-        start_on_screen(find_run(home(), run_id), then)
+        start_on_screen(open_run(run_id)[0], then)
 
     def command(self, run_id: str) -> Sequence[str]:
         """argv that shows the trainer's terminal in the foreground, for ``model.ports.Attacher``."""
         from ..wiring.supervisor import attach_argv  # loads all of core: the first picture does not wait for it
 
-        return attach_argv(find_run(home(), run_id))
+        return attach_argv(open_run(run_id)[0])
 
     def hide(self, run_id: str, hidden: bool) -> None:
         """A mark in the run's folder: it is left out of the list, or shown again."""
