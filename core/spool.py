@@ -68,6 +68,12 @@ def read(directory: str, name: str) -> dict[str, Any] | None:
     return content if isinstance(content, dict) else None
 
 
+def say(text: str) -> None:
+    """A line in ``runner.log``, which is the standard error of who calls this, if there is room for it."""
+    with contextlib.suppress(OSError):
+        os.write(2, f"{text}\n".encode("utf-8", "replace"))
+
+
 def remove(directory: str, name: str) -> None:
     """Remove a file if it exists."""
     with contextlib.suppress(FileNotFoundError):

@@ -72,7 +72,11 @@ class TrainwatchApp(App[None]):
         self.attacher, self.picker, self.read_only, self.interval_s = attacher, picker, read_only, interval_s
         self.launcher, self.launch_first = launcher, launch_first
         self.home, self.remembered = home, recall(home)
-        self._ascii = _ascii_filter()
+        self._ascii: LineFilter | None = None
+        if glyphs_for() is ASCII:
+            from .ui.cells import AsciiFilter  # few terminals need it
+
+            self._ascii = AsciiFilter(letters=draws_letters())
         self.pane_focus = PaneFocus()
         self.exit_message = ""
         """Printed on the terminal after exit."""
@@ -272,15 +276,6 @@ class TrainwatchApp(App[None]):
         front = next((s for s in reversed(self.screen_stack) if is_place(s) or isinstance(s, Dashboard)), None)
         if front is not None:
             front.show_message(text)
-
-
-def _ascii_filter() -> LineFilter | None:
-    """What draws in ASCII on a terminal without Unicode."""
-    if glyphs_for() is not ASCII:
-        return None
-    from .ui.cells import AsciiFilter  # few terminals need it
-
-    return AsciiFilter(letters=draws_letters())
 
 
 def exit_message(dashboard: Dashboard | None) -> str:

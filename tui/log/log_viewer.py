@@ -14,7 +14,7 @@ from textual.widgets import Input, Label
 from ...core.model.log_lines import LEVELS, level_pattern, rank_of, rank_pattern
 from ...core.views import quantity
 from ..background import Show
-from ..keys import Key
+from ..keys import HELP, Key
 from ..ui.cells import cut
 from .log_driver import LogDriver, LogSource, combined, compiled
 from .log_search import BEYOND, LogSearch
@@ -165,41 +165,29 @@ class LogViewer:
 # The keys of the log screen.
 
 LOG_KEYS: tuple[Key, ...] = (
-    Key(key="space", shown="space", action="follow", label="follow", help="hold the log, or follow its end"),
-    Key(key="up", shown="↑ ↓", action="move(-1)", label="line", footer=False,
+    Key("space", "follow", "follow", "hold the log, or follow its end"),
+    Key("↑ ↓", "move(±1)", "line", footer=False,
         help="line by line (PgUp PgDn: screens; Home End: first line, follow the end; mouse wheel)"),
-    Key(key="slash", shown="/", action="search", label="search",
-        help="search upwards (a regular expression; without capitals, case does not matter)"),
-    Key(key="n", shown="n N", action="match(True)", label="match",
-        help="next older match, next newer match"),
-    Key(key="f", shown="f", action="filter", label="filter", help="show only lines that match"),
-    Key(key="L", shown="L", action="level", label="level",
-        help="show only warnings and errors, then only errors (with the places of a traceback), then all lines"),
-    Key(key="r", shown="r", action="rank", label="rank", help="show only the lines of one rank"),
-    Key(key="left_square_bracket", shown="[ ]", action="error(-1)", label="error", help="the previous or next error"),
-    Key(key="tab", shown="tab", action="file(1)", label="file", help="next file (shift+tab: the one before)"),
-    Key(key="v", shown="v", action="mark", label="mark", help="begin or end marking lines (or drag with the mouse)"),
-    Key(key="y", shown="y", action="copy", label="copy", help="copy the marked lines, or the one under the cursor"),
-    Key(key="escape", shown="Esc", action="back", label="back", footer=False,
+    Key("/", "search", "search", "search upwards (a regular expression; without capitals, case does not matter)"),
+    Key("n N", "match(±1)", "match", "next older match, next newer match"),
+    Key("f", "filter", "filter", "show only lines that match"),
+    Key("L", "level", "level",
+        "show only warnings and errors, then only errors (with the places of a traceback), then all lines"),
+    Key("r", "rank", "rank", "show only the lines of one rank"),
+    Key("[ ]", "error(±1)", "error", "the previous or next error"),
+    Key("tab", "file(±1)", "file", "next file (shift+tab: the one before)"),
+    Key("v", "mark", "mark", "begin or end marking lines (or drag with the mouse)"),
+    Key("y", "copy", "copy", "copy the marked lines, or the one under the cursor"),
+    Key("Esc", "back", "back", footer=False,
         help="stop a search; then clear mark, filter and search; then back to the dashboard"),
-    Key(key="1", shown="1", action="app.place('dashboard')", label="dashboard", help="back to the dashboard"),
-    Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
-    Key(key="q", shown="q", action="app.leave", label="leave",
-        help="leave the screen; training and supervisor continue", always=True),
+    Key("1", "app.place('dashboard')", "dashboard", "back to the dashboard"),
+    HELP,
+    Key("q", "app.leave", "leave", "leave the screen; training and supervisor continue", always=True),
 )  # fmt: skip
 ALSO: tuple[tuple[str, str], ...] = (
-    ("down", "move(1)"),
-    ("pageup", "page(-1)"),
-    ("pagedown", "page(1)"),
-    ("home", "top"),
-    ("g", "top"),
-    ("end", "end"),
-    ("G", "end"),
-    ("N", "match(False)"),
-    ("right_square_bracket", "error(1)"),
+    ("pageup", "page(-1)"), ("pagedown", "page(1)"), ("home", "top"), ("g", "top"), ("end", "end"), ("G", "end"),
     ("ampersand", "filter"),
-    ("shift+tab", "file(-1)"),
-)
+)  # fmt: skip
 
 
 # The input line above the footer: what to search for, which lines to show.

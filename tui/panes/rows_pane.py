@@ -16,10 +16,10 @@ from ...core.views.incidents import IncidentView
 from ...core.views.screens.launch import offer_note
 from ...core.views.screens.profiles import Rung
 from ...core.views.words import Paragraph
-from ..ui.cells import Glyphs, Line, Span, cut, margin_of, pad, plain, right, rows_of, spread, width_of, wrap_words
+from ..ui.cells import Glyphs, Line, Span, cut, margin_of, pad, plain, right, rows_of, sentence, spread, width_of
 from ..ui.chart import bar
 from .dashboard_panes import KIND_FROM
-from .pane import Pane
+from .pane import Pane, ScrolledPane
 
 Row = TypeVar("Row")
 MEASURED = 64
@@ -124,7 +124,7 @@ class RowsPane(Pane):
 
     def _shown(self, width: int, height: int) -> list[Line]:
         if not self.rows:
-            return [(("label", row),) for row in wrap_words(self.message, width)]
+            return sentence(self.message, width)
         room = max(1, height - len(self.head))
         self.top = max(0, min(self.top, len(self.rows) - room, self.cursor))
         self.top = max(self.top, self.cursor - room + 1)
@@ -152,8 +152,8 @@ class RowsPane(Pane):
         strip = super().render_line(y)
         if known or y != self._cursor_line:
             return strip
-        ground = Style(bgcolor=self._look("cursor").bgcolor)
-        alarm, lit_alarm = self._look("danger").color, ground + Style(color=self._look("danger-lit").color)
+        ground = Style(bgcolor=self.styled("cursor").bgcolor)
+        alarm, lit_alarm = self.styled("danger").color, ground + Style(color=self.styled("danger-lit").color)
         parts = ((s.text, s.style or Style()) for s in strip)
         lit = Strip(
             [Segment(text, style + (lit_alarm if style.color == alarm else ground)) for text, style in parts],
@@ -172,11 +172,8 @@ class RowsPane(Pane):
         else:
             self.go(row)
 
-    def on_mouse_scroll_down(self, _: events.MouseScrollDown) -> None:
-        self.move(1)
-
-    def on_mouse_scroll_up(self, _: events.MouseScrollUp) -> None:
-        self.move(-1)
+    def wheel(self, steps: int) -> None:
+        self.move(steps)
 
 
 # Lines of a list from its columns: the heading, and one line a row.
@@ -217,11 +214,11 @@ def _aligned(column: Column[Row], text: str, cells: int) -> str:
 # A page of paragraphs that can be scrolled; paragraphs with a link can be selected and opened.
 
 
-class PagePane(Pane):
+class PagePane(ScrolledPane):
     """``link``: index into the linked paragraphs of the selected one; None if none is selected."""
 
     paragraphs: tuple[Paragraph, ...] = ()
-    top = 0
+    wheel_rows = 3
     link: int | None = None
     heading = ""
     hint = ""
@@ -244,13 +241,6 @@ class PagePane(Pane):
     def links(self) -> list[int]:
         return [p.link for p in self.paragraphs if p.link is not None]
 
-    def scroll(self, rows: int) -> None:
-        """Down (positive) or up."""
-        width, height = self.size
-        highest = max(0, len(self._all(width)) - height)
-        self.top = max(0, min(highest, self.top + rows))
-        self.redraw()
-
     def walk(self, links: int) -> None:
         """Select another linked paragraph and scroll it into view; without links: scroll."""
         count = len(self.links)
@@ -266,11 +256,11 @@ class PagePane(Pane):
 
     def lines(self, width: int, height: int) -> list[Line]:
         rows = self._all(width)
-        self.top = max(0, min(self.top, len(rows) - height))
+        in_view = self.in_view(rows, height)
         more = len(rows) - self.top - height
         self.set_title(self.heading, f"{more} more rows ↓" if more > 0 else self.hint)
         shown = []
-        for line, number in rows[self.top : self.top + height]:
+        for line, number in in_view:
             here = number is not None and number == self.link
             shown.append(tuple(("cursor", text) if here and text.strip() else (style, text) for style, text in line))
         return shown
@@ -283,12 +273,6 @@ class PagePane(Pane):
             self.link = rows[y][1]
             self.redraw()
             self.post_message(self.Chosen(self.links[self.link or 0]))
-
-    def on_mouse_scroll_down(self, _: events.MouseScrollDown) -> None:
-        self.scroll(3)
-
-    def on_mouse_scroll_up(self, _: events.MouseScrollUp) -> None:
-        self.scroll(-3)
 
     def _all(self, width: int) -> list[tuple[Line, int | None]]:
         """Every row with the number of its link."""

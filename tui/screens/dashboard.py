@@ -14,8 +14,8 @@ from ...core.model.ports import Attacher, OpenRun, SupervisorStarter
 from ...core.model.story import Situation
 from ...core.model.text import typed
 from ...core.views.dashboard import DashboardView, GpuPaneView, Meter, dashboard_view
-from ..background import LongTask, Poller, Show, Snapshot, TaskQueue
-from ..keys import ALSO, KEYS, Key, KeyContext, applying, why_not
+from ..background import LongTask, Poller, Snapshot, TaskQueue
+from ..keys import ALSO, BY_ACTION, KEYS, Key, KeyContext, applying, why_not
 from ..log.dashboard_log import DashboardLog
 from ..log.log_view import LogView
 from ..operations import ACTS, Operations
@@ -41,8 +41,8 @@ class Dashboard(PanedScreen):
     """Shows one run. Its poller reads, its operations send commands."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        *(Binding(k.key, f"operate('{k.action}')" if k.action in ACTS else k.action, show=False) for k in KEYS),
-        *(Binding(key, action, show=False) for key, action in ALSO),
+        Binding(key, f"operate('{action}')" if action in ACTS else action, show=False)
+        for key, action in (*(each for k in KEYS for each in k.bindings), *ALSO)
     ]
 
     def __init__(
@@ -262,33 +262,27 @@ class Dashboard(PanedScreen):
         if self.in_front is not None:
             self.in_front.draw()
 
-    def in_thread(self, work: Callable[[], str]) -> None:
-        """Run something that may block; its sentence appears in the footer."""
+    def in_thread(self, work: Callable[[], str], failed: str = "") -> None:
+        """Run something that may block; its sentence appears in the footer, or ``failed`` and what it raised."""
 
-        def task() -> Show:
-            text = work()
+        def told(text: str | None, trouble: str) -> None:
+            self.show_message(text or f"{failed}{trouble}")
+            self.poll()
 
-            def show() -> None:
-                self.show_message(text)
-                self.poll()
-
-            return show
-
-        self.tasks.submit(task)
+        self.tasks.fetch(work, told)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys that do not apply now do nothing; those of operations show why (except Enter)."""
         name = str(parameters[0]) if action == "operate" else action
-        key = next((k for k in KEYS if k.action.partition("(")[0] == name), None)
+        key = BY_ACTION.get(name)
         if key is None or (key.acts and self.read_only):
             return key is None
         return key.when(self.context) or (action == "operate" and name != "start")
 
     def action_operate(self, name: str) -> None:
         """Run an operation, or show why it does not apply."""
-        key = next(k for k in KEYS if k.action == name)
-        if key.when(self.context):
-            ACTS[name](self.operations)
+        if BY_ACTION[name].when(self.context):
+            self.operations.do(name)
         else:
             self.show_message(why_not(name, self.context))
 
@@ -341,7 +335,7 @@ class Dashboard(PanedScreen):
         self.output.follow(True)
 
     def action_scroll(self, rows: int) -> None:
-        self.output.viewer.driver.scroll(-rows)
+        self.output.viewer.driver.scroll(rows)
 
     def action_log_start(self) -> None:
         self.output.viewer.driver.to_start()

@@ -2,10 +2,8 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
-from textual.binding import BindingType
 
 from ...core.model.launch import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest
 from ...core.model.ports import Launcher
@@ -15,15 +13,11 @@ from ...core.views.screens.confirmation import Price
 from ...core.views.screens.launch import check_rows, check_sum, failed_names, plan_rows
 from ...core.views.words import Paragraph
 from ..dialogs.dialog import Ask, confirm
-from ..keys import Key
+from ..keys import HELP, Key
 from ..panes.pane import Pane
 from ..panes.rows_pane import OffersPane, PagePane, RowsPane
 from ..run_session import Box
-from .place_screen import HELP, PlaceScreen, bindings_of, headline, share
-
-if TYPE_CHECKING:
-    from ..app import TrainwatchApp
-    from .dashboard import Dashboard
+from .place_screen import PlaceScreen, above, beside, headline, share
 
 SIDE_FROM = 120
 """Columns from which plan and checks are side by side."""
@@ -35,25 +29,25 @@ TYPE_KEYS = "[Enter] plan and check it   [Esc] cancel"
 CANNOT_START = "It cannot be started as it is: the plan shows why."
 
 LAUNCH_KEYS: tuple[Key, ...] = (
-    Key(key="enter", shown="Enter", action="go", label="start", acts=True,
-        help="start it under a supervisor of its own; one that was started before is opened"),
-    Key(key="left", shown="← →", action="profile(-1)", label="profile",
-        help="choose another profile; the plan shows what it changes"),
-    Key(key="t", shown="t", action="type", label="type", help="type a command to start; no file is needed"),
-    Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose what to start (also j, Home, End)",
-        footer=False),
-    Key(key="L", shown="L", action="reload", label="read again", help="read the file and check again"),
-    Key(key="y", shown="y", action="copy", label="copy command", help="copy the command as it would be started",
-        footer=False),
-    Key(key="tab", shown="tab", action="turn", label="plan/checks", footer=False,
-        help="which of plan and checks has the room, and scrolls (small screens)"),
-    Key(key="pagedown", shown="PgDn", action="scroll(6)", label="scroll", help="scroll plan or checks (PgUp: back)",
-        footer=False),
+    Key(
+        "Enter",
+        "go",
+        "start",
+        "start it under a supervisor of its own; one that was started before is opened",
+        acts=True,
+    ),
+    Key("← →", "profile(±1)", "profile", "choose another profile; the plan shows what it changes"),
+    Key("t", "type", "type", "type a command to start; no file is needed"),
+    Key("↑ ↓", "move(±1)", "choose", "choose what to start (also j, Home, End)", footer=False),
+    Key("L", "reload", "read again", "read the file and check again"),
+    Key("y", "copy", "copy command", "copy the command as it would be started", footer=False),
+    Key(
+        "tab", "turn", "plan/checks", "which of plan and checks has the room, and scrolls (small screens)", footer=False
+    ),
+    Key("PgDn", "scroll(±6)", "scroll", "scroll plan or checks (PgUp: back)", footer=False),
     HELP,
-    Key(key="escape", shown="Esc", action="app.leave_place", label="back", help="back; nothing was started",
-        always=True),
-)  # fmt: skip
-ALSO = (("right", "profile(1)"), ("shift+tab", "turn"), ("q", "leave"))
+    Key("Esc", "app.leave_place", "back", "back; nothing was started", always=True),
+)
 
 
 class LaunchScreen(PlaceScreen):
@@ -68,20 +62,20 @@ class LaunchScreen(PlaceScreen):
     tab = "runs"
     alone = ("Nothing is started without Enter", "plan and checks are below")
     keys = LAUNCH_KEYS
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of(LAUNCH_KEYS, ALSO)
+    also = (("shift+tab", "turn"), ("q", "leave"))
+    read_offers: tuple[LaunchOffer, ...] | None = None
+    plan: LaunchPreview | None = None
+    trouble = file_trouble = ""
+    checked = waits = starting = False
+    typed = ""
+    profile: str | None = None
+    checks_first = True
+    _checks: Mapping[int, LaunchCheck] = {}
+    _asked = 0
 
-    def __init__(self, application: "TrainwatchApp", session: "Dashboard | None") -> None:
-        super().__init__(application, session)
-        self.launcher: Launcher | None = application.launcher
-        self.read_offers: tuple[LaunchOffer, ...] | None = None
-        self.plan: LaunchPreview | None = None
-        self.trouble = self.file_trouble = ""
-        self.checked = self.waits = self.starting = False
-        self.typed = ""
-        self.profile: str | None = None
-        self.checks_first = True
-        self._checks: dict[int, LaunchCheck] = {}
-        self._asked = 0
+    @property
+    def launcher(self) -> Launcher | None:
+        return self.application.launcher
 
     def head_alone(self) -> HeaderView:
         """The worst first: what the checks found."""
@@ -114,17 +108,12 @@ class LaunchScreen(PlaceScreen):
         if self.opens is not None:
             return boxes | {"plan": (0, top + rows, width, rest)}
         if width >= SIDE_FROM:
-            left = width // 2
-            return boxes | {
-                "plan": (0, top + rows, left, rest), "checks": (left, top + rows, width - left, rest),
-            }  # fmt: skip
+            return boxes | beside((0, top + rows, width, rest), width // 2, "plan", "checks")
         if rest < 10:
             return boxes | {"checks" if self.checks_first else "plan": (0, top + rows, width, rest)}
         small = max(3, min(rest // 3 + 1, rest - 6)) if rest < 30 else rest // 2
         plan = small if self.checks_first else rest - small
-        return boxes | {
-            "plan": (0, top + rows, width, plan), "checks": (0, top + rows + plan, width, rest - plan),
-        }  # fmt: skip
+        return boxes | above((0, top + rows, width, rest), plan, "plan", "checks")
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -167,12 +156,14 @@ class LaunchScreen(PlaceScreen):
         return found + plan_rows(self.plan)
 
     def offered(self) -> tuple[Key, ...]:
-        """Enter opens a run that was started before, which has its profile already."""
-        keys = super().offered()
-        if self.opens is None:
-            return keys
-        kept = (key for key in keys if not key.action.startswith("profile("))
-        return tuple(msgspec.structs.replace(key, label="open") if key.action == "go" else key for key in kept)
+        """Enter opens a run that was started before."""
+        label = "start" if self.opens is None else "open"
+        return tuple(msgspec.structs.replace(k, label=label) if k.action == "go" else k for k in super().offered())
+
+    def idle(self) -> tuple[str, ...]:
+        """A run that was started before has its profile already, and for some frameworks there is none."""
+        none = self.opens is not None or (self.plan is not None and not self.plan.profiles)
+        return ("profile",) if none else ()
 
     @property
     def offer(self) -> LaunchOffer | None:
@@ -244,7 +235,7 @@ class LaunchScreen(PlaceScreen):
 
         def take(check: LaunchCheck) -> None:
             if asked == self._asked:
-                self._checks[check.place] = check
+                self._checks = {**self._checks, check.place: check}
                 self.draw()
 
         def done(_: None, trouble: str) -> None:
@@ -314,9 +305,8 @@ class LaunchScreen(PlaceScreen):
 
         self.app.push_screen(Ask("A command to start", TYPE_BODY, TYPE_KEYS, before=self.typed), typed)
 
-    def action_copy(self) -> None:
-        if self.plan is not None:
-            self.application.copy(shlex.join(self.plan.command))
+    def copied(self) -> str:
+        return "" if self.plan is None else shlex.join(self.plan.command)
 
     def action_go(self) -> None:
         """Open a run that was started before, else start it when its checks are done; pressed again: do not wait.

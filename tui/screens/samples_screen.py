@@ -2,29 +2,23 @@
 
 from collections.abc import Sequence
 from time import time
-from typing import TYPE_CHECKING, ClassVar
 
 from rich.color import Color
 from rich.segment import Segment
 from rich.style import Style
-from textual.binding import BindingType
 from textual.events import Resize
 from textual.message import Message
 from textual.strip import Strip
 
 from ...core.model.checkpoint import Sample
 from ...core.views.screens.checkpoint_details import SampleRow, sample_rows
-from ..keys import Key
+from ..keys import HELP, Key
 from ..panes.pane import Pane
 from ..panes.rows_pane import RowsPane
 from ..run_session import Box
 from ..ui.cells import Line, clauses, cut, pad, right, wrap_words
 from ..ui.picture import EXTRA, Picture, can_decode, decode
-from .place_screen import HELP, RunPage, bindings_of
-
-if TYPE_CHECKING:
-    from ..app import TrainwatchApp
-    from .dashboard import Dashboard
+from .place_screen import RunPage, above
 
 AGAIN_S = 5.0
 """How often the folder is read again, seconds."""
@@ -38,16 +32,13 @@ NONE_YET = (
 MISSING = f"Pictures need an extra that is not installed: pip install '{EXTRA}'. The files are listed without them."
 
 SAMPLE_KEYS: tuple[Key, ...] = (
-    Key(key="right", shown="← →", action="move(1)", label="newer/older", help="the next older picture (←: newer)"),
-    Key(key="home", shown="Home", action="move(-100000)", label="newest",
-        help="the newest one, and each that comes after it"),
-    Key(key="y", shown="y", action="copy", label="copy path", help="copy the picture's path"),
-    Key(key="tab", shown="tab", action="turn", label="list", help="picture alone, or with the list"),
+    Key("← →", "move(±1)", "newer/older", "the next older picture (←: newer)", press="right"),
+    Key("Home", "move(-100000)", "newest", "the newest one, and each that comes after it"),
+    Key("y", "copy", "copy path", "copy the picture's path"),
+    Key("tab", "turn", "list", "picture alone, or with the list"),
     HELP,
-    Key(key="escape", shown="Esc", action="app.leave_place", label="back", help="back to the previous screen",
-        always=True),
-)  # fmt: skip
-ALSO = (("left", "move(-1)"), ("up", "move(-1)"), ("pagedown", "move(10)"), ("pageup", "move(-10)"))
+    Key("Esc", "app.leave_place", "back", "back to the previous screen", always=True),
+)
 
 
 class SamplesScreen(RunPage):
@@ -56,20 +47,16 @@ class SamplesScreen(RunPage):
     place = "samples"
     tab = "checkpoints"
     keys = SAMPLE_KEYS
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of(SAMPLE_KEYS, ALSO)
-
-    def __init__(self, application: "TrainwatchApp", session: "Dashboard") -> None:
-        super().__init__(application, session)
-        self.samples: tuple[Sample, ...] | None = None
-        self.rows: tuple[SampleRow, ...] = ()
-        self.list_shown = True
-        self.shown: tuple[str, float, tuple[int, int]] | None = None
-        """(path, mtime, room) of what is drawn or being decoded."""
-        self.picture: Picture | None = None
-        self.trouble = ""
-        self._chosen: str | None = None
-        self._reading = False
-        self._asked = 0
+    also = (("pagedown", "move(10)"), ("pageup", "move(-10)"))
+    samples: tuple[Sample, ...] | None = None
+    rows: tuple[SampleRow, ...] = ()
+    list_shown = True
+    shown: tuple[str, float, tuple[int, int]] | None = None
+    """(path, mtime, room) of what is drawn or being decoded."""
+    picture: Picture | None = None
+    trouble = ""
+    _chosen: str | None = None
+    _asked = 0
 
     def bodies(self) -> Sequence[Pane]:
         self.caption = CaptionPane(id="caption", classes="-bare")
@@ -80,10 +67,9 @@ class SamplesScreen(RunPage):
         if not self.samples:
             return {"picture": (0, top, width, height)}
         if not can_decode():
-            words = min(6, height - 3)
-            if words < 3:
+            if (words := min(6, height - 3)) < 3:
                 return {"samples": (0, top, width, height)}
-            return {"picture": (0, top, width, words), "samples": (0, top + words, width, height - words)}
+            return above((0, top, width, height), words, "picture", "samples")
         if self.list_shown and width >= SIDE_FROM:
             left = width - SIDE_COLUMNS
             return _captioned(left, top, height) | {"samples": (left, top, SIDE_COLUMNS, height)}
@@ -94,22 +80,16 @@ class SamplesScreen(RunPage):
 
     def on_mount(self) -> None:
         super().on_mount()
-        self.reload()
-        if self.application.interval_s > 0:
-            self.set_interval(AGAIN_S, self.reload)
+        self.every(AGAIN_S, self.reload)
 
     def reload(self) -> None:
         """Read the folder in a thread."""
         source = self.session.run.samples
-        if source is None or source.directory is None or self._reading:
-            return
-        self._reading = True
-        self.tasks.fetch(source.newest, self._take)
+        if source is not None and source.directory is not None:
+            self.read(source.newest, self._take)
 
     def _take(self, samples: Sequence[Sample] | None, trouble: str) -> None:
-        self._reading = False
         self.samples, self.trouble = tuple(samples or ()), trouble
-        self.draw()
 
     @property
     def chosen(self) -> Sample | None:
@@ -193,10 +173,8 @@ class SamplesScreen(RunPage):
         self.list_shown = not self.list_shown
         self.draw()
 
-    def action_copy(self) -> None:
-        chosen = self.chosen
-        if chosen is not None:
-            self.application.copy(chosen.path)
+    def copied(self) -> str:
+        return "" if self.chosen is None else self.chosen.path
 
 
 def _captioned(width: int, top: int, height: int) -> dict[str, Box]:
@@ -277,7 +255,7 @@ class PicturePane(Pane):
         rows = (pixel_rows + 1) // 2
         left, top = max(0, (width - columns) // 2), max(0, (height - rows) // 2)
         row = (y - top) * 2
-        ground = self._look("text")
+        ground = self.styled("text")
         if not 0 <= row < pixel_rows:
             return Strip([Segment(" " * width, ground)], width)
         segments = [Segment(" " * left, ground)]

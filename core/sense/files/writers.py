@@ -34,7 +34,7 @@ REMEMBERED = 4096
 PARTS = 64
 """Files of a checkpoint folder that are compared."""
 OWN_MARK = b"TRAINWATCH_ATTEMPT="
-"""In the environment of all that an attempt starts (act/processes.py)."""
+"""In the environment of all that an attempt starts (core/processes.py)."""
 _NO_WRITERS = """
 sh bash dash zsh fish ksh csh tcsh login su sudo tmux screen zellij sshd ssh ssh-agent gpg-agent systemd (sd-pam) init
 dbus-daemon dbus-broker vi vim nvim nano emacs helix hx less more most man pager bat tail watch top htop btop nvtop
