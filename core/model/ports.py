@@ -315,8 +315,7 @@ class RunPicker(Protocol):
     """The runs of this machine, and those of other machines as they were told last. Raises RuntimeError.
 
     ``runs``: newest first, in a thread; ``anew``: other machines are asked now. ``show_there``: by the screen there, on
-    this terminal, until it ends. ``hide``: leave it out of the list. ``kept_about``: what ``forget`` would remove,
-    which is never its outputs; ``forget``: what was removed.
+    this terminal, until it ends. ``hide``: leave it out of the list.
     """
 
     def runs(self, *, anew: bool = False) -> Sequence[RunCard]: ...

@@ -111,7 +111,7 @@ def test_events_are_kept_while_the_state_disk_is_full_and_written_when_it_is_not
         run = RunDirectory.create(Path("state").absolute(), spec)
         told, performed = [], []
         journal = SafeJournal(run, told=told.append)
-        ahead = WriteAhead(journal, Now(), lambda decisions: performed.extend(d.id for d in decisions), lambda _: None)
+        ahead = WriteAhead(journal, Now(), lambda decisions: performed.extend(d.id for d in decisions), ())
         follower = JournalFollower(run.journal)
         ahead.write(0, [Note(text="before")])
         fill()
@@ -187,7 +187,7 @@ def test_a_supervisor_over_a_read_only_state_disk_keeps_its_events_until_it_can_
         journal.close()
         subprocess.run(["mount", "-o", "remount,ro", "state"], check=True)
         journal = SafeJournal(run)
-        ahead = WriteAhead(journal, Now(), lambda _: None, lambda _: None)
+        ahead = WriteAhead(journal, Now(), lambda _: None, ())
         ahead.write(1, [Note(text="read-only")])
         during = texts(run.journal)
         subprocess.run(["mount", "-o", "remount,rw", "state"], check=True)

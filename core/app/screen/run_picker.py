@@ -16,11 +16,15 @@ from .run_services import Later, RunProfiles, RunServices, sentences
 from .store_feed import StoreFeed
 
 if TYPE_CHECKING:
+    from ...model.observation import Command
     from ..hosts.far_runs import FarRuns
 
 
 class MachineRuns:
-    """Implements the screen's RunPicker. ``others``: the runs of other machines, if some are named."""
+    """Implements the screen's RunPicker, SupervisorStarter and Attacher.
+
+    ``others``: the runs of other machines, if some are named.
+    """
 
     def __init__(self, others: "FarRuns | None" = None) -> None:
         self._others = others
@@ -69,6 +73,18 @@ class MachineRuns:
             plan=spec,
             logs=LogAccess(browser=log_browser, stamps=services, extra=spec.logs),
         )
+
+    def start(self, run_id: str, then: "Command | None" = None) -> None:
+        """Start a supervisor in a session of its own, for ``model.ports.SupervisorStarter``."""
+        from ..operate import start_on_screen
+
+        start_on_screen(open_run(run_id)[0], then)
+
+    def command(self, run_id: str) -> Sequence[str]:
+        """argv that shows the trainer's terminal in the foreground, for ``model.ports.Attacher``."""
+        from ..wiring.supervisor import attach_argv  # loads all of core: the first picture does not wait for it
+
+        return attach_argv(open_run(run_id)[0])
 
     def hide(self, run_id: str, hidden: bool) -> None:
         """A mark in the run's folder: it is left out of the list, or shown again."""
@@ -135,7 +151,7 @@ def card_of(run: RunDirectory) -> RunCard:
     from ...store.journal import JournalTooNew
     from ...views.run_summary import summarise
     from ...views.screens.run_list import with_summary
-    from ..runs.run_status import read_situation
+    from ..runs.supervisor_life import read_situation
 
     spec = run.load_spec()
     known = RunCard(

@@ -22,7 +22,7 @@ from ...model.preset import Change, Preset, Profile
 from ...model.run import RunSpec, place_of
 from ...model.story import Look, Summary
 from ...store.run_directory import RunDirectory, RunUnreadable
-from ..errors import CliError
+from ..errors import CliError, says_what_cannot_be_read
 
 if TYPE_CHECKING:
     from ...model.checkpoint import CheckpointOverview
@@ -38,10 +38,12 @@ def sentences(place: str = "the disk") -> Iterator[None]:
     """Raise errors of files and of use cases as RuntimeError with a sentence. ``place``: if no file is named."""
     try:
         yield
-    except (CliError, RunUnreadable, ValueError) as error:
-        raise RuntimeError(str(error)) from error
     except OSError as error:
         raise RuntimeError(f"{error.filename or place}: {error.strerror or error}") from error
+    except Exception as error:
+        if isinstance(error, CliError | ValueError) or says_what_cannot_be_read(error):
+            raise RuntimeError(str(error)) from error
+        raise
 
 
 class RunServices:
@@ -127,13 +129,10 @@ class RunServices:
 
     def summary(self, since_wall: float | None) -> Summary:
         """Reads the journal."""
-        from ...store.journal import JournalTooNew
         from ..runs.report import summary_of
 
-        try:
+        with sentences():
             return summary_of(self._run, since_wall)
-        except (JournalTooNew, RunUnreadable, OSError) as error:
-            raise RuntimeError(str(error)) from error
 
     # Work on the run's checkpoints, at a limited rate: a training may be running beside it.
 
@@ -175,9 +174,10 @@ class RunServices:
 
     def results(self) -> Mapping[str, TrialResult]:
         """The newest of each profile, measured on this machine."""
-        from ..runs.forgetting import measured_here
+        from ...store.learned import newest_trials
+        from ..runs.known_runs import home
 
-        return measured_here(self._spec.id)
+        return newest_trials(home(), self._spec.id)
 
 
 class RunProfiles(Sequence[Profile]):

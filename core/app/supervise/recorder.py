@@ -142,7 +142,8 @@ class RunRecorder:
         self._room = room
         self._seen = seen
         self._metrics = LogMetrics(shapes)
-        self._lines_behind: Callable[[], int] = lambda: 0
+        self.lines_behind: Callable[[], int] = lambda: 0
+        """How many lines of the log wait to be judged."""
         self._shown, self._outlook = shown, outlook
         self._t = 0.0
         self._next_habits_t = HABITS_S
@@ -158,10 +159,6 @@ class RunRecorder:
         """Most memory of the current attempt by GPU, in bytes; a GPU of which it is not known is left out."""
         if meta is not None:
             trace.write(meta)
-
-    def tell_backlog(self, lines_behind: Callable[[], int]) -> None:
-        """``lines_behind``: how many lines of the log wait to be judged."""
-        self._lines_behind = lines_behind
 
     @property
     def has_steps(self) -> bool:
@@ -229,7 +226,7 @@ class RunRecorder:
                 progress=shown,
                 step_t=state.attempt.beat_t,
                 outlook=self._outlook(state),
-                lines_behind=self._lines_behind(),
+                lines_behind=self.lines_behind(),
             )
             self._history.add(self.newest)
         self._metrics.mark(t)

@@ -117,7 +117,7 @@ def build_supervisor(
         wsl=is_wsl(),
     )
     live = live_attempt(run, story, engine.adopt)
-    lists = OutputLists(run.folders, preset.checkpoint_globs)
+    lists = OutputLists(run.folders, preset.checkpoint_globs, note)
     if live is None and not story.attempts and not run.attempt_folders():
         lists.take(output.folders, before_launch=True)
     newest = newest_attempt(run)
@@ -206,7 +206,7 @@ def build_supervisor(
         learned=learned,
         notes=notes,
         live_order=None if live is None else unwritten_order(run, story, live.number),
-        on_records=partial(_tell_all, (output.on_records, recorder.on_records, on_records)),
+        on_records=(output.on_records, recorder.on_records, on_records),
         turning=vitality.turn,
         resting=claim.give_away,
         gives_way=gives_way or (lambda: False),
@@ -218,8 +218,7 @@ def build_supervisor(
         answer=judge.answer,
     )
     claim.tell(note)
-    lists.tell(note)
-    claim.tell_shared(lambda text: keeper.tell("folder_shared", text, over="no other run writes there any more"))
+    claim.tell_shared = lambda text: keeper.tell("folder_shared", text, over="no other run writes there any more")
     for folder in output.folders:
         claim.add_folder(folder)
     output.tell(claim.add_folder)
@@ -230,11 +229,6 @@ def build_supervisor(
     output.tell(sensed.host.save_to)
     supervisor.sensors = sensed.all
     return supervisor
-
-
-def _tell_all(takers: Sequence[Callable[[Sequence[Record]], None]], records: Sequence[Record]) -> None:
-    for each in takers:
-        each(records)
 
 
 def _end_in_words(run: RunDirectory) -> str:
