@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.screen import ModalScreen
 
-from ...core.model.ports import Attacher, OpenRun, SupervisorStarter
+from ...core.model.ports import Attach, OpenRun, StartSupervisor
 from ...core.model.story import Situation
 from ...core.model.text import typed
 from ...core.views.dashboard import DashboardView, GpuPaneView, Meter, dashboard_view
@@ -49,8 +49,8 @@ class Dashboard(PanedScreen):
         self,
         run: OpenRun,
         *,
-        starter: SupervisorStarter | None = None,
-        attacher: Attacher | None = None,
+        starter: StartSupervisor | None = None,
+        attacher: Attach | None = None,
         read_only: bool = False,
         has_runs: bool = False,
         can_launch: bool = False,
@@ -313,7 +313,7 @@ class Dashboard(PanedScreen):
             self.show_message(f"Not from this screen; use: {typed('attach', self.run.run_id)}")
             return
         try:
-            argv = self.attacher.command(self.run.run_id)
+            argv = self.attacher(self.run.run_id)
         except RuntimeError as error:
             self.show_message(str(error))
             return
