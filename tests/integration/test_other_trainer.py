@@ -199,4 +199,4 @@ def test_the_screen_starts_no_supervisor_beside_it(folder: Path, start: Start) -
     pid = start(sys.executable, "train.py")
     run = RunDirectory.create(folder.parent / "home", _plan().spec)
     with pytest.raises(RuntimeError, match=f"pid {pid}.*resume .* --force"):
-        MachineRuns().start(run.id)
+        MachineRuns().start(run.id, None)

@@ -29,7 +29,7 @@ class Stamps:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def time_of(self, attempt: int, offset: int) -> float | None:
+    def __call__(self, attempt: int, offset: int) -> float | None:
         return LogIndex(self.folder / f"{attempt}.index").time_of(offset)
 
 

@@ -408,7 +408,7 @@ async def test_without_a_run_the_list_is_shown_first() -> None:
 
 async def test_attach_shows_why_it_is_not_possible() -> None:
     class Attached:
-        def command(self, run_id: str) -> list[str]:
+        def __call__(self, run_id: str) -> list[str]:
             raise RuntimeError(f"{run_id} has no terminal yet")
 
     async with showing(healthy(), attacher=Attached()) as (app, pilot):

@@ -17,7 +17,7 @@ from ...model.story import Situation, Summary
 from ...sense.log.log_browser import FileLogBrowser
 from ...store.history_reader import HistoryReader
 from ...store.journal import JournalTooNew, fold_journal
-from ...store.run_directory import RunDirectory, RunUnreadable
+from ...store.run_directory import RunDirectory
 from ...views.charts import STEPS, attempt_spans, charts_svg
 from ...views.report import LossCourse, MetricCourse, ReportSources
 from ...views.report_building import build_report, short_report, summary, with_machine
@@ -151,14 +151,6 @@ def short_report_of(run: RunDirectory) -> str:
         return short_report(EDGE.value(build_report(*gather(run))))
     except JournalTooNew as error:
         raise CliError(ExitCode.FAILED, str(error)) from None
-
-
-def end_in_words(run: RunDirectory) -> str:
-    """What a notice at the end of a run says beside its reason; empty if the run cannot be read."""
-    try:
-        return short_report_of(run)
-    except (CliError, RunUnreadable, OSError, ValueError):
-        return ""
 
 
 def summary_of(run: RunDirectory, since_wall: float | None = None) -> Summary:

@@ -26,6 +26,7 @@ from ..errors import CliError, says_what_cannot_be_read
 
 if TYPE_CHECKING:
     from ...model.checkpoint import CheckpointOverview
+    from ...model.machine_details import MachineDetails
 
 
 FILE_BYTES = 200_000
@@ -114,6 +115,12 @@ class RunServices:
         if self._ranks is None or self._ranks[0] != key:
             self._ranks = (key, rank_table(process, log, nodes))
         return self._ranks[1]
+
+    def details(self) -> "MachineDetails":
+        """Of the machine and the trainer's processes; their sensors read them for some seconds more."""
+        from ...store.latest import DetailReader
+
+        return DetailReader(self._run.path).look()
 
     # When a person last looked at the run, and what happened since.
 

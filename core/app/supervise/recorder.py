@@ -171,12 +171,12 @@ class RunRecorder:
             self._gpu = observation
             self._gpu_answered.set()
             self._keep_peaks(observation)
-        elif isinstance(observation, Start) and observation.log and observation.directory:
-            empty_t, place = None if observation.adopted else observation.t, Path(observation.directory) / FILE_NAME
-            self._log_growth = LogIndexWriter(place, observation.log, empty_t=empty_t)
         elif isinstance(observation, LogChunk):
             self._metrics.add(observation)
-        if isinstance(observation, Start):
+        elif isinstance(observation, Start):
+            if observation.log and observation.directory:
+                empty_t, place = None if observation.adopted else observation.t, Path(observation.directory) / FILE_NAME
+                self._log_growth = LogIndexWriter(place, observation.log, empty_t=empty_t)
             self._metrics.begin_attempt()
             before = self._gpu.gpus if self._gpu is not None and not observation.adopted else ()
             self._used_before = {gpu.index: gpu.mem_used_bytes for gpu in before if gpu.mem_used_bytes is not None}

@@ -34,12 +34,12 @@ from ...store.history_writer import HistoryWriter
 from ...store.home import write_atomically
 from ...store.journal import latest_snapshot
 from ...store.learned import HabitsFile
-from ...store.run_directory import RunDirectory
+from ...store.run_directory import RunDirectory, RunUnreadable
 from ...store.supervision import RunClock
 from ...store.trace import TraceWriter
 from ...supervisor.action_threads import BoundedInbox
 from ...supervisor.loop import TICK_S, Supervisor
-from ..errors import ExitCode
+from ..errors import CliError, ExitCode
 from ..gpu_survey import named_users
 from ..plan.launch_plan import LaunchPlan, plan_launch
 from ..plan.resume_plan import as_declared, with_way_now
@@ -232,9 +232,13 @@ def build_supervisor(
 
 
 def _end_in_words(run: RunDirectory) -> str:
-    from ..runs.report import end_in_words  # the report is loaded only at the end
+    """What a notice at the end of a run says beside its reason; empty if the run cannot be read."""
+    from ..runs.report import short_report_of  # the report is loaded only at the end
 
-    return end_in_words(run)
+    try:
+        return short_report_of(run)
+    except (CliError, RunUnreadable, OSError, ValueError):
+        return ""
 
 
 def _changed_settings(story: RunStory, spec: RunSpec) -> Iterator[Fact]:

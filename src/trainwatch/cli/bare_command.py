@@ -107,8 +107,8 @@ def app_for(run: "RunDirectory | None", *, read_only: bool, launch_first: bool =
     launcher: Any = Later(".folder_launcher", "FolderLauncher")
     return TrainwatchApp(
         None if run is None else runs.open(run.id),
-        starter=runs,
-        attacher=None if in_browser(os.environ) else runs,
+        starter=runs.start,
+        attacher=None if in_browser(os.environ) else runs.command,
         picker=runs,
         launcher=launcher,
         launch_first=launch_first,
