@@ -9,7 +9,7 @@ refuses a second one in any case. One that was ended on purpose (SIGTERM, the en
 and is not replaced.
 """
 # No pathlib here: it keeps the runner small.
-# ruff: noqa: PTH100, PTH112, PTH118, PTH120, PTH123, PTH208, PTH110
+# ruff: noqa: PTH100, PTH112, PTH118, PTH120, PTH208, PTH110
 
 import contextlib
 import fcntl
@@ -22,7 +22,7 @@ import time
 from typing import Any
 
 from ... import spool
-from ...processes import read_process
+from ...processes import kernel_text, read_process
 from . import spawn
 
 LOOKS = 6
@@ -73,7 +73,7 @@ class SupervisorWatch:
                 if self.look():
                     return
             except OSError as fault:
-                _say(f"the supervisor cannot be watched: {fault}")
+                spool.say(f"the supervisor cannot be watched: {fault}")
 
     def look(self) -> bool:
         """Look once. Returns whether the supervisor has ended in order, or the next attempt's runner watches."""
@@ -89,7 +89,7 @@ class SupervisorWatch:
                 return True
             self._replace(f"the supervisor (pid {holder}) ended without saying why")
             return False
-        sign = _text(wanted["life_sign"])
+        sign = kernel_text(wanted["life_sign"]).strip()
         self._same = self._same + 1 if sign and sign == self._sign else 0
         self._sign = sign
         if self._same >= LOOKS:
@@ -102,7 +102,7 @@ class SupervisorWatch:
         process = read_process(pid)
         if process is None or process.start_ticks != start_ticks:
             return
-        _say(f"the supervisor (pid {pid}) gave no sign of life for {self._same} looks: it is killed and replaced")
+        spool.say(f"the supervisor (pid {pid}) gave no sign of life for {self._same} looks: it is killed and replaced")
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)
 
@@ -114,7 +114,7 @@ class SupervisorWatch:
             return
         if now - self._began > SETTLED_S:
             self._replaced = 0
-        _say(f"{why}: a new one is started")
+        spool.say(f"{why}: a new one is started")
         _start(wanted["argv"], {**os.environ, **wanted["env"]}, wanted["log"])
         self._began = now
         self._replaced += 1
@@ -160,20 +160,6 @@ def _start(argv: list[str], env: dict[str, str] | Any, log: str) -> None:
     finally:
         if was:
             spawn.become_subreaper()
-
-
-def _text(path: str) -> str:
-    try:
-        with open(path, encoding="ascii", errors="replace") as file:
-            return file.read().strip()
-    except OSError:
-        return ""
-
-
-def _say(text: str) -> None:
-    """A line in ``runner.log``, if there is room for it."""
-    with contextlib.suppress(OSError):
-        os.write(2, f"{text}\n".encode("utf-8", "replace"))
 
 
 def main(arguments: list[str]) -> int:

@@ -13,15 +13,14 @@ A folder that cannot be written has no lock, and the run starts without it: a tr
 night that is not trained is lost for certain. Standard library only: the runner imports this.
 """
 
-import contextlib
 import os
-import sys
 import threading
 import time
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
 
+from ... import spool
 from ...private_folder import check_private
 from .locks import BEAT_S, RUNNER, CannotLock, IsNetwork, LockFile, Owner, Role, Taken, look
 
@@ -265,7 +264,5 @@ class RunnerLocks:
 
     @staticmethod
     def _say(news: list[str]) -> None:
-        with contextlib.suppress(OSError):  # runner.log is on a full disk
-            for text in news:
-                sys.stderr.write(f"{text}\n")
-            sys.stderr.flush()
+        for text in news:
+            spool.say(text)

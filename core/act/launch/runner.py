@@ -184,7 +184,7 @@ class Runner:
             except OSError as fault:
                 if not self._trainer_lives:  # a full disk: its log needs no room any more
                     spawn.give_back(self._order["log"])
-                _say(f"{name}: {fault}; retrying")
+                spool.say(f"{name}: {fault}; retrying")
                 return
             del self._unwritten[name]
 
@@ -197,7 +197,7 @@ class Runner:
             except Exception:  # a bug in the runner must not end the training
                 import traceback
 
-                _say(traceback.format_exc())
+                spool.say(traceback.format_exc())
                 time.sleep(FAULT_PAUSE_S)
         if self._pty is not None:
             self._pty.drain()
@@ -374,12 +374,6 @@ class Runner:
             setsigdef=defaults,
             setsid=True,
         )
-
-
-def _say(text: str) -> None:
-    """A line in ``runner.log``, if there is room for it."""
-    with contextlib.suppress(OSError):
-        os.write(2, f"{text}\n".encode("utf-8", "replace"))
 
 
 def _identity(boot: str, pid: int, process: Process | None) -> dict[str, Any]:

@@ -268,11 +268,8 @@ def own_processes(run: RunDirectory) -> Own:
 
 
 def _file_key(path: str) -> tuple[int, int] | None:
-    try:
-        found = os.stat(path)  # noqa: PTH116
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
+    found = processes.status_of(path)
+    return None if found is None else (found.st_dev, found.st_ino)
 
 
 # Trainers that were started without trainwatch while an attempt lives, and write where it writes.
