@@ -18,21 +18,20 @@ import msgspec
 from ..act.config.derive import DeriveError, redirected
 from ..act.config.flags import option_groups
 from ..act.overlay import NoOverlayError
+from ..judge.recovery.ending import main_reading
 from ..model.attempt import AttemptStory
 from ..model.launch import TrialResult
-from ..model.observation import Command, Request
 from ..model.preset import NO_PROFILE, Change
 from ..model.run import LIVE_STATES, RunSpec
 from ..model.settings import Checkpoints, Settings
 from ..model.story import RunStory
-from ..store.control_client import ControlError, send
 from ..store.history_reader import HistoryReader
 from ..store.home import make_private, runs_folder
 from ..store.journal import load_story
 from ..store.learned import keep_trial, trials_folder
 from ..store.lock import is_held
 from ..store.run_directory import RunDirectory, new_run_id
-from .apart import behind_overlays, obey, quiet, scratch_folder, short_run
+from .apart import Judged, behind_overlays, end_trainer, obey, quiet, scratch_folder, short_run
 from .errors import CliError, ExitCode
 from .plan.launch_plan import plan_command, plan_launch, plan_project
 from .plan.specs import Definitions, definitions_of
@@ -113,8 +112,7 @@ def measured(
     planned: RunSpec, trial: Trial, definitions: Definitions, state: Path, gpus: Sequence[int] | None
 ) -> TrialResult:
     """Run a planned trial, and measure it; its events are in its journal. Raises CliError, KeyboardInterrupt."""
-    end = partial(_end_in_time, length=trial.length)
-    run = short_run(planned, definitions, state, end, lambda _story: lambda _records: None)
+    run = short_run(planned, definitions, state, partial(_end_in_time, length=trial.length))
     with HistoryReader(run.history) as history:
         return measure(trial.profile, planned.created_wall, load_story(run.journal), history, gpus)
 
@@ -129,24 +127,19 @@ def _settings(settings: Settings, profile: str | None) -> Settings:
     )
 
 
-def _end_in_time(run: RunDirectory, over: threading.Event, length: TrialLength) -> None:
+def _end_in_time(run: RunDirectory, over: threading.Event, judged: Judged, length: TrialLength) -> None:
     first: tuple[float, int] | None = None
     began = time.monotonic()
-    with HistoryReader(run.history) as history:
-        while not over.wait(LOOK_S):
-            point = history.latest().progress
-            step, now = None if point is None else point.progress.any_step, time.monotonic()
-            first = first or (None if step is None else (now, step))
-            enough = length.limit_s is not None and now - began >= length.limit_s
-            if first is not None and step is not None:
-                enough = enough or now - first[0] >= 60.0 * length.minutes
-                enough = enough or (length.steps is not None and step - first[1] >= length.steps)
-            if not enough:
-                continue
-            try:
-                send(run, Request(command=Command(t=0.0, verb="shutdown", by="the trial", stop_trainer=True)))
-            except ControlError:
-                continue  # it is ending or busy; asked again
+    while not over.wait(LOOK_S):
+        state, now = judged(), time.monotonic()
+        step = None if state is None else main_reading(state).progress.any_step
+        first = first or (None if step is None else (now, step))
+        enough = length.limit_s is not None and now - began >= length.limit_s
+        if first is not None and step is not None:
+            enough = enough or now - first[0] >= 60.0 * length.minutes
+            enough = enough or (length.steps is not None and step - first[1] >= length.steps)
+        if enough:
+            end_trainer(run, over, "the trial")
             return
 
 
