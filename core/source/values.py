@@ -86,6 +86,8 @@ class KnownValues:
         self._attributes: dict[str, list[tuple[ast.expr, Scope]]] = {}
         self._fields: dict[str, list[tuple[ast.expr | None, Scope]]] = {}
         self._modules: dict[str, list[tuple[str, Scope]]] = {}
+        self._followed: set[tuple[int, str]] = set()
+        """Parameters whose callers are being asked, so that a function which calls itself comes to an end."""
         self._rebound: set[str] = set()
         """Names that are set from another scope."""
         for scope in self.scopes.all:
@@ -344,16 +346,25 @@ class KnownValues:
             return self._option(name, unknown)
         names = [p.arg for p in parameters(scope.node) if p.arg not in {"self", "cls"}]
         name_ = scope.owner if scope.name == "__init__" else scope.name
-        given: list[Any] = []
-        for site in self.calls.get(name_, []):
-            call = site.node
-            assert isinstance(call, ast.Call)
-            value = next((k.value for k in call.keywords if k.arg == name), None)
-            if value is None and name in names and names.index(name) < len(call.args):
-                value = call.args[names.index(name)]
-            value = default_of(scope.node, name) if value is None else value
-            given.append(self.of(value, site.scope, depth + 1))
-        return given[0] if given and all(each == given[0] for each in given) else unknown
+        key = (id(scope.node), name)
+        if key in self._followed:
+            return unknown  # it calls itself
+        self._followed.add(key)
+        try:
+            found: list[Any] = []
+            for site in self.calls.get(name_, []):
+                call = site.node
+                assert isinstance(call, ast.Call)
+                value = next((k.value for k in call.keywords if k.arg == name), None)
+                if value is None and name in names and names.index(name) < len(call.args):
+                    value = call.args[names.index(name)]
+                value = default_of(scope.node, name) if value is None else value
+                found.append(self.of(value, site.scope, depth + 1))
+                if found[-1] != found[0]:
+                    return unknown
+            return found[0] if found else unknown
+        finally:
+            self._followed.discard(key)
 
     def _option(self, name: str, unknown: str) -> Any:
         if name not in self.options:
