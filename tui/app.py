@@ -19,10 +19,12 @@ from textual.types import CSSPathType
 
 from ..core.model.ports import Attacher, Launcher, OpenRun, RunPicker, SupervisorStarter
 from ..core.model.run import TERMINAL_STATES
+from ..core.model.story import Situation
 from ..core.model.text import typed
 from ..core.store.home import make_private
+from .keys import KeyContext
 from .places import PLACES, SIDE_PLACES
-from .run_session import AwayWatch, PaneFocus, Remembered, keep, recall
+from .run_session import PaneFocus, Remembered, keep, recall
 from .screens.dashboard import Dashboard
 from .screens.pane_screen import is_place
 from .ui.cells import ASCII, draws_letters, glyphs_for
@@ -72,7 +74,11 @@ class TrainwatchApp(App[None]):
         self.attacher, self.picker, self.read_only, self.interval_s = attacher, picker, read_only, interval_s
         self.launcher, self.launch_first = launcher, launch_first
         self.home, self.remembered = home, recall(home)
-        self._ascii = _ascii_filter()
+        self._ascii: LineFilter | None = None
+        if glyphs_for() is ASCII:
+            from .ui.cells import AsciiFilter  # few terminals need it
+
+            self._ascii = AsciiFilter(letters=draws_letters())
         self.pane_focus = PaneFocus()
         self.exit_message = ""
         """Printed on the terminal after exit."""
@@ -124,9 +130,7 @@ class TrainwatchApp(App[None]):
 
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, events.Key | events.MouseDown | events.AppFocus) and self.dashboard is not None:
-            away = self.dashboard.away
-            if away is not None:
-                away.used(pressed=not isinstance(event, events.AppFocus))
+            self.dashboard.away.used(pressed=not isinstance(event, events.AppFocus))
         await super().on_event(event)
 
     @property
@@ -135,26 +139,18 @@ class TrainwatchApp(App[None]):
 
     def get_default_screen(self) -> Screen[Any]:
         """The dashboard of the first run: Textual would lay out and paint an empty screen below it, too."""
-        return super().get_default_screen() if self.first_run is None else self._dashboard_of(self.first_run)
+        return super().get_default_screen() if self.first_run is None else Dashboard(self, self.first_run)
 
-    def _dashboard_of(self, run: OpenRun) -> Dashboard:
-        dashboard = Dashboard(
-            run,
-            starter=self.starter,
-            attacher=self.attacher,
-            read_only=self.read_only,
-            has_runs=self.picker is not None,
-            can_launch=self.launcher is not None,
-            interval_s=run.screen.refresh_s if self.interval_s > 0 else 0.0,
-            memory=self.pane_focus,
-        )
-        dashboard.away = AwayWatch(dashboard)
-        dashboard.zoom = self.dashboard.zoom if self.dashboard is not None else None
-        return dashboard
+    def context_of(self, now: Situation, *, samples: bool = False) -> KeyContext:
+        """What decides which keys apply."""
+        return KeyContext(
+            now=now, startable=self.starter is not None, has_runs=self.picker is not None, samples=samples,
+            launchable=self.launcher is not None, read_only=self.read_only,
+        )  # fmt: skip
 
     def show_run(self, run: OpenRun) -> None:
         """Replace the dashboard with that of another run."""
-        dashboard = self._dashboard_of(run)
+        dashboard = Dashboard(self, run)
         self._uncover()
         while sum(is_place(s) for s in self.screen_stack) > 1:
             self.pop_screen()
@@ -272,15 +268,6 @@ class TrainwatchApp(App[None]):
         front = next((s for s in reversed(self.screen_stack) if is_place(s) or isinstance(s, Dashboard)), None)
         if front is not None:
             front.show_message(text)
-
-
-def _ascii_filter() -> LineFilter | None:
-    """What draws in ASCII on a terminal without Unicode."""
-    if glyphs_for() is not ASCII:
-        return None
-    from .ui.cells import AsciiFilter  # few terminals need it
-
-    return AsciiFilter(letters=draws_letters())
 
 
 def exit_message(dashboard: Dashboard | None) -> str:

@@ -8,10 +8,11 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from textual.app import App
+from textual.widget import Widget
 
 from ..core.model.ports import Feed
 from ..core.model.story import Situation
@@ -37,18 +38,8 @@ def sentence_of(error: Exception) -> str:
     return str(getattr(error, "strerror", None) or error) or type(error).__name__
 
 
-class Owner(Protocol):
-    """The screen that tasks belong to."""
-
-    @property
-    def app(self) -> App[Any]:
-        """The application whose thread shows the results."""
-        ...
-
-    @property
-    def is_attached(self) -> bool:
-        """False once it was removed."""
-        ...
+Owner = Widget
+"""The screen that tasks belong to: its application's thread shows the results, unless it was removed."""
 
 
 class TaskQueue:
@@ -173,25 +164,20 @@ class LongTask:
 
         def progress(done: int, total: int) -> None:
             if self._cancel.is_set():
-                raise Cancelled
+                raise Cancelled(f"{title}: cancelled")
             self._state = LongTaskState(title=title, done=done, total=total)
             if not self._drawing:  # not more often than the screen draws it
                 self._drawing = True
                 self._queue.show(self._draw)
 
-        def task() -> Show:
-            result, trouble = None, ""
+        def task() -> Any:
             try:
-                result = work(progress)
-            except Cancelled:
-                trouble = f"{title}: cancelled"
-            except Exception as error:
-                trouble = sentence_of(error)
-            self._state = None
-            self._ended.set()
-            return lambda: then(result, trouble)
+                return work(progress)
+            finally:
+                self._state = None
+                self._ended.set()
 
-        self._queue.submit(task)
+        self._queue.fetch(task, then)
         return True
 
     def cancel(self) -> None:

@@ -65,10 +65,14 @@ def key_words(shown: str) -> str:
     return ARROWS.get(shown, shown) if glyphs_for() is ASCII else shown
 
 
-class Key(msgspec.Struct, frozen=True, kw_only=True):
-    """``acts``: changes something (hidden when read-only). ``always``: in the footer at any width."""
+class Key(msgspec.Struct, frozen=True):
+    """A row of a table of keys. ``shown``: as help and footer write it; one of PAIRS stands for two keys.
 
-    key: str
+    ``action``: what it does; the ``±`` of a pair is - for its first key and + for its second. ``acts``: changes
+    something (hidden when read-only). ``always``: in the footer at any width. ``first``: when it comes first there, as
+    the next thing to do. ``press``: the key that a click presses, if it is not the usual one.
+    """
+
     shown: str
     action: str
     label: str
@@ -78,119 +82,101 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     footer: bool = True
     always: bool = False
     first: Applies = lambda _: False
-    """When it comes first in the footer: it is the next thing to do."""
+    press: str = ""
+
+    @property
+    def name(self) -> str:
+        """The action without what it is called with."""
+        return self.action.partition("(")[0]
+
+    @property
+    def key(self) -> str:
+        """The key that a click presses, by Textual's name."""
+        return self.press or (PAIRS[self.shown][self.shown in FORWARD] if self.shown in PAIRS else named(self.shown))
+
+    @property
+    def bindings(self) -> tuple[tuple[str, str], ...]:
+        """(key, action) of all its keys."""
+        if "±" not in self.action:
+            return ((self.key, self.action),)
+        return tuple((key, self.action.replace("±", sign)) for key, sign in zip(PAIRS[self.shown], "-+", strict=True))
+
+
+PAIRS = {
+    "← →": ("left", "right"), "↑ ↓": ("up", "down"), "[ ]": ("left_square_bracket", "right_square_bracket"),
+    "tab": ("shift+tab", "tab"), "PgDn": ("pageup", "pagedown"), "n N": ("n", "N"),
+}  # fmt: skip
+FORWARD = frozenset({"tab", "PgDn"})
+"""Pairs of which the second key is the one that is written."""
+NAMES = {"/": "slash", "?": "question_mark", "Enter": "enter", "Esc": "escape", "Home": "home", "1…9": "1"}
+
+
+def named(shown: str) -> str:
+    """Textual's name of a key that is written so."""
+    return NAMES.get(shown, shown)
 
 
 KEYS: tuple[Key, ...] = (
-    Key(
-        key="enter", shown="Enter", action="start", label="start", help="start this project's run",
-        when=lambda c: c.startable and not c.started and c.now.now_wall > 0, acts=True, first=lambda c: not c.started,
-    ),
-    Key(
-        key="S", shown="S", action="supervisor", label="start supervisor",
-        help="start a supervisor (detached; it continues without this screen)",
+    Key("Enter", "start", "start", "start this project's run", acts=True, first=lambda c: not c.started,
+        when=lambda c: c.startable and not c.started and c.now.now_wall > 0),
+    Key("S", "supervisor", "start supervisor", "start a supervisor (detached; it continues without this screen)",
         when=lambda c: c.started and not c.watched and c.state not in TERMINAL_STATES, acts=True,
-        first=lambda c: not c.watched,
-    ),
-    Key(
-        key="Y", shown="Y", action="answer", label="yes", help="do what waits for your answer (shows what it costs)",
-        when=lambda c: c.now.story.question is not None, acts=True, first=lambda c: c.now.story.question is not None,
-    ),
-    Key(
-        key="w", shown="w", action="wait", label="wait", help="wait longer on a suspected hang",
-        when=lambda c: c.silent and c.watched, acts=True, first=lambda c: c.silent,
-    ),
-    Key(
-        key="s", shown="s", action="save_now", label="save", help="ask the trainer for a checkpoint now",
-        when=lambda c: c.state == "running" and c.watched, acts=True, footer=False,
-    ),
-    Key(
-        key="a", shown="a", action="attach", label="attach", help="go to the trainer's terminal, and come back",
-        when=lambda c: c.started and c.live,
-    ),
-    Key(
-        key="k", shown="k", action="kill", label="kill", help="kill the training now (asks, and shows what is lost)",
-        when=lambda c: c.live and c.watched, acts=True,
-    ),
-    Key(
-        key="x", shown="x", action="stop", label="stop", help="stop the training after saving (asks)",
-        when=lambda c: c.live and c.watched, acts=True, footer=True,
-    ),
-    Key(
-        key="r", shown="r", action="resume", label="resume", help="end a pause; resume or restart from a checkpoint",
-        when=lambda c: c.started, acts=True,
-        first=lambda c: c.state in PAUSED_STATES | {"stopped", "ended_early", "given_up"},
-    ),
-    Key(
-        key="p", shown="p", action="app.place('profiles')", label="profile", when=lambda c: c.started,
-        help="the profiles: what a switch would change, and the switch",
-    ),
-    Key(
-        key="c", shown="c", action="acknowledge", label="ack", help="acknowledge the newest open incident",
-        when=lambda c: any(not i.acknowledged for i in c.now.story.open_incidents) and c.watched, acts=True,
-    ),
-    Key(
-        key="A", shown="A", action="act", label="act", help="what is done without you: all, ask first, notify only",
-        when=lambda c: c.started and c.watched and c.state not in {"finished", "given_up"}, acts=True, footer=False,
-    ),
-    Key(
-        key="e", shown="e", action="explain", label="explain", help="explain the newest incident",
-        when=lambda c: bool(c.now.story.incidents),
-        first=lambda c: c.state in {"given_up", "ended_early", "hung", "backing_off", "cleaning"},
-    ),
-    Key(
-        key="m", shown="m", action="summary", label="summary", help="what happened while you were away", footer=False,
+        first=lambda c: not c.watched),
+    Key("Y", "answer", "yes", "do what waits for your answer (shows what it costs)", acts=True,
+        when=lambda c: c.now.story.question is not None, first=lambda c: c.now.story.question is not None),
+    Key("w", "wait", "wait", "wait longer on a suspected hang", when=lambda c: c.silent and c.watched, acts=True,
+        first=lambda c: c.silent),
+    Key("s", "save_now", "save", "ask the trainer for a checkpoint now", acts=True, footer=False,
+        when=lambda c: c.state == "running" and c.watched),
+    Key("a", "attach", "attach", "go to the trainer's terminal, and come back", when=lambda c: c.started and c.live),
+    Key("k", "kill", "kill", "kill the training now (asks, and shows what is lost)", acts=True,
+        when=lambda c: c.live and c.watched),
+    Key("x", "stop", "stop", "stop the training after saving (asks)", when=lambda c: c.live and c.watched, acts=True),
+    Key("r", "resume", "resume", "end a pause; resume or restart from a checkpoint", acts=True,
         when=lambda c: c.started,
-    ),
-    Key(
-        key="P", shown="P", action="pause", label="pause", help="pause the training; its GPU memory stays held (asks)",
-        when=lambda c: c.state in {"running", "starting", "hung"} and c.watched, acts=True, footer=False,
-    ),
-    Key(key="slash", shown="/", action="search", label="search", help="search the log (a regular expression)",
+        first=lambda c: c.state in PAUSED_STATES | {"stopped", "ended_early", "given_up"}),
+    Key("p", "app.place('profiles')", "profile", "the profiles: what a switch would change, and the switch",
         when=lambda c: c.started),
-    Key(key="n", shown="n", action="search_next(True)", label="older match", help="next older match", footer=False),
-    Key(key="N", shown="N", action="search_next(False)", label="newer match", help="next newer match", footer=False),
-    Key(key="space", shown="space", action="follow", label="follow/hold", help="hold the log, or follow it again",
+    Key("c", "acknowledge", "ack", "acknowledge the newest open incident", acts=True,
+        when=lambda c: any(not i.acknowledged for i in c.now.story.open_incidents) and c.watched),
+    Key("A", "act", "act", "what is done without you: all, ask first, notify only", acts=True, footer=False,
+        when=lambda c: c.started and c.watched and c.state not in {"finished", "given_up"}),
+    Key("e", "explain", "explain", "explain the newest incident", when=lambda c: bool(c.now.story.incidents),
+        first=lambda c: c.state in {"given_up", "ended_early", "hung", "backing_off", "cleaning"}),
+    Key("m", "summary", "summary", "what happened while you were away", footer=False, when=lambda c: c.started),
+    Key("P", "pause", "pause", "pause the training; its GPU memory stays held (asks)", acts=True, footer=False,
+        when=lambda c: c.state in {"running", "starting", "hung"} and c.watched),
+    Key("/", "search", "search", "search the log (a regular expression)", when=lambda c: c.started),
+    Key("n", "search_next(True)", "older match", "next older match", footer=False),
+    Key("N", "search_next(False)", "newer match", "next newer match", footer=False),
+    Key("space", "follow", "follow/hold", "hold the log, or follow it again", when=lambda c: c.started),
+    Key("↑ ↓", "scroll(±1)", "scroll", "scroll the log (also PgUp, PgDn, Home, End)", footer=False),
+    Key("[ ]", "zoom(±1)", "zoom", "all charts show a shorter or longer time", footer=False),
+    Key("tab", "pane(±1)", "pane", "the next pane (shift: back)", footer=False),
+    Key("z", "whole", "zoom", "show the pane at full size, and back", footer=False),
+    Key("← →", "event(±1)", "events", "select an event of the timeline; the charts show that time", footer=False,
         when=lambda c: c.started),
-    Key(key="up", shown="↑ ↓", action="scroll(1)", label="scroll", help="scroll the log (also PgUp, PgDn, Home, End)",
-        footer=False),
-    Key(key="left_square_bracket", shown="[ ]", action="zoom(-1)", label="zoom",
-        help="all charts show a shorter or longer time", footer=False),
-    Key(key="tab", shown="tab", action="pane(1)", label="pane", help="the next pane (shift: back)", footer=False),
-    Key(key="z", shown="z", action="whole", label="zoom", help="show the pane at full size, and back", footer=False),
-    Key(key="left", shown="← →", action="event(-1)", label="events",
-        help="select an event of the timeline; the charts show that time", footer=False,
-        when=lambda c: c.started),
-    Key(key="o", shown="o", action="open", label="open", help="open the screen of the pane, or of the event",
-        footer=False, when=lambda c: c.started),
-    Key(key="1", shown="1…9", action="place('dashboard')", label="more", always=True,
+    Key("o", "open", "open", "open the screen of the pane, or of the event", footer=False, when=lambda c: c.started),
+    Key("1…9", "place('dashboard')", "more", always=True,
         help="dashboard · log · incidents · checkpoints · profiles · runs · metrics · gpus · host"),
-    Key(key="R", shown="R", action="runs", label="runs", help="all runs of this machine", footer=False,
-        when=lambda c: c.has_runs),
-    Key(key="y", shown="y", action="app.copy_text", label="copy", help="copy the text of this screen", footer=False),
-    Key(key="i", shown="i", action="app.place('samples')", label="images", footer=False,
-        help="the newest sample images of the run", when=lambda c: c.samples),
-    Key(key="D", shown="D", action="app.place('ranks')", label="ranks",
-        help="the ranks of a distributed training, and the nodes of its job", when=lambda c: c.distributed),
-    Key(key="l", shown="l", action="app.place('launch')", label="launch", acts=True,
-        help="start something: a run of trainwatch.toml, or a command", when=lambda c: c.launchable),
-    Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
-    Key(key="q", shown="q", action="leave", label="leave",
-        help="leave the screen; training and supervisor continue", always=True),
+    Key("R", "runs", "runs", "all runs of this machine", footer=False, when=lambda c: c.has_runs),
+    Key("y", "app.copy_text", "copy", "copy the text of this screen", footer=False),
+    Key("i", "app.place('samples')", "images", "the newest sample images of the run", footer=False,
+        when=lambda c: c.samples),
+    Key("D", "app.place('ranks')", "ranks", "the ranks of a distributed training, and the nodes of its job",
+        when=lambda c: c.distributed),
+    Key("l", "app.place('launch')", "launch", "start something: a run of trainwatch.toml, or a command", acts=True,
+        when=lambda c: c.launchable),
+    Key("?", "help", "help", "this list", always=True),
+    Key("q", "leave", "leave", "leave the screen; training and supervisor continue", always=True),
 )  # fmt: skip
 ALSO: tuple[tuple[str, str], ...] = (
-    ("down", "scroll(-1)"),
-    ("pageup", "scroll(20)"),
-    ("pagedown", "scroll(-20)"),
-    ("home", "log_start"),
-    ("end", "follow_end"),
-    ("right_square_bracket", "zoom(1)"),
-    ("right", "event(1)"),
-    ("shift+tab", "pane(-1)"),
-    ("enter", "open"),
-    ("escape", "back"),
-)
+    ("pageup", "scroll(-20)"), ("pagedown", "scroll(20)"), ("home", "log_start"), ("end", "follow_end"),
+    ("enter", "open"), ("escape", "back"),
+)  # fmt: skip
 """Keys without a line of their own in footer and help."""
+BY_ACTION = {key.name: key for key in KEYS}
+HELP = BY_ACTION["help"]
 
 
 def applying(context: KeyContext) -> tuple[Key, ...]:

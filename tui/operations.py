@@ -1,12 +1,13 @@
 """The operations on a run: each asks for confirmation if needed, then sends one command to the supervisor."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from ..core.model.observation import Command, Reply
 from ..core.model.run import PAUSED_STATES
+from ..core.model.story import Situation
 from ..core.model.text import typed
 from ..core.views.screens.confirmation import (
     Price,
@@ -18,7 +19,7 @@ from ..core.views.screens.confirmation import (
     stop_price,
 )
 from ..core.views.words import remedy_rows
-from .keys import KEYS, why_not
+from .keys import BY_ACTION, why_not
 
 if TYPE_CHECKING:
     from .dialogs.choose import RemedyChoice
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
     from .screens.dashboard import Dashboard
 
 BY = "screen"
+
+
+def order(verb: str, **fields: Any) -> Command:
+    """A command of this screen; ``fields``: of ``Command``."""
+    return msgspec.convert({"t": 0.0, "kind": "command", "verb": verb, "by": BY, **fields}, Command)
 
 
 class Asked(NamedTuple):
@@ -44,16 +50,14 @@ class Operations:
         self._on = on
         self._asked: Asked | None = None
 
-    def kill(self) -> None:
-        """Ask, then end every process at once."""
-        self._ask("kill", lambda: kill_price(self._on.now), Command(t=0.0, verb="kill", by=BY))
-
-    def stop(self) -> None:
-        """Ask, then end with time to save."""
-        self._ask("stop", lambda: stop_price(self._on.now), Command(t=0.0, verb="stop", by=BY))
-
-    def pause(self) -> None:
-        self._ask("pause", lambda: pause_price(self._on.now), Command(t=0.0, verb="pause", by=BY))
+    def do(self, action: str) -> None:
+        """An action of the key table that acts on the run."""
+        if action in PRICES:
+            self._ask(action, lambda: PRICES[action](self._on.now), order(action))
+        elif action in ORDERS:
+            self.send(order(ORDERS[action]))
+        else:
+            OWN[action](self)
 
     def answer(self) -> None:
         """Ask, then do what was withheld."""
@@ -61,43 +65,31 @@ class Operations:
         if held is None:
             self._on.show_message("Nothing is asked any more: it was answered, or the run went on.")
             return
-        order = {"t": 0.0, "kind": "command", "verb": held.action.verb, "by": BY, "incident": held.action.incident}
-        self._ask("answer", lambda: answer_price(self._on.now, held), msgspec.convert(order, Command))
+        command = order(held.action.verb, incident=held.action.incident)
+        self._ask("answer", lambda: answer_price(self._on.now, held), command)
 
     def act(self) -> None:
         """Choose what is done without a person."""
         from .dialogs.choose import choose_act
 
-        current = self._on.now.story.act or "all"
-
         def chosen(mode: str | None) -> None:
             if mode is not None:
-                self.send(msgspec.convert({"t": 0.0, "kind": "command", "verb": "act", "by": BY, "act": mode}, Command))
+                self.send(order("act", act=mode))
 
-        self._on.app.push_screen(choose_act(current), chosen)
-
-    def wait(self) -> None:
-        """Give a suspected hang more time."""
-        self.send(Command(t=0.0, verb="snooze", by=BY))
-
-    def save_now(self) -> None:
-        """Ask the trainer for a checkpoint."""
-        self.send(Command(t=0.0, verb="save", by=BY))
+        self._on.app.push_screen(choose_act(self._on.now.story.act or "all"), chosen)
 
     def acknowledge(self, incident: int | None = None) -> None:
         """Acknowledge an incident; by default the newest open one."""
-        waiting = [i for i in self._on.now.story.open_incidents if not i.acknowledged]
-        if incident is None and waiting:
-            incident = waiting[-1].id
-        if incident is None:
+        waiting = [i.id for i in self._on.now.story.open_incidents if not i.acknowledged]
+        if incident is None and not waiting:
             self._on.show_message("No incident waits to be acknowledged.")
         else:
-            self.send(Command(t=0.0, verb="ack", by=BY, incident=incident))
+            self.send(order("ack", incident=waiting[-1] if incident is None else incident))
 
     def resume(self) -> None:
         """End a pause; else choose a checkpoint, confirm, restart from it."""
         if self._on.now.story.state in PAUSED_STATES:
-            self.send(Command(t=0.0, verb="resume", by=BY))
+            self.send(order("resume"))
             return
         from .dialogs.choose import BEGINNING, choose_checkpoint
 
@@ -114,13 +106,11 @@ class Operations:
         """
         from .dialogs.choose import AS_IT_IS, ChooseRemedies, RemedyChoice
 
-        rows = remedy_rows(self._on.now.story)
-
         def chosen(choice: RemedyChoice | None) -> None:
             if choice is not None:
                 self._resume_with(path, choice)
 
-        if rows:
+        if rows := remedy_rows(self._on.now.story):
             self._on.app.push_screen(ChooseRemedies(rows), chosen)
         else:
             self._resume_with(path, AS_IT_IS)
@@ -133,40 +123,37 @@ class Operations:
         self._resume_with(usual, RemedyChoice(take=(remedy,)))
 
     def _resume_with(self, path: str | None, choice: "RemedyChoice") -> None:
-        verb: Literal["restart", "resume"] = "restart" if self._on.context.live else "resume"
-        if path is None:
-            order = Command(t=0.0, verb=verb, by=BY, fresh=bool(self._on.now.story.checkpoints))
-        else:
-            # The newest verified one is the policy's own choice: unnamed, it may fall back to an older one if deep
-            # verification finds damage; a named checkpoint is used or refused.
-            usual = any(v.resume and v.path == path for v in self._on.view.checkpoints)
-            order = Command(t=0.0, verb=verb, by=BY, checkpoint=None if usual else path)
-        order = msgspec.structs.replace(order, remedies=choice.take, without_remedies=choice.take_back)
+        # The newest verified one is the policy's own choice: unnamed, it may fall back to an older one if deep
+        # verification finds damage; a named checkpoint is used or refused.
+        usual = any(v.resume and v.path == path for v in self._on.view.checkpoints)
+        command = order(
+            "restart" if self._on.context.live else "resume",
+            fresh=path is None and bool(self._on.now.story.checkpoints),
+            checkpoint=None if usual else path,
+            remedies=choice.take,
+            without_remedies=choice.take_back,
+        )
 
         def price() -> Price:
             return resume_price(self._on.now, path, take=choice.take, without_remedies=choice.take_back)
 
-        self._ask("resume", price, order)
+        self._ask("resume", price, command)
 
     def switch_to(self, name: str, *, at_once: bool) -> None:
         """Confirm the switch to this profile, then switch."""
-        order = Command(t=0.0, verb="profile", by=BY, profile=name, now=at_once)
-        self._ask("profile", lambda: profile_price(self._on.now, name, at_once=at_once), order)
+        command = order("profile", profile=name, now=at_once)
+        self._ask("profile", lambda: profile_price(self._on.now, name, at_once=at_once), command)
 
     def start_supervisor(self, then: Command | None = None) -> None:
-        starter, run = self._on.starter, self._on.run
+        starter, run = self._on.application.starter, self._on.run
         if starter is None:
             self._on.show_message(f"This screen cannot start a supervisor; use: {typed('resume', run.run_id)}")
             return
 
         def start() -> str:
-            try:
-                starter.start(run.run_id, then)
-            except Exception as error:
-                return str(error)
-            if then is not None:
-                return f"A supervisor was started for it ({then.verb}); it continues when you leave."
-            return "A supervisor is running now; it continues when you leave."
+            starter.start(run.run_id, then)
+            what = "is running now" if then is None else f"was started for it ({then.verb})"
+            return f"A supervisor {what}; it continues when you leave."
 
         self._on.show_message("Starting a supervisor …")
         self._on.in_thread(start)
@@ -179,23 +166,20 @@ class Operations:
         feed = self._on.run.feed
 
         def tell() -> str:
-            try:
-                reply: Reply = feed.send(command)
-            except Exception as error:
-                return f"Not sent: {error}"
+            reply: Reply = feed.send(command)
             if reply.ok:
                 return reply.message or f"{command.verb}: accepted"
             return f"Refused: {reply.message}"
 
         self._on.show_message(f"{command.verb}: asked …")
-        self._on.in_thread(tell)
+        self._on.in_thread(tell, "Not sent: ")
 
     def renew(self) -> None:
         """Update the cost in the open question: the training continues meanwhile. It ends when its reason does."""
         asked = self._asked
         if asked is None:
             return
-        key = next((key for key in KEYS if key.action == asked.action), None)
+        key = BY_ACTION.get(asked.action)
         if not asked.question.is_attached:
             self._asked = None
         elif asked.attempt == self._attempt and (key is None or key.when(self._on.context)):
@@ -218,18 +202,13 @@ class Operations:
         self._asked = Asked(question, price, action, self._attempt)
 
 
-Act = Callable[[Operations], None]
-ACTS: dict[str, Act] = {
-    "kill": Operations.kill,
-    "stop": Operations.stop,
-    "pause": Operations.pause,
-    "wait": Operations.wait,
-    "save_now": Operations.save_now,
-    "answer": Operations.answer,
-    "act": Operations.act,
-    "acknowledge": Operations.acknowledge,
-    "resume": Operations.resume,
-    "supervisor": Operations.start_supervisor,
-    "start": Operations.start_supervisor,
-}
+PRICES: dict[str, Callable[[Situation], Price]] = {"kill": kill_price, "stop": stop_price, "pause": pause_price}
+"""Actions that ask, with what they cost, and are then sent by their name."""
+ORDERS = {"wait": "snooze", "save_now": "save"}
+"""Actions that are sent at once, and the command of each."""
+OWN: dict[str, Callable[[Operations], None]] = {
+    "answer": Operations.answer, "act": Operations.act, "acknowledge": Operations.acknowledge,
+    "resume": Operations.resume, "supervisor": Operations.start_supervisor, "start": Operations.start_supervisor,
+}  # fmt: skip
+ACTS = frozenset({*PRICES, *ORDERS, *OWN})
 """Actions of the key table that act on the run."""

@@ -1,26 +1,23 @@
 """The command palette: every action that applies now, of the screen in front and of the run, and every place."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.app import SystemCommand
 from textual.screen import Screen
 
-from .keys import Key, applying, key_words
+from .keys import KEYS, Key, applying, key_words
 from .operations import ACTS
-from .places import PLACES
-from .screens.dashboard import Dashboard
+from .places import PLACES, SIDE_PLACES
 from .screens.place_screen import PlaceScreen
 
 if TYPE_CHECKING:
     from .app import TrainwatchApp
 
 
-SIDE_WORDS = {
-    "samples": ("images", "i", "the newest sample images of the run"),
-    "ranks": ("ranks", "D", "the ranks of a distributed training, and the nodes of its job"),
-    "launch": ("launch", "l", "start something: a run of trainwatch.toml, or a command"),
-}
+PLACE_KEYS = {key.action.partition("'")[2].rstrip("')"): key for key in KEYS if key.name == "app.place"}
+"""The keys that open a screen."""
 
 
 def commands(app: "TrainwatchApp", screen: Screen[object]) -> Iterator[SystemCommand]:
@@ -39,34 +36,22 @@ def commands(app: "TrainwatchApp", screen: Screen[object]) -> Iterator[SystemCom
     elif dashboard is not None and screen is dashboard:
         own = applying(dashboard.context)
     for key in own:
-        yield from command(f"{key.label} ({key_words(key.shown)})", key.help, _press(app, key.key))
+        yield from command(f"{key.label} ({key_words(key.shown)})", key.help, partial(app.simulate_key, key.key))
     if dashboard is not None and screen is not dashboard:
         # What can be done to the run can be done from everywhere.
         for key in applying(dashboard.context):
             if key.action in ACTS or key.action == "attach":
-                yield from command(f"{key.label}: {dashboard.run.name}", key.help, _act(dashboard, key.action))
-    for place in PLACES:
-        if app.offers(place.name):
-            yield from command(f"go to {place.name} ({place.key})", f"the {place.name} screen", _go(app, place.name))
-    for name, (title, shown, words) in SIDE_WORDS.items():
+                act = (
+                    dashboard.action_attach if key.action == "attach" else partial(dashboard.action_operate, key.action)
+                )
+                yield from command(f"{key.label}: {dashboard.run.name}", key.help, act)
+    places = [(p.name, f"go to {p.name} ({p.key})", f"the {p.name} screen") for p in PLACES]
+    places += [(name, f"{k.label} ({k.shown})", k.help) for name in SIDE_PLACES if (k := PLACE_KEYS.get(name))]
+    for name, title, words in places:
         if app.offers(name):
-            yield from command(f"{title} ({shown})", words, _go(app, name))
+            yield from command(title, words, partial(app.action_place, name))
     yield from command("Theme", "choose the colours", app.action_change_theme)
     if not any(key.action == "app.copy_text" for key in own):  # else it stands above with its other key
         yield from command("copy this screen (ctrl+y)", "copy its text", app.action_copy_text)
     yield from command("picture of this screen (ctrl+s)", "save it as SVG", app.action_save_picture)
     yield from command("leave (q)", "leave the screen; training and supervisor continue", app.action_leave)
-
-
-def _press(app: "TrainwatchApp", key: str) -> Callable[[], None]:
-    return lambda: app.simulate_key(key)
-
-
-def _act(dashboard: Dashboard, action: str) -> Callable[[], None]:
-    if action == "attach":
-        return dashboard.action_attach
-    return lambda: dashboard.action_operate(action)
-
-
-def _go(app: "TrainwatchApp", name: str) -> Callable[[], None]:
-    return lambda: app.action_place(name)

@@ -34,7 +34,7 @@ PLACES: tuple[Place, ...] = (
     Place("8", "gpus"),
     Place("9", "host"),
 )
-SIDE_PLACES: frozenset[str] = frozenset({"launch", "samples", "ranks"})
+SIDE_PLACES: tuple[str, ...] = ("samples", "ranks", "launch")
 """Screens without a number: they are opened over another one, and Escape returns to it."""
 
 

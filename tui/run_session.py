@@ -157,12 +157,9 @@ class AwayWatch:
         return Look(wall=self._on.now.now_wall, needs=urgent_keys(self._on.now))
 
     def _keep(self) -> None:
-        looks = self._on.run.looks
-        if looks is None:
-            return
-        self._kept_at, look = time(), self._look()
-
-        self._on.tasks.fetch(lambda: looks.keep(look), lambda _, __: None)
+        if (looks := self._on.run.looks) is not None:
+            self._kept_at, look = time(), self._look()
+            self._on.tasks.fetch(lambda: looks.keep(look), lambda _, __: None)
 
     def _read(self, since: float | None, *, asked: bool) -> None:
         looks = self._on.run.looks

@@ -1,6 +1,5 @@
 """Read any log: why a run failed, and its progress. Uses the patterns of the trainwatch.toml of the working folder."""
 
-import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -33,27 +32,16 @@ def diagnose_log(
     end: "EndedAttempt | None" = None,
     facts: Mapping[str, Any] | None = None,
     kernel: str = "",
-    folder: Path | None = None,
 ) -> Diagnosis:
     """Why a run failed. ``blocks``: its log, decoded. ``exit_code`` of the trainer: negative or 128+N for a signal.
 
-    ``end``: what a run knows of its end; ``facts``: fields of Circumstances that were given; ``kernel``: kernel lines;
-    ``folder``: of learned patterns, if not of ``end`` or of the working folder's project.
+    ``end``: what a run knows of its end; ``facts``: fields of Circumstances that were given; ``kernel``: kernel lines.
     """
-    project = project_settings(warn)
-    shapes = ShapeTable(load_log_shapes(), project.progress.shapes)
-    learned = folder or (end.folder if end is not None else project_folder())
-    own = with_learned(project.diagnose.patterns, learned)
+    folder, project = project_here(warn)
+    own = with_learned(project.diagnose.patterns, folder if end is None else end.folder)
     about = msgspec.structs.replace(end.about if end is not None else Circumstances(), **(facts or {}))
     lines = f"{end.kernel if end is not None else ''}{kernel}"
-    return diagnosis_of(blocks, CompiledCatalogue(load_failures(), shapes, own), exit_code, about, lines)
-
-
-def project_folder() -> Path:
-    """The folder of the trainwatch.toml here or above, else the working folder."""
-    with contextlib.suppress(FileNotFoundError):  # the working folder was deleted
-        return project.parent if (project := _project()) is not None else Path.cwd()
-    return Path()
+    return diagnosis_of(blocks, CompiledCatalogue(load_failures(), _shapes(project), own), exit_code, about, lines)
 
 
 def teach(failure: str, found: Diagnosis, tail: str, folder: Path) -> tuple[Path, str]:
@@ -86,49 +74,44 @@ class LogMetrics(NamedTuple):
 
 def progress_in_log(blocks: Iterable[str], warn: Warn) -> Progress:
     """The progress after the last line."""
-    return progress_of(blocks, _shapes(warn))
+    return progress_of(blocks, _shapes(project_here(warn)[1]))
 
 
 def metrics_in_log(blocks: Iterable[str], warn: Warn) -> tuple[Progress, LogMetrics]:
     """The progress after the last line, and the numbers that the trainer prints by name."""
-    shapes = _shapes(warn)
+    shapes = _shapes(project_here(warn)[1])
     reader = MetricReader(shapes)
-    progress = progress_of(_passed(blocks, reader), shapes)
+
+    def passed() -> Iterator[str]:
+        for block in blocks:
+            reader.read(block)
+            yield block
+
+    progress = progress_of(passed(), shapes)
     reader.read("\n")
     return progress, LogMetrics(reader.values, reader.left_out)
 
 
-def _shapes(warn: Warn) -> ShapeTable:
-    return ShapeTable(load_log_shapes(), project_settings(warn).progress.shapes)
+def _shapes(settings: Settings) -> ShapeTable:
+    return ShapeTable(load_log_shapes(), settings.progress.shapes)
 
 
-def _passed(blocks: Iterable[str], reader: MetricReader) -> Iterator[str]:
-    for block in blocks:
-        reader.read(block)
-        yield block
+def project_here(warn: Warn) -> tuple[Path, Settings]:
+    """Folder and settings of the trainwatch.toml here or above; without one the working folder and defaults.
 
-
-def project_settings(warn: Warn) -> Settings:
-    """Settings of the trainwatch.toml here or above; defaults without one.
-
-    One that has problems is left out with a warning: a log can be read without it.
+    Settings that have problems are left out with a warning: a log can be read without them.
     """
-    path = _project()
+    try:
+        path = find_project(Path.cwd())
+    except FileNotFoundError:  # the working folder was deleted; the log may be elsewhere
+        return Path(), Settings()
     if path is None:
-        return Settings()
+        return Path.cwd(), Settings()
     from ..config.document import ConfigError
     from ..config.project import load_project
 
     try:
-        return load_project(path).settings
+        return path.parent, load_project(path).settings
     except ConfigError as error:
         warn(f"{error.problems[0]} (its patterns are not used)")
-        return Settings()
-
-
-def _project() -> Path | None:
-    """The trainwatch.toml here or above; None also if the working folder was deleted: the log may be elsewhere."""
-    try:
-        return find_project(Path.cwd())
-    except FileNotFoundError:
-        return None
+        return path.parent, Settings()

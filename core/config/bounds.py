@@ -1,17 +1,54 @@
-"""Valid values of the settings, beyond their types. One row per setting; without a row every value is valid."""
+"""Valid values of the settings and other tables, beyond their types: a range stands at its field, the rest here."""
 
 import datetime as dt
+import math
 import re
-from collections.abc import Callable, Iterator
-from typing import Any, get_args
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
-from ..model.preset import ramp_goal
-from ..model.settings import Rule, Settings
+from ..model.preset import Preset, Profile, is_option, ramp_goal
+from ..model.settings import (
+    Backup,
+    End,
+    Evaluate,
+    Metrics,
+    Notify,
+    OwnFailures,
+    OwnShapes,
+    Profiles,
+    Restart,
+    Rule,
+    Settings,
+    Slurm,
+    Tmux,
+    Watch,
+)
 from ..model.shipped import SHAPE_GROUPS, expand
 from ..model.text import listen_address
-from .document import Document, did_you_mean, endless
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that was probably meant, or None."""
+    import difflib  # slow to import
+
+    lowered = {name.lower(): name for name in known}
+    found = difflib.get_close_matches(word.lower(), lowered, n=1, cutoff=0.6)
+    return lowered[found[0]] if found else None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ``; did you mean "…"?``, or the known words if none is near."""
+    names = sorted(known)
+    guess = nearest(word, names)
+    if guess is not None:
+        return f'; did you mean "{guess}"?'
+    return f"; there are: {', '.join(names)}" if names else ""
+
+
+# Rules: each returns the problem of a value, or None.
 
 
 def waits(value: tuple[float, ...]) -> str | None:
@@ -46,11 +83,19 @@ def of_form(pattern: str, complaint: str) -> Rule:
     return lambda value: None if not value or re.fullmatch(pattern, value) else complaint
 
 
-def backup_command(value: tuple[str, ...]) -> str | None:
-    """Empty, or a program and the place of the checkpoint's path."""
-    if not value or any("{checkpoint}" in word for word in value):
-        return program(value)
-    return "must contain {checkpoint}, the path to copy"
+def program(value: tuple[str, ...]) -> str | None:
+    return None if not value or value[0].strip() else "must begin with a program"
+
+
+def of_checkpoint(purpose: str) -> Rule:
+    """No command, or one (words, or a text for ``sh``) that is given the checkpoint."""
+
+    def rule(value: tuple[str, ...] | str) -> str | None:
+        words = (value,) if value and isinstance(value, str) else tuple(value)
+        given = not words or any("{checkpoint}" in word for word in words)
+        return program(words) or (None if given else f"must contain {{checkpoint}}, the path to {purpose}")
+
+    return rule
 
 
 def long_options(value: tuple[str, ...]) -> str | None:
@@ -58,36 +103,30 @@ def long_options(value: tuple[str, ...]) -> str | None:
     return f'must be long options, each with its value ("--mem=64G"), got "{bad[0]}"' if bad else None
 
 
-def program(value: tuple[str, ...]) -> str | None:
-    return None if not value or value[0].strip() else "must begin with a program"
+def filled(value: str | tuple[str, ...] | None) -> str | None:
+    texts = value if isinstance(value, tuple) else (value,)
+    return "must not be empty" if any(text is not None and not text.strip() for text in texts) else None
 
 
-def evaluation(value: tuple[str, ...] | str) -> str | None:
-    """No command, or one that is given the checkpoint."""
-    words = (value,) if isinstance(value, str) else value
-    if not any(words):
-        return None if not words or value == "" else "must begin with a program"
-    return None if any("{checkpoint}" in word for word in words) else "must contain {checkpoint}, the path to evaluate"
-
-
-def one_number(value: str) -> str | None:
-    try:
-        re.compile(value)
-    except re.error as error:
-        return f"must be a regular expression ({error})"
+def patterns(value: Iterable[str], words: str = "must hold regular expressions") -> str | None:
+    for pattern in value:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            return f"{words} ({pattern!r}: {error})"
     return None
-
-
-def filled(value: str | None) -> str | None:
-    return "must not be empty" if value is not None and not value.strip() else None
 
 
 def line_shapes(value: tuple[str, ...]) -> str | None:
     for pattern in value:
-        try:
-            groups = re.compile(_expanded(pattern)).groupindex
-        except re.error as error:
-            return f"must hold regular expressions ({pattern!r}: {error})"
+        full = pattern
+        if "%{" in pattern:
+            from .shipped import load_log_shapes  # 20 ms, for a project that uses an abbreviation
+
+            full = expand(pattern, load_log_shapes().abbreviations)
+        if (wrong := patterns((full,))) is not None:
+            return wrong
+        groups = re.compile(full).groupindex
         if not groups:
             return f"must name what it finds, as in (?P<step>\\d+) ({pattern!r} names nothing)"
         for group in groups:
@@ -96,29 +135,19 @@ def line_shapes(value: tuple[str, ...]) -> str | None:
     return None
 
 
-def _expanded(pattern: str) -> str:
-    if "%{" not in pattern:
-        return pattern
-    from .shipped import load_log_shapes  # 20 ms, for a project that uses an abbreviation
-
-    return expand(pattern, load_log_shapes().abbreviations)
-
-
 def failure_patterns(value: dict[str, tuple[str, ...]]) -> str | None:
     if not value:
         return None
     from .shipped import load_failures  # 30 ms, for a project that has patterns
 
-    names = load_failures().names
-    for failure, patterns in value.items():
-        if failure not in names:
-            return f'has an unknown failure class "{failure}"{did_you_mean(failure, names)}'
-        for pattern in patterns:
-            try:
-                matches_nothing = re.compile(pattern).search("") is not None
-            except re.error as error:
-                return f"must hold regular expressions ({pattern!r}: {error})"
-            if matches_nothing:
+    known = load_failures().names
+    for failure, of_class in value.items():
+        if failure not in known:
+            return f'has an unknown failure class "{failure}"{did_you_mean(failure, known)}'
+        if (wrong := patterns(of_class)) is not None:
+            return wrong
+        for pattern in of_class:
+            if re.search(pattern, "") is not None:
                 return f"must be more specific: {pattern!r} matches every line"
     return None
 
@@ -134,6 +163,16 @@ def services(value: tuple[str, ...]) -> str | None:
 def tmux_name(value: str | None) -> str | None:
     """A tmux session name without "." and ":", which tmux replaces by "_"."""
     return filled(value) or ('must not contain ":" or "."' if value and set(value) & {":", "."} else None)
+
+
+def flags(value: tuple[str, ...]) -> str | None:
+    """The flags of a profile begin with an option. The rest may be the values of options."""
+    if not value or is_option(value[0]):
+        return None
+    if re.fullmatch(r"[A-Za-z_]\S*", value[0]):
+        right = ", ".join(show(word) for word in (f"--{value[0]}", *value[1:]))
+        return f"must begin with an option, and {show(value[0])} has no dash in front; type flags = [{right}]"
+    return 'must begin with an option; type the option first, as in flags = ["--batch", "2"]'
 
 
 # ``[end] end_by``: a local time of day, or a local date and time.
@@ -183,24 +222,31 @@ def end_after(text: str) -> Callable[[float], float | None]:
 HTTP = r"http://[\w.\-]+(:\d{1,5})?"
 WEB = r"https?://[^\s/]+.*"
 SLURM_TIME = r"\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}"
+_REGEX = "must be a regular expression"
+_NAMED = of_form(r"[A-Za-z0-9][\w.-]*", "may hold letters, digits and . _ - only")
 
-BOUNDS: dict[str, dict[str, Rule]] = {
-    "watch": {"metadata_url": of_form(HTTP, "must be an address like http://127.0.0.1:1338")},
-    "restart": {"backoff_s": waits, "network_wait_s": waits},
-    "notify": {"command": program, "urls": services, "ping_url": of_form(WEB, "must be an http or https address")},
-    "backup": {"command": backup_command},
-    "end": {"at_finish": program, "at_give_up": program, "at_end_by": program, "end_by": parsed_by(end_time)},
-    "profiles": {"use": filled, "ladder": names, "ramp": parsed_by(lambda value: [ramp_goal(text) for text in value])},
-    "progress": {"shapes": line_shapes},
-    "diagnose": {"patterns": failure_patterns},
-    "tmux": {"socket": filled, "session": tmux_name},
-    "metrics": {"prometheus": parsed_by(listen_address)},
-    "slurm": {
+BOUNDS: dict[type[msgspec.Struct], dict[str, Rule]] = {
+    Watch: {"metadata_url": of_form(HTTP, "must be an address like http://127.0.0.1:1338")},
+    Restart: {"backoff_s": waits, "network_wait_s": waits},
+    Notify: {"command": program, "urls": services, "ping_url": of_form(WEB, "must be an http or https address")},
+    Backup: {"command": of_checkpoint("copy")},
+    End: {"at_finish": program, "at_give_up": program, "at_end_by": program, "end_by": parsed_by(end_time)},
+    Profiles: {"use": filled, "ladder": names, "ramp": parsed_by(lambda value: [ramp_goal(text) for text in value])},
+    OwnShapes: {"shapes": line_shapes},
+    OwnFailures: {"patterns": failure_patterns},
+    Tmux: {"socket": filled, "session": tmux_name},
+    Metrics: {"prometheus": parsed_by(listen_address)},
+    Slurm: {
         "time": of_form(SLURM_TIME, 'must be minutes, "HH:MM:SS" or "DAYS-HH:MM:SS"'),
         "exclude": names,
         "options": long_options,
     },
-    "evaluate": {"command": evaluation, "score": one_number},
+    Evaluate: {
+        "command": of_checkpoint("evaluate"),
+        "score": lambda value: patterns((value,), "must be a regular expression"),
+    },
+    Profile: {"name": _NAMED, "flags": flags},
+    Preset: {"name": _NAMED, "detect_command": lambda value: patterns(value, "holds no regular expression")},
 }
 """Rules that are more than a range, which stands at the field."""
 
@@ -215,17 +261,35 @@ ORDERED: tuple[tuple[str, str, str], ...] = (
 """(section, lower, higher): the first must not be above the second."""
 
 
-def complaint(section: str, key: str, value: Any) -> str | None:
-    """The problem of one value beyond its type: "must be more than 0"; None = valid."""
-    return endless(value) or rules_of(section).get(key, lambda _: None)(value)
+@cache
+def rules_of(struct: type[msgspec.Struct]) -> dict[str, Rule]:
+    """The rules of a table, by field: those that stand at its fields, and the others."""
+    parts = [
+        (field.name, part) for field in msgspec.structs.fields(struct) for part in (field.type, *get_args(field.type))
+    ]
+    return {name: rule for name, part in parts for rule in getattr(part, "__metadata__", ())} | BOUNDS.get(struct, {})
 
 
-def rules_of(section: str) -> dict[str, Rule]:
-    """The rules of a section, by key: the ranges that stand at its fields, and the others."""
-    fields = msgspec.structs.fields(type(getattr(Settings(), section))) if hasattr(Settings(), section) else ()
-    parts = [(field.name, part) for field in fields for part in (field.type, *get_args(field.type))]
-    ranges = {name: rule for name, part in parts for rule in getattr(part, "__metadata__", ())}
-    return ranges | BOUNDS.get(section, {})
+def checked(struct: type[msgspec.Struct], name: str, value: Any) -> Any:
+    """The value as the type of this field. Raises ValueError: ``must be more than 0, got -1``, without secrets."""
+    kind = next(field.type for field in msgspec.structs.fields(struct) if field.name == name)
+    try:
+        good = msgspec.convert(value, type=kind)
+    except msgspec.ValidationError as error:
+        problem, told = f"must be {describe_type(kind)}", _got(value, error)
+    else:
+        # JSON has no Infinity and no NaN: such a setting would not survive in run.json.
+        numbers = [n for n in (good if isinstance(good, tuple) else (good,)) if isinstance(n, float)]
+        rule = rules_of(struct).get(name)
+        wrong = "must be finite" if not all(map(math.isfinite, numbers)) else rule(good) if rule is not None else None
+        if wrong is None:
+            return good
+        problem, told = wrong, f"got {show(value)}"
+    raise ValueError(problem if name in SECRET_KEYS else f"{problem}, {told}")
+
+
+SECRET_KEYS = frozenset({"urls", "ping_url"})
+"""Keys whose values hold tokens: a message must not show them."""
 
 
 def out_of_order(settings: Settings) -> Iterator[tuple[str, str, str, str]]:
@@ -237,6 +301,36 @@ def out_of_order(settings: Settings) -> Iterator[tuple[str, str, str, str]]:
             yield section, low, high, sentence
 
 
-def check_order(document: Document, settings: Settings) -> None:
-    for section, low, high, sentence in out_of_order(settings):
-        document.add((section, low if document.has(section, low) else high), sentence)
+def describe_type(kind: Any) -> str:
+    """Return the name of a type, such as ``a number``, ``a list of texts in quotes`` or ``"file" or "pty"``."""
+    if hasattr(kind, "__metadata__"):
+        return describe_type(kind.__origin__)
+    if get_origin(kind) is Literal:
+        return " or ".join(f'"{choice}"' for choice in get_args(kind))
+    if get_origin(kind) is tuple:
+        return f"a list of {_PLURALS.get(get_args(kind)[0], 'values')}"
+    if get_origin(kind) is dict:
+        inner = get_args(kind)[1]
+        return "a table of texts" if inner is str else f"a table whose values are {describe_type(inner)}"
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return f"a table with {' and '.join(kind.__struct_fields__)}"
+    if get_args(kind):
+        return " or ".join(describe_type(part) for part in get_args(kind) if part is not type(None))
+    return _NOUNS.get(kind, str(kind))
+
+
+def show(value: Any) -> str:
+    text = str(value) if isinstance(value, float) else msgspec.json.encode(value, enc_hook=str).decode()
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _got(value: Any, error: msgspec.ValidationError) -> str:
+    """Name the offending element of a list or table (msgspec ends its message with its path), else the value."""
+    found = re.search(r"at `\$\[(\d+)\]`", str(error))
+    if found and isinstance(value, list):
+        return f"got {show(value[int(found[1])])} in it"
+    return f"got {show(value)}"
+
+
+_NOUNS = {float: "a number", int: "a whole number", str: "a text in quotes", bool: "true or false"}
+_PLURALS = {float: "numbers", int: "whole numbers", str: "texts in quotes", bool: "true or false"}

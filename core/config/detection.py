@@ -6,13 +6,14 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from ..model.preset import Preset
 from ..model.resume import Recognition, SourceFacts
 from ..model.settings import Settings
+from .document import paths_in
 from .project import AUTO, FILE_NAME
 
 GENERIC = "generic"
@@ -32,13 +33,6 @@ class _Match(NamedTuple):
     strength: tuple[int, int]
     why: str
     by_import: bool = False
-
-
-def detect_preset(
-    command: Sequence[str], config: Path | None, presets: Mapping[str, Preset], source: SourceFacts = NOTHING
-) -> Preset:
-    found = recognise(command, config, presets, source)
-    return presets.get(found.preset) or Preset(name=GENERIC)
 
 
 def recognise(
@@ -70,25 +64,12 @@ def _matches(preset: Preset, command: Sequence[str], config: Path | None, source
     used = source.use_of(preset.detect_imports)
     if used is not None:
         yield _Match(preset, (2, 0), f"{used.place} imports {used.name}", by_import=True)
-    folder = _folder_of(preset, source)
-    if folder is not None:
-        yield _Match(preset, (2, 1), f"{' and '.join(preset.detect_files)} in {folder}")
-    keys = () if config is None else _keys_of(preset, config_keys(config))
-    if config is not None and keys:
+    files = preset.detect_files
+    for folder in [f for f in map(Path, source.folders) if files and all((f / name).is_file() for name in files)][:1]:
+        yield _Match(preset, (2, 1), f"{' and '.join(files)} in {folder}")
+    keys = [] if config is None else [key for key in preset.detect_config_keys if key in config_keys(config)]
+    if config is not None and keys and len(keys) >= min(_KEYS_NEEDED, len(preset.detect_config_keys)):
         yield _Match(preset, (1, len(keys)), f"{config.name} has {', '.join(keys[:3])}")
-
-
-def _folder_of(preset: Preset, source: SourceFacts) -> Path | None:
-    if not preset.detect_files:
-        return None
-    return next(
-        (f for f in map(Path, source.folders) if all((f / name).is_file() for name in preset.detect_files)), None
-    )
-
-
-def _keys_of(preset: Preset, keys: frozenset[str]) -> tuple[str, ...]:
-    hits = tuple(key for key in preset.detect_config_keys if key in keys)
-    return hits if len(hits) >= min(_KEYS_NEEDED, len(preset.detect_config_keys)) else ()
 
 
 def config_keys(config: Path) -> frozenset[str]:
@@ -109,26 +90,16 @@ def _keys_in(config: Path, _modified: int, size_bytes: int) -> frozenset[str]:
         if size_bytes > _CONFIG_BYTES:
             return frozenset()
         text = config.read_text(encoding="utf-8-sig")
-        data = tomllib.loads(text) if config.suffix == ".toml" else _load_yaml(text)
+        if config.suffix == ".toml":
+            data = tomllib.loads(text)
+        else:
+            from ruamel.yaml import YAML  # slow to import, and most configs are TOML
+
+            data = YAML(typ="safe", pure=True).load(text)
+        paths = [path for path in paths_in(data) if all(isinstance(key, str) for key in path)]  # none inside lists
     except Exception:  # a parser may raise anything on a broken file
         return frozenset()
-    found: set[str] = set()
-    _collect(data, (), found)
-    return frozenset(found)
-
-
-def _load_yaml(text: str) -> Any:
-    from ruamel.yaml import YAML  # slow to import, and most configs are TOML
-
-    return YAML(typ="safe", pure=True).load(text)
-
-
-def _collect(data: Any, path: tuple[str, ...], found: set[str]) -> None:
-    if isinstance(data, dict):
-        for key, value in data.items():
-            inner = (*path, str(key))
-            found |= {str(key), ".".join(inner)}
-            _collect(value, inner, found)
+    return frozenset(key for path in paths for key in (str(path[-1]), ".".join(map(str, path))))
 
 
 _SCRIPTS = (
@@ -165,7 +136,7 @@ def survey_folder(
     script = next((name for name in _SCRIPTS if (folder / name).is_file()), None)
     words = tuple(command) or ("python", script or "train.py")
     config = config or next((c for c in _configs(folder) if recognise((), c, presets).preset != GENERIC), None)
-    preset = detect_preset(words, config, presets)
+    preset = presets.get(recognise(words, config, presets).preset) or Preset(name=GENERIC)
     if not command and config is not None and preset.config_option is not None:
         words = (*words, preset.config_option, "{config}")
     if not command and preset.launcher:

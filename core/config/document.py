@@ -1,7 +1,6 @@
 """A TOML file with the line of each key, and the checking of its tables against the model's structs."""
 
 import ast
-import math
 import os
 import re
 import stat
@@ -9,11 +8,13 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any
 
 import msgspec
 
-from ..model.settings import Rule
+from .bounds import checked
+from .bounds import did_you_mean as did_you_mean  # noqa: PLC0414  words of messages, for other packages too
+from .bounds import nearest as nearest  # noqa: PLC0414
 
 KeyPath = tuple[str | int, ...]
 """Keys from the root; an int is the index in an array."""
@@ -41,7 +42,7 @@ def key_lines(text: str) -> dict[KeyPath, int]:
             continue
         if statement.lstrip().startswith("["):
             prefix = _header(found, arrays, lines, began)
-        for path in () if statement.lstrip().startswith("[") else _paths(found, prefix):
+        for path in () if statement.lstrip().startswith("[") else paths_in(found, prefix):
             lines.setdefault(path, number if partly else began)
         statement, partly = "" if whole is not None else statement, True
     return lines
@@ -54,10 +55,10 @@ def _parsed(text: str) -> dict[str, Any] | None:
         return None
 
 
-def _paths(data: Any, path: KeyPath) -> Iterator[KeyPath]:
+def paths_in(data: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
     for key, value in data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ():
         yield (*path, key)
-        yield from _paths(value, (*path, key))
+        yield from paths_in(value, (*path, key))
 
 
 def _header(found: Any, arrays: dict[KeyPath, int], lines: dict[KeyPath, int], line: int) -> KeyPath:
@@ -107,24 +108,6 @@ def display_path(path: Path) -> str:
     return str(path.absolute()) if relative.startswith("..") else relative
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word that was probably meant, or None."""
-    import difflib  # slow to import
-
-    lowered = {name.lower(): name for name in known}
-    found = difflib.get_close_matches(word.lower(), lowered, n=1, cutoff=0.6)
-    return lowered[found[0]] if found else None
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return ``; did you mean "…"?``, or the known words if none is near."""
-    names = sorted(known)
-    guess = nearest(word, names)
-    if guess is not None:
-        return f'; did you mean "{guess}"?'
-    return f"; there are: {', '.join(names)}" if names else ""
-
-
 class Document:
     """One parsed file. Collects problems while it is being checked; ``finish`` raises them all."""
 
@@ -132,6 +115,8 @@ class Document:
         self.path = path
         self.data = data
         self.problems: list[Problem] = []
+        self.tables: Mapping[str, type[msgspec.Struct]] = {}
+        """Tables of the file whose keys may stand in the wrong one."""
         self._text = text
 
     @cached_property
@@ -190,40 +175,24 @@ class Document:
         self.add(path, f'"{path[-1]}" is a table: write [{".".join(map(str, path))}] and its keys below')
         return {}
 
-    def struct_values(
-        self,
-        path: KeyPath,
-        table: Mapping[str, Any],
-        struct: type[msgspec.Struct],
-        *,
-        rules: Mapping[str, Rule] | None = None,
-        elsewhere: Mapping[str, str] | None = None,
-    ) -> dict[str, Any]:
-        """Return the valid values of a table by field name, as the struct's types. Each invalid one is reported.
-
-        ``rules``: field → further check. ``elsewhere``: key → section, to name the right place of a misplaced key.
-        """
-        fields = {field.encode_name: field for field in msgspec.structs.fields(struct)}
+    def struct_values(self, path: KeyPath, table: Mapping[str, Any], struct: type[msgspec.Struct]) -> dict[str, Any]:
+        """Return the valid values of a table by field name, as the struct's types. Each invalid one is reported."""
+        fields = {field.encode_name: field.name for field in msgspec.structs.fields(struct)}
         good: dict[str, Any] = {}
         for key, value in table.items():
             if key not in fields:
-                self.unknown_key((*path, key), fields, elsewhere or {})
+                self.unknown_key((*path, key), fields)
                 continue
             try:
-                converted = msgspec.convert(value, type=fields[key].type)
-            except msgspec.ValidationError as error:
-                kind = describe_type(fields[key].type)
-                self.add((*path, key), f'"{key}" must be {kind}{_told(key, _got(value, error))}')
-                continue
-            complaint = endless(converted) or (rules or {}).get(fields[key].name, lambda _: None)(converted)
-            if complaint:
-                self.add((*path, key), f'"{key}" {complaint}{_told(key, f"got {show(value)}")}')
-            else:
-                good[fields[key].name] = converted
+                good[fields[key]] = checked(struct, fields[key], value)
+            except ValueError as error:
+                self.add((*path, key), f'"{key}" {error}')
         return good
 
-    def unknown_key(self, path: KeyPath, known: Mapping[str, Any], elsewhere: Mapping[str, str]) -> None:
+    def unknown_key(self, path: KeyPath, known: Iterable[str]) -> None:
+        """Report a key that is none of this table's; of another one of ``tables`` it names the right place."""
         key = str(path[-1])
+        elsewhere = {other: name for name, struct in self.tables.items() for other in struct.__struct_fields__}
         misplaced = None if nearest(key, known) else nearest(key, elsewhere)
         if misplaced is not None:
             hint = f'; did you mean "{misplaced}" in [{elsewhere[misplaced]}]?'
@@ -232,57 +201,10 @@ class Document:
         self.add(path, f'unknown key "{key}"{hint}')
 
 
-SECRET_KEYS = frozenset({"urls", "ping_url"})
-"""Keys whose values hold tokens: a message must not show them."""
-
-
-def _told(key: str, got: str) -> str:
-    return "" if key in SECRET_KEYS else f", {got}"
-
-
-def describe_type(kind: Any) -> str:
-    """Return the name of a type, such as ``a number``, ``a list of texts in quotes`` or ``"file" or "pty"``."""
-    if hasattr(kind, "__metadata__"):
-        return describe_type(kind.__origin__)
-    if get_origin(kind) is Literal:
-        return " or ".join(f'"{choice}"' for choice in get_args(kind))
-    if get_origin(kind) is tuple:
-        return f"a list of {_PLURALS.get(get_args(kind)[0], 'values')}"
-    if get_origin(kind) is dict:
-        inner = get_args(kind)[1]
-        return "a table of texts" if inner is str else f"a table whose values are {describe_type(inner)}"
-    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-        return f"a table with {' and '.join(kind.__struct_fields__)}"
-    if get_args(kind):
-        return " or ".join(describe_type(part) for part in get_args(kind) if part is not type(None))
-    return _NOUNS.get(kind, str(kind))
-
-
-def show(value: Any) -> str:
-    text = str(value) if isinstance(value, float) else msgspec.json.encode(value, enc_hook=str).decode()
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-_NOUNS = {float: "a number", int: "a whole number", str: "a text in quotes", bool: "true or false"}
-_PLURALS = {float: "numbers", int: "whole numbers", str: "texts in quotes", bool: "true or false"}
 _KEYS = re.compile(r"\((?:(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"),? ?)+\)")
 """A key in messages of ``tomllib``: ``('runs', 'a')``."""
 _TWICE = re.compile(rf"Cannot declare ({_KEYS.pattern}) twice")
 _PLACE = re.compile(r"\(at (?:line (\d+), column \d+|end of document)\)")
-
-
-def _got(value: Any, error: msgspec.ValidationError) -> str:
-    """Name the offending element of a list or table (msgspec ends its message with its path), else the value."""
-    found = re.search(r"at `\$\[(\d+)\]`", str(error))
-    if found and isinstance(value, list):
-        return f"got {show(value[int(found[1])])} in it"
-    return f"got {show(value)}"
-
-
-def endless(value: Any) -> str | None:
-    """JSON has no Infinity and no NaN: such a setting would not survive in run.json."""
-    numbers = value if isinstance(value, tuple) else (value,)
-    return None if all(math.isfinite(n) for n in numbers if isinstance(n, float)) else "must be finite"
 
 
 def _syntax_problem(path: Path, text: str, error: tomllib.TOMLDecodeError) -> Problem:

@@ -2,46 +2,39 @@
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from ..model.run import Host
-from ..model.settings import Rule
 from .document import Document
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_DESTINATION = re.compile(r"[^\s\x00-\x1f\x7f-][^\s\x00-\x1f\x7f]*")
-"""One word for ssh that it cannot take for an option."""
-_NO_DESTINATION = 'must be one word for ssh, such as "user@box1", not an option'
+
+
+def _destination(value: str) -> str | None:
+    known = re.fullmatch(r"[^\s\x00-\x1f\x7f-][^\s\x00-\x1f\x7f]*", value)
+    return 'must be one word for ssh, such as "user@box1", not an option' if known is None else None
 
 
 class HostTable(msgspec.Struct, frozen=True, kw_only=True):
-    """The keys of ``[hosts.NAME]``; see ``model.host.Host``."""
+    """The keys of ``[hosts.NAME]``; see ``model.run.Host``."""
 
-    ssh: str = ""
+    ssh: Annotated[str, _destination] = ""
     command: str = ""
     folder: str = ""
 
 
-def user_hosts(path: Path) -> dict[str, Host]:
-    """The hosts of the user's own file; none if it does not exist. Raises ConfigError with all its problems."""
+def hosts_in(path: Path, *, alone: bool) -> dict[str, Host]:
+    """The hosts of a file; none if it does not exist. ``alone``: it must not have other keys.
+
+    Raises ConfigError with all its problems.
+    """
     if not path.exists():
         return {}
     document = Document.read(path)
-    hosts: dict[str, Host] = {}
-    for key, value in document.data.items():
-        if key == "hosts":
-            hosts = read_hosts(document, value)
-        else:
-            document.unknown_key((key,), {"hosts": None}, {})
-    document.finish()
-    return hosts
-
-
-def project_hosts(path: Path) -> dict[str, Host]:
-    """The hosts of a trainwatch.toml. Its other keys are not looked at. Raises ConfigError."""
-    document = Document.read(path)
+    for key in document.data.keys() - {"hosts"} if alone else ():
+        document.unknown_key((key,), ("hosts",))
     hosts = read_hosts(document, document.data.get("hosts", {}))
     document.finish()
     return hosts
@@ -53,7 +46,7 @@ def read_hosts(document: Document, value: Any) -> dict[str, Host]:
     for name, entry in document.table(("hosts",), value).items():
         at = ("hosts", name)
         table = document.table(at, entry)
-        good = document.struct_values(at, table, HostTable, rules=_RULES)
+        good = document.struct_values(at, table, HostTable)
         if not _NAME.fullmatch(name):
             document.add(at, f'"{name}" is no name for a host: letters, digits, ".", "_" and "-"')
         elif name == "all":
@@ -63,6 +56,3 @@ def read_hosts(document: Document, value: Any) -> dict[str, Host]:
         elif good.get("ssh"):
             hosts[name] = Host(name=name, **good)
     return hosts
-
-
-_RULES: dict[str, Rule] = {"ssh": lambda value: None if _DESTINATION.fullmatch(value) else _NO_DESTINATION}

@@ -6,25 +6,15 @@ import shlex
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
 from ..model.preset import SaveSignal
 from ..model.run import PLACEHOLDERS, EngineName
-from ..model.settings import End, Profiles, Rule, Settings
-from .bounds import check_order, complaint, out_of_order, rules_of
-from .document import (
-    SECRET_KEYS,
-    ConfigError,
-    Document,
-    KeyPath,
-    Problem,
-    UnknownRun,
-    did_you_mean,
-    display_path,
-    show,
-)
+from ..model.settings import End, Profiles, Settings
+from .bounds import SECRET_KEYS, checked, filled, out_of_order, show
+from .document import ConfigError, Document, KeyPath, Problem, UnknownRun, did_you_mean, display_path
 from .hosts import read_hosts
 from .location import FILE_NAME, find_project
 
@@ -37,37 +27,34 @@ def with_overrides(settings: Settings, words: Iterable[str]) -> Settings:
     Raises ValueError with a sentence that names the word and the nearest key.
     """
     given: dict[str, str] = {}
+    sections = Settings.__struct_fields__
     for word in words:
-        settings = _with_one(settings, word)
-        given[word.partition("=")[0].strip()] = word
+        path, separator, text = word.partition("=")
+        path = path.strip()
+        section, _, key = path.partition(".")
+        if not separator or not key:
+            raise ValueError(f"--set {word}: write it as SECTION.KEY=VALUE, as in hang.min_s=60")
+        if section not in sections:
+            raise ValueError(f'--set {word}: unknown section "{section}"{did_you_mean(section, sections)}')
+        fields = type(getattr(settings, section)).__struct_fields__
+        if key not in fields:
+            raise ValueError(f'--set {word}: unknown key "{key}" in {section}{did_you_mean(key, fields)}')
+        given[path] = path if key in SECRET_KEYS else word
+        try:
+            settings = _with_value(settings, path, _value(text.strip()))
+        except ValueError as error:
+            raise ValueError(f"--set {given[path]}: {error}") from None
     for section, low, high, sentence in out_of_order(settings):
         told = given.get(f"{section}.{low}") or given.get(f"{section}.{high}")
         raise ValueError(f"--set {told}: {sentence}")
     return settings
 
 
-def _with_one(settings: Settings, word: str) -> Settings:
-    path, separator, text = word.partition("=")
-    section, _, key = path.strip().partition(".")
-    if not separator or not key:
-        raise ValueError(f"--set {word}: write it as SECTION.KEY=VALUE, as in hang.min_s=60")
-    if section not in Settings.__struct_fields__:
-        raise ValueError(
-            f'--set {word}: unknown section "{section}"{did_you_mean(section, Settings.__struct_fields__)}'
-        )
-    current: msgspec.Struct = getattr(settings, section)
-    fields = type(current).__struct_fields__
-    if key not in fields:
-        raise ValueError(f'--set {word}: unknown key "{key}" in {section}{did_you_mean(key, fields)}')
-    values = {**msgspec.to_builtins(current), key: _value(text.strip())}
-    shown = path.strip() if key in SECRET_KEYS else word
-    try:
-        changed = msgspec.convert(values, type(current))
-    except msgspec.ValidationError as error:
-        raise ValueError(f"--set {shown}: {error}") from None
-    wrong = complaint(section, key, getattr(changed, key))
-    if wrong is not None:
-        raise ValueError(f"--set {shown}: {wrong}")
+def _with_value(settings: Settings, path: str, value: Any) -> Settings:
+    """Raises ValueError with what is wrong with the value of this ``section.key``."""
+    section, _, key = path.partition(".")
+    table = getattr(settings, section)
+    changed = msgspec.structs.replace(table, **{key: checked(type(table), key, value)})
     return msgspec.structs.replace(settings, **{section: changed})
 
 
@@ -81,106 +68,6 @@ def _value(text: str) -> Any:
 # ``[run]`` and ``[runs.NAME]``: command, folders and what belongs to them.
 
 AUTO = "auto"
-
-
-class RunTable(msgspec.Struct, frozen=True, kw_only=True):
-    """The keys of ``[run]``. As they are written, or for a run: paths absolute; ``preset``, ``gpus`` None = auto."""
-
-    name: str | None = None
-    command: tuple[str, ...] = ()
-    cwd: str = "."
-    env: dict[str, str] = {}
-    preset: str | None = None
-    config: str | None = None
-    output_dir: str | None = None
-    logs: tuple[str, ...] = ()
-    gpus: Literal["auto"] | tuple[int, ...] | None = None
-    terminal: Literal["file", "pty"] = "file"
-    save_signal: SaveSignal | None = None
-    save_file: str | None = None
-    engine: EngineName = "local"
-
-
-class RunSection(RunTable, frozen=True, kw_only=True):
-    """One ``[run]`` or ``[runs.NAME]``. ``key``: its table in the file, the first part of its keys in the provenance.
-
-    ``end``: keys of ``[end]`` that are written here: they hold for this run alone.
-    """
-
-    name: str
-    key: str = "run"
-    end: dict[str, Any] = {}
-
-
-def read_run(
-    document: Document,
-    at: KeyPath,
-    value: Any,
-    name: str,
-    *,
-    presets: Collection[str] | None,
-    elsewhere: Mapping[str, str],
-) -> RunSection | None:
-    """Read ``[run]`` or ``[runs.NAME]``; ``name``: used if it has none. None if it has problems, which are reported."""
-    table = dict(document.table(at, value))
-    if not isinstance(value, dict):
-        return None
-    count = len(document.problems)
-    _check_env(document, at, table)
-    command = table.get("command")
-    if command is None:
-        document.add(at, f'[{".".join(map(str, at))}] has no "command"; for example command = ["python", "train.py"]')
-    elif isinstance(command, str):
-        words = ", ".join(show(word) for word in _split(table.pop("command")))
-        document.add((*at, "command"), f'"command" must be a list of words: command = [{words}]')
-    of_end = {key: table.pop(key) for key in list(table) if key in End.__struct_fields__}
-    end = document.struct_values(at, of_end, End, rules=rules_of("end"))
-    good = RunTable(**document.struct_values(at, table, RunTable, rules=_RULES, elsewhere=elsewhere))
-    if good.preset not in {None, AUTO} and presets is not None and good.preset not in presets:
-        document.add((*at, "preset"), f'unknown preset "{good.preset}"{did_you_mean(str(good.preset), presets)}')
-    if len(document.problems) > count:
-        return None
-    folder = document.path.parent
-    values = msgspec.structs.asdict(good) | {
-        "name": good.name or name or "run",
-        "cwd": absolute(folder, good.cwd),
-        "preset": None if good.preset == AUTO else good.preset,
-        "config": absolute(folder, good.config) if good.config else None,
-        "output_dir": absolute(folder, good.output_dir) if good.output_dir else None,
-        "logs": tuple(absolute(folder, log) for log in good.logs),
-        "gpus": None if good.gpus == AUTO else good.gpus,
-    }
-    return RunSection(key=".".join(map(str, at)), end=end, **values)
-
-
-def absolute(folder: Path, path: str) -> str:
-    """Return a path of a config as an absolute one, ``~`` filled in and ``..`` folded; links are kept as they are."""
-    return os.path.normpath(folder / os.path.expanduser(path))  # noqa: PTH111  Path.expanduser raises for an unknown ~name
-
-
-def _check_env(document: Document, at: KeyPath, table: dict[str, Any]) -> None:
-    if not isinstance(table.get("env"), dict):
-        return
-    good = {}
-    for variable, value in table["env"].items():
-        if not isinstance(value, str):
-            document.add((*at, "env", variable), f'"{variable}" must be a text in quotes, like "1", got {_toml(value)}')
-        elif not variable or "=" in variable or "\0" in variable + value:
-            document.add((*at, "env", variable), f'"{variable}" cannot be the name of a variable, or its value')
-        else:
-            good[variable] = value
-    table["env"] = good
-
-
-def _toml(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _split(command: str) -> list[str]:
-    try:
-        return shlex.split(command)
-    except ValueError:
-        return command.split()
 
 
 def _words(value: tuple[str, ...]) -> str | None:
@@ -199,31 +86,102 @@ def _indices(value: Any) -> str | None:
     return None if len(set(value)) == len(value) else "must not hold an index twice"
 
 
-def _filled(value: str | tuple[str, ...] | None) -> str | None:
-    texts = value if isinstance(value, tuple) else (value,)
-    return "must not be empty" if any(text is not None and not text.strip() for text in texts) else None
+class RunTable(msgspec.Struct, frozen=True, kw_only=True):
+    """The keys of ``[run]``. As they are written, or for a run: paths absolute; ``preset``, ``gpus`` None = auto."""
+
+    name: Annotated[str | None, filled] = None
+    command: Annotated[tuple[str, ...], _words] = ()
+    cwd: Annotated[str, filled] = "."
+    env: dict[str, str] = {}
+    preset: str | None = None
+    config: Annotated[str | None, filled] = None
+    output_dir: Annotated[str | None, filled] = None
+    logs: Annotated[tuple[str, ...], filled] = ()
+    gpus: Annotated[Literal["auto"] | tuple[int, ...] | None, _indices] = None
+    terminal: Literal["file", "pty"] = "file"
+    save_signal: SaveSignal | None = None
+    save_file: Annotated[str | None, filled] = None
+    engine: EngineName = "local"
 
 
-_RULES: dict[str, Rule] = {
-    "name": _filled,
-    "command": _words,
-    "cwd": _filled,
-    "config": _filled,
-    "output_dir": _filled,
-    "logs": _filled,
-    "gpus": _indices,
-    "save_file": _filled,
-}
+class RunSection(RunTable, frozen=True, kw_only=True):
+    """One ``[run]`` or ``[runs.NAME]``. ``key``: its table in the file, the first part of its keys in the provenance.
+
+    ``end``: keys of ``[end]`` that are written here: they hold for this run alone.
+    """
+
+    name: str
+    key: str = "run"
+    end: dict[str, Any] = {}
 
 
-class Origin(msgspec.Struct, frozen=True):
-    """Origin of a value. ``str``: ``default``, ``trainwatch.toml:14`` or ``--interval``."""
+def read_run(
+    document: Document, at: KeyPath, value: Any, name: str, presets: Collection[str] | None
+) -> RunSection | None:
+    """Read ``[run]`` or ``[runs.NAME]``; ``name``: used if it has none. None if it has problems, which are reported."""
+    table = dict(document.table(at, value))
+    if not isinstance(value, dict):
+        return None
+    count = len(document.problems)
+    _check_env(document, at, table)
+    command = table.get("command")
+    if command is None:
+        document.add(at, f'[{".".join(map(str, at))}] has no "command"; for example command = ["python", "train.py"]')
+    elif isinstance(command, str):
+        words = ", ".join(show(word) for word in _split(table.pop("command")))
+        document.add((*at, "command"), f'"command" must be a list of words: command = [{words}]')
+    of_end = {key: table.pop(key) for key in list(table) if key in End.__struct_fields__}
+    end = document.struct_values(at, of_end, End)
+    good = document.struct_values(at, table, RunTable)
+    if unknown := _unknown("preset", good.get("preset"), presets):
+        document.add((*at, "preset"), unknown)
+    if len(document.problems) > count:
+        return None
+    values = {"cwd": ".", **good, "name": good.get("name") or name or "run"}
+    return RunSection(key=".".join(map(str, at)), end=end, **_placed(document.path.parent, values))
 
-    kind: Literal["default", "file", "command line"]
-    where: str = "default"
 
-    def __str__(self) -> str:
-        return self.where
+def _placed(folder: Path, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Keys of ``[run]`` as a run has them: paths from this folder, ``auto`` as None."""
+    made: dict[str, Any] = {
+        key: None if key in {"preset", "gpus"} and value == AUTO else value for key, value in values.items()
+    }
+    for key in {"cwd", "config", "output_dir"} & made.keys():
+        made[key] = made[key] and absolute(folder, made[key])
+    return made | {"logs": tuple(absolute(folder, log) for log in made["logs"])} if "logs" in made else made
+
+
+def _unknown(what: str, name: str | None, known: Collection[str] | None) -> str:
+    """The problem if this name is not among the known ones; "" if it is, or if nothing is known or given."""
+    if name is None or known is None or name in known or (what == "preset" and name == AUTO):
+        return ""
+    return f'unknown {what} "{name}"{did_you_mean(name, known)}'
+
+
+def absolute(folder: Path, path: str) -> str:
+    """Return a path of a config as an absolute one, ``~`` filled in and ``..`` folded; links are kept as they are."""
+    return os.path.normpath(folder / os.path.expanduser(path))  # noqa: PTH111  Path.expanduser raises for an unknown ~name
+
+
+def _check_env(document: Document, at: KeyPath, table: dict[str, Any]) -> None:
+    if not isinstance(table.get("env"), dict):
+        return
+    good = {}
+    for variable, value in table["env"].items():
+        if not isinstance(value, str):
+            document.add((*at, "env", variable), f'"{variable}" must be a text in quotes, like "1", got {show(value)}')
+        elif not variable or "=" in variable or "\0" in variable + value:
+            document.add((*at, "env", variable), f'"{variable}" cannot be the name of a variable, or its value')
+        else:
+            good[variable] = value
+    table["env"] = good
+
+
+def _split(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return command.split()
 
 
 class Project(msgspec.Struct, frozen=True, kw_only=True):
@@ -233,9 +191,18 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     document: Document
 
     @property
-    def provenance(self) -> dict[str, Origin]:
-        """Dotted key (``watch.interval_s``, ``run.command``) → origin."""
-        return _provenance(self.document, list(self.runs.values()))
+    def provenance(self) -> dict[str, str]:
+        """Dotted key (``watch.interval_s``, ``run.command``) → ``default`` or ``trainwatch.toml:14``."""
+        tables: list[tuple[KeyPath, type[msgspec.Struct]]] = [((name,), struct) for name, struct in _sections().items()]
+        tables += [(tuple(run.key.split(".", 1)), RunTable) for run in self.runs.values()]
+        document, where = self.document, display_path(self.document.path)
+        return {
+            ".".join(map(str, (*at, key))): f"{where}:{document.line(*at, key)}"
+            if document.has(*at, key)
+            else "default"
+            for at, struct in tables
+            for key in struct.__struct_fields__
+        }
 
     def run(self, name: str | None = None) -> RunSection:
         """Return the run of that name, or the only one. Raises ConfigError (UnknownRun) that names those that exist."""
@@ -260,34 +227,31 @@ def load_project(
     path = path.absolute()
     document = Document.read(path)
     sections = _sections()
+    document.tables = {**sections, "run": RunTable}
     values: dict[str, Any] = {}
     read: list[RunSection | None] = []
     for key, value in document.data.items():
         if key in sections:
-            table = document.table((key,), value)
-            elsewhere = _elsewhere(key)
-            good = document.struct_values((key,), table, sections[key], rules=rules_of(key), elsewhere=elsewhere)
-            values[key] = sections[key](**good)
+            values[key] = sections[key](**document.struct_values((key,), document.table((key,), value), sections[key]))
         elif key == "run":
-            name = path.parent.name
-            read.append(read_run(document, ("run",), value, name, presets=presets, elsewhere=_elsewhere("run")))
+            read.append(read_run(document, ("run",), value, path.parent.name, presets))
         elif key == "runs":
-            for name, entry in document.table(("runs",), value).items():
-                at = ("runs", name)
-                read.append(read_run(document, at, entry, name, presets=presets, elsewhere=_elsewhere("run")))
+            table = document.table(("runs",), value)
+            read += [read_run(document, ("runs", name), entry, name, presets) for name, entry in table.items()]
         elif key == "hosts":
             read_hosts(document, value)
         else:
-            document.unknown_key((key,), dict.fromkeys((*sections, "run", "runs", "hosts")), _elsewhere())
+            document.unknown_key((key,), (*sections, "run", "runs", "hosts"))
     if "run" not in document.data and not document.data.get("runs"):
         document.add((), 'no [run]: add [run] with command = ["python", "train.py"]')
     settings = Settings(**values)
-    check_order(document, settings)
+    for section, low, high, sentence in out_of_order(settings):
+        document.add((section, low if document.has(section, low) else high), sentence)
     _check_profiles(document, settings.profiles, profiles)
-    _check_ramp(document, settings.profiles)
-    runs = [section for section in read if section is not None]
     by_name: dict[str, RunSection] = {}
-    for run in runs:
+    for run in read:
+        if run is None:
+            continue
         if run.name in by_name:
             document.add((*run.key.split(".", 1), "name"), f'a second run named "{run.name}"; names must differ')
         by_name[run.name] = run
@@ -296,15 +260,10 @@ def load_project(
 
 
 def _check_profiles(document: Document, chosen: Profiles, known: Collection[str] | None) -> None:
-    if known is None:
-        return
     for key, names in (("use", (chosen.use,)), ("ladder", chosen.ladder)):
         for index, name in enumerate(names):
-            if name is not None and name not in known:
-                document.add(("profiles", key, index), f'unknown profile "{name}"{did_you_mean(name, known)}')
-
-
-def _check_ramp(document: Document, chosen: Profiles) -> None:
+            if unknown := _unknown("profile", name, known):
+                document.add(("profiles", key, index), unknown)
     if chosen.ramp and len(chosen.ladder) < 2:
         document.add(("profiles", "ramp"), '"ramp" needs a "ladder" of two profiles or more, safest first')
     elif chosen.ramp and chosen.use not in chosen.ladder:
@@ -318,26 +277,7 @@ def _sections() -> dict[str, type[msgspec.Struct]]:
     return {field.name: type(getattr(defaults, field.name)) for field in msgspec.structs.fields(Settings)}
 
 
-def _elsewhere(but: str | None = None) -> dict[str, str]:
-    """Return key → section of all keys of other sections, for messages about a misplaced key."""
-    tables: dict[str, type[msgspec.Struct]] = {**_sections(), "run": RunTable}
-    return {key: name for name, struct in tables.items() if name != but for key in struct.__struct_fields__}
-
-
-def _provenance(document: Document, runs: list[RunSection]) -> dict[str, Origin]:
-    tables: list[tuple[KeyPath, type[msgspec.Struct]]] = [((name,), struct) for name, struct in _sections().items()]
-    tables += [(tuple(run.key.split(".", 1)), RunTable) for run in runs]
-    where = display_path(document.path)
-    return {
-        ".".join(map(str, (*at, key))): Origin("file", f"{where}:{document.line(*at, key)}")
-        if document.has(*at, key)
-        else Origin("default")
-        for at, struct in tables
-        for key in struct.__struct_fields__
-    }
-
-
-__all__ = ["FILE_NAME", "Origin", "Project", "find_project", "load_project"]
+__all__ = ["FILE_NAME", "Project", "find_project", "load_project"]
 
 
 _LAUNCHERS = frozenset(
@@ -346,45 +286,37 @@ _LAUNCHERS = frozenset(
 _SCRIPTS = frozenset({".py", ".sh", ".bash", ".ipynb"})
 
 
+class Option(NamedTuple):
+    """An option of the command line, and its key in the file."""
+
+    option: str
+    key: str
+
+
 class Overrides(msgspec.Struct, frozen=True, kw_only=True):
     """Options of the command line; None = not given. Paths are relative to the working folder.
 
     ``interval_s`` is ``--interval``, the period of the health line.
     """
 
-    name: str | None = None
-    preset: str | None = None
-    profile: str | None = None
-    config: str | None = None
-    output_dir: str | None = None
-    interval_s: float | None = None
-    max_restarts: int | None = None
-    act: str | None = None
-    save_signal: str | None = None
-    save_file: str | None = None
-    end_by: str | None = None
-    at_finish: tuple[str, ...] | None = None
-    at_give_up: tuple[str, ...] | None = None
-    shapes: tuple[str, ...] | None = None
+    name: Annotated[str | None, Option("--name", "run.name")] = None
+    preset: Annotated[str | None, Option("--preset", "run.preset")] = None
+    profile: Annotated[str | None, Option("--profile", "profiles.use")] = None
+    config: Annotated[str | None, Option("--config", "run.config")] = None
+    output_dir: Annotated[str | None, Option("--output-dir", "run.output_dir")] = None
+    interval_s: Annotated[float | None, Option("--interval", "watch.summary_s")] = None
+    max_restarts: Annotated[int | None, Option("--max-restarts", "restart.max_restarts")] = None
+    act: Annotated[str | None, Option("--act", "restart.act")] = None
+    save_signal: Annotated[str | None, Option("--save-signal", "run.save_signal")] = None
+    save_file: Annotated[str | None, Option("--save-file", "run.save_file")] = None
+    end_by: Annotated[str | None, Option("--end-by", "end.end_by")] = None
+    at_finish: Annotated[tuple[str, ...] | None, Option("--at-finish", "end.at_finish")] = None
+    at_give_up: Annotated[tuple[str, ...] | None, Option("--at-give-up", "end.at_give_up")] = None
+    shapes: Annotated[tuple[str, ...] | None, Option("--progress-shape", "progress.shapes")] = None
 
 
-OPTIONS: dict[str, tuple[str, str]] = {
-    "name": ("--name", "run.name"),
-    "preset": ("--preset", "run.preset"),
-    "profile": ("--profile", "profiles.use"),
-    "config": ("--config", "run.config"),
-    "output_dir": ("--output-dir", "run.output_dir"),
-    "interval_s": ("--interval", "watch.summary_s"),
-    "max_restarts": ("--max-restarts", "restart.max_restarts"),
-    "act": ("--act", "restart.act"),
-    "save_signal": ("--save-signal", "run.save_signal"),
-    "save_file": ("--save-file", "run.save_file"),
-    "end_by": ("--end-by", "end.end_by"),
-    "at_finish": ("--at-finish", "end.at_finish"),
-    "at_give_up": ("--at-give-up", "end.at_give_up"),
-    "shapes": ("--progress-shape", "progress.shapes"),
-}
-"""Field → (option, its key in the file)."""
+OPTIONS: dict[str, Option] = {each.name: each.type.__metadata__[0] for each in msgspec.structs.fields(Overrides)}
+"""By field."""
 
 
 def name_of_command(argv: Sequence[str]) -> str:
@@ -401,56 +333,44 @@ def name_of_command(argv: Sequence[str]) -> str:
     return Path((programs or words)[0]).name or "run"
 
 
+def _given(overrides: Overrides) -> dict[str, Any]:
+    """The options that are given, by key of the file."""
+    told = {key: getattr(overrides, field) for field, (_, key) in OPTIONS.items()}
+    return {key: value for key, value in told.items() if value is not None}
+
+
 def with_options(run: RunSection, overrides: Overrides, cwd: Path) -> RunSection:
     """The run with the options of the command line. ``cwd``: the working folder, for paths given there."""
-    changes: dict[str, Any] = {}
-    for field in ("config", "output_dir"):
-        if getattr(overrides, field) is not None:
-            changes[field] = absolute(cwd.absolute(), getattr(overrides, field))
-    for field in ("name", "save_signal", "save_file"):
-        if getattr(overrides, field) is not None:
-            changes[field] = getattr(overrides, field)
-    if overrides.preset is not None:
-        changes["preset"] = None if overrides.preset == AUTO else overrides.preset
-    return msgspec.structs.replace(run, **changes)
+    of_run = {k.removeprefix("run."): value for k, value in _given(overrides).items() if k.startswith("run.")}
+    return msgspec.structs.replace(run, **_placed(cwd.absolute(), of_run))
 
 
 def settings_with(settings: Settings, overrides: Overrides) -> Settings:
     """The settings with the options of the command line; checked before (``setting_problems``)."""
-    for section, name, value in _set(overrides):
-        changed = msgspec.structs.replace(getattr(settings, section), **{name: value})
-        settings = msgspec.structs.replace(settings, **{section: changed})
+    for key, value in _given(overrides).items():
+        settings = settings if key.startswith("run.") else _with_value(settings, key, value)
     return settings
 
 
-def _set(overrides: Overrides) -> Iterator[tuple[str, str, Any]]:
-    """(section, key, value) of each setting that is given."""
-    for field, (_, key) in OPTIONS.items():
-        section, _, name = key.partition(".")
-        if section != "run" and (value := getattr(overrides, field)) is not None:
-            yield section, name, value
-
-
 def option_problems(overrides: Overrides, presets: Collection[str], profiles: Collection[str] | None) -> list[Problem]:
-    problems: list[Problem] = []
-    if overrides.name is not None and not overrides.name.strip():
-        problems.append(Problem("--name", None, "must not be empty"))
-    if overrides.preset is not None and overrides.preset not in {*presets, AUTO}:
-        text = f'unknown preset "{overrides.preset}"{did_you_mean(overrides.preset, presets)}'
-        problems.append(Problem("--preset", None, text))
-    if overrides.profile is not None and profiles is not None and overrides.profile not in profiles:
-        text = f'unknown profile "{overrides.profile}"{did_you_mean(overrides.profile, profiles)}'
-        problems.append(Problem("--profile", None, text))
+    found = {
+        "--name": (overrides.name is not None and filled(overrides.name)) or "",
+        "--preset": _unknown("preset", overrides.preset, presets),
+        "--profile": _unknown("profile", overrides.profile, profiles),
+    }
+    problems = [Problem(option, None, text) for option, text in found.items() if text]
     return [*problems, *setting_problems(overrides)]
 
 
 def setting_problems(overrides: Overrides) -> list[Problem]:
     options = {key: option for option, key in OPTIONS.values()}
-    return [
-        Problem(options[f"{section}.{name}"], None, f"{wrong}, got {show(value)}")
-        for section, name, value in _set(overrides)
-        if (wrong := complaint(section, name, value)) is not None
-    ]
+    problems = []
+    for key, value in _given(overrides).items():
+        try:
+            _ = key.startswith("run.") or _with_value(Settings(), key, value)
+        except ValueError as error:
+            problems.append(Problem(options[key], None, str(error)))
+    return problems
 
 
 def launch_problems(run: RunSection, place: Callable[[str], str]) -> list[Problem]:

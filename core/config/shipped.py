@@ -13,15 +13,15 @@ import msgspec
 import trainwatch.configs
 
 from ..model.attempt import HangKind
-from ..model.preset import Preset, Profile, is_option
-from ..model.settings import Rule
-from ..model.shipped import HINTED, FailureCatalogue, FailureSignature, LogShapes, Remedy, RemedyCatalogue
-from .document import ConfigError, Document, Problem, show
+from ..model.preset import Preset, Profile
+from ..model.shipped import HINTED, FailureCatalogue, LogShapes, Remedy, RemedyCatalogue
+from .bounds import failure_patterns
+from .document import ConfigError, Document, Problem
 
 CONFIGS = Path(trainwatch.configs.__path__[0])
 """The shipped data. Read as files: ``importlib.resources`` takes longer to import than the tables to read."""
 _Shape = TypeVar("_Shape", Profile, Preset)
-_Table = TypeVar("_Table", FailureCatalogue, LogShapes)
+_Table = TypeVar("_Table", FailureCatalogue, LogShapes, RemedyCatalogue)
 
 
 def load_profiles(project: Path | None = None) -> dict[str, Profile]:
@@ -30,7 +30,7 @@ def load_profiles(project: Path | None = None) -> dict[str, Profile]:
     ``project``: a trainwatch.toml. Nested tables of ``[settings]`` become dotted keys. Raises ConfigError with the
     problems of all files at once.
     """
-    return {**_shipped_profiles(), **_load_all(_own(project, "profiles"), Profile)}
+    return {**_shipped(Profile), **_own(project, Profile)}
 
 
 def load_presets(project: Path | None = None) -> dict[str, Preset]:
@@ -38,8 +38,7 @@ def load_presets(project: Path | None = None) -> dict[str, Preset]:
 
     One that is based on another one has what it does not set itself from that one.
     """
-    own = _load_all(_own(project, "presets"), Preset)
-    every = {**_shipped_presets(), **own}
+    every = {**_shipped(Preset), **_own(project, Preset)}
     problems = [
         Problem(name, None, f'preset "{name}" is based on "{preset.based_on}", which is no preset of its own')
         for name, preset in every.items()
@@ -84,20 +83,23 @@ def read_table(file: Path, type_: type[_Table]) -> _Table:
     """Read a table of the judge. Raises ConfigError."""
     text = file.read_text(encoding="utf-8")
     try:
-        return _with_texts(msgspec.convert(tomllib.loads(text), type=type_))
+        data = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         Document.parse(text, file)
         raise
+    return _with_texts(_converted(data, type_, text, file))
+
+
+def _converted(data: Any, type_: type[_Table], text: str, file: Path) -> _Table:
+    try:
+        return msgspec.convert(data, type=type_)
     except msgspec.ValidationError as error:
         # Finding the lines of all keys takes five times as long as the rest: only for the message.
         document = Document.parse(text, file)
-        document.add(_place_in(str(error)), str(error))
+        found = re.search(r"`\$\.(\w+)\[(\d+)\]", str(error))  # table and number
+        document.add((found[1], int(found[2])) if found else (), str(error))
         document.finish()
         raise
-
-
-def _pattern(row: FailureSignature, text: str) -> str:
-    return row.pattern.replace("%{TEXT}", re.escape(text)) or re.escape(text)
 
 
 def _with_texts(table: _Table) -> _Table:
@@ -107,11 +109,11 @@ def _with_texts(table: _Table) -> _Table:
     replace = msgspec.structs.replace
     classes = []
     for each in table.classes:
-        rows = [
-            replace(row, texts=(), literal=text or row.literal, pattern=_pattern(row, text))
-            for row in each.signatures
-            for text in row.texts or ("",)
-        ]
+        rows = []
+        for row in each.signatures:
+            for text in row.texts or ("",):
+                pattern = row.pattern.replace("%{TEXT}", re.escape(text)) or re.escape(text)
+                rows.append(replace(row, texts=(), literal=text or row.literal, pattern=pattern))
         classes.append(replace(each, signatures=tuple(rows)))
     return replace(table, classes=tuple(classes))
 
@@ -120,14 +122,10 @@ def _with_texts(table: _Table) -> _Table:
 def load_remedies() -> tuple[Remedy, ...]:
     """Return the shipped remedies in order. Raises ConfigError if the file is wrong (a defect of trainwatch)."""
     file = CONFIGS / "remedies.toml"
-    document = Document.parse(file.read_text(encoding="utf-8"), file)
+    text = file.read_text(encoding="utf-8")
+    document = Document.parse(text, file)
     rows = [{**shared, **row} for shared in document.data.get("remedies", ()) for row in shared.pop("rows", ({},))]
-    try:
-        remedies = msgspec.convert({**document.data, "remedies": rows}, type=RemedyCatalogue).remedies
-    except msgspec.ValidationError as error:
-        document.add(_place_in(str(error)), str(error))
-        document.finish()
-        raise
+    remedies = _converted({**document.data, "remedies": rows}, RemedyCatalogue, text, file).remedies
     treatable = {*load_failures().names, *(f"hang:{kind}" for kind in get_args(HangKind)), *HINTED}
     for at, remedy in enumerate(remedies):
         for failure in remedy.failures:
@@ -139,37 +137,22 @@ def load_remedies() -> tuple[Remedy, ...]:
     return remedies
 
 
-def _place_in(message: str) -> tuple[str | int, ...]:
-    """The place in a message of msgspec: table and number."""
-    found = re.search(r"`\$\.(\w+)\[(\d+)\]", message)
-    return (found[1], int(found[2])) if found else ()
+_FOLDERS = {Profile: "profiles", Preset: "presets"}
 
 
 @cache
-def _shipped_profiles() -> dict[str, Profile]:
-    return _load_all(_toml_files(CONFIGS / "profiles"), Profile)
+def _shipped(shape: type[_Shape]) -> dict[str, _Shape]:
+    return _load_all(CONFIGS / _FOLDERS[shape], shape)
 
 
-@cache
-def _shipped_presets() -> dict[str, Preset]:
-    return _load_all(_toml_files(CONFIGS / "presets"), Preset)
+def _own(project: Path | None, shape: type[_Shape]) -> dict[str, _Shape]:
+    return {} if project is None else _load_all(project.absolute().parent / _FOLDERS[shape], shape)
 
 
-def _own(project: Path | None, folder: str) -> list[Path]:
-    return _toml_files(project.absolute().parent / folder) if project is not None else []
-
-
-def _toml_files(folder: Path) -> list[Path]:
-    if not folder.is_dir():
-        return []
-    files = (file for file in folder.iterdir() if file.name.endswith(".toml") and not file.name.startswith("."))
-    return sorted(files, key=lambda file: file.name)
-
-
-def _load_all(files: Iterable[Path], shape: type[_Shape]) -> dict[str, _Shape]:
+def _load_all(folder: Path, shape: type[_Shape]) -> dict[str, _Shape]:
     found: dict[str, _Shape] = {}
     problems: list[Problem] = []
-    for file in files:
+    for file in sorted(folder.glob("[!.]*.toml")):
         try:
             value = _load(file, shape)
         except ConfigError as error:
@@ -186,7 +169,7 @@ def _load_all(files: Iterable[Path], shape: type[_Shape]) -> dict[str, _Shape]:
 def _load(path: Path, shape: type[_Shape]) -> _Shape:
     document = Document.read(path)
     table: dict[str, Any] = {"name": path.stem, **document.data}
-    values = document.struct_values((), table, shape, rules=_RULES)
+    values = document.struct_values((), table, shape)
     if isinstance(values.get("settings"), dict):
         values["settings"] = dict(_dotted((), values["settings"]))
     if any("/" in glob for glob in values.get("checkpoint_globs", ())):
@@ -202,32 +185,6 @@ def _dotted(path: tuple[str, ...], table: dict[str, Any]) -> Iterable[tuple[str,
             yield from _dotted((*path, key), value)
         else:
             yield ".".join((*path, key)), value
-
-
-def _name(value: str) -> str | None:
-    return None if re.fullmatch(r"[A-Za-z0-9][\w.-]*", value) else "may hold letters, digits and . _ - only"
-
-
-def _patterns(value: tuple[str, ...]) -> str | None:
-    for pattern in value:
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            return f"holds no regular expression ({error})"
-    return None
-
-
-def _flags(value: tuple[str, ...]) -> str | None:
-    """Check that the flags of a profile begin with an option. The rest may be the values of options."""
-    if not value or is_option(value[0]):
-        return None
-    if re.fullmatch(r"[A-Za-z_]\S*", value[0]):
-        right = ", ".join(show(word) for word in (f"--{value[0]}", *value[1:]))
-        return f"must begin with an option, and {show(value[0])} has no dash in front; type flags = [{right}]"
-    return 'must begin with an option; type the option first, as in flags = ["--batch", "2"]'
-
-
-_RULES: dict[str, Rule] = {"name": _name, "detect_command": _patterns, "flags": _flags}
 
 
 # Patterns that a person taught: ``trainwatch.learned.toml`` beside trainwatch.toml, written by ``diagnose --teach``.
@@ -252,12 +209,7 @@ def learned_patterns(folder: Path) -> Patterns:
 
 def read_patterns(path: Path) -> Patterns:
     """The patterns in the file. Raises OSError, and ValueError (one line) if it is damaged."""
-    text = path.read_text(encoding="utf-8")
-    import tomllib
-
-    from .bounds import failure_patterns  # these two are slow to import, and most projects have no such file
-
-    found = tomllib.loads(text).get("patterns", {})
+    found = tomllib.loads(path.read_text(encoding="utf-8")).get("patterns", {})
     if not isinstance(found, dict) or not all(isinstance(rows, list) for rows in found.values()):
         raise ValueError(f"{path}: [patterns] must hold lists of regular expressions by failure class")
     patterns = {str(failure): tuple(str(row) for row in rows) for failure, rows in found.items()}

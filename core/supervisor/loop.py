@@ -362,20 +362,16 @@ class Supervisor:
         for sensor in self.sensors:
             sensor.stop()
         self._actions.close()
-        self._write_last_outcomes()
-        self.recorder.commit(self._t, self.state)
-        self._write((self._snapshot_fact(), facts.SupervisorEnded(pid=self.pid, why=self._end_reason)))
-        self._journal.close()
-        self.recorder.close()
-
-    def _write_last_outcomes(self) -> None:
-        """Wait for notices and for a launch in progress: the run's lock is held until its trainer can be found."""
-        while self._actions.unfinished:
+        while self._actions.unfinished:  # notices, and a launch: the run's lock is held until its trainer can be found
             self.turning()
             self._write_outcome(self.inbox.take(LAST_POLL_S))
         self.inbox.close()
         while (observation := self.inbox.take(0.0)) is not None:
             self._write_outcome(observation)
+        self.recorder.commit(self._t, self.state)
+        self._write((self._snapshot_fact(), facts.SupervisorEnded(pid=self.pid, why=self._end_reason)))
+        self.journal.close()
+        self.recorder.close()
 
 
 def _started(outcome: Outcome, t: float) -> tuple[AttemptTarget, Start]:
@@ -394,18 +390,16 @@ def _started(outcome: Outcome, t: float) -> tuple[AttemptTarget, Start]:
 
 
 def _start(target: AttemptTarget, order: StartAttempt | None, t: float) -> Start:
-    return Start(
+    start = Start(
         t=t,
         attempt=target.number,
         pid=target.trainer.pid,
         runner_pid=target.runner.pid if target.runner else None,
         log=target.log,
         directory=target.directory,
-        resume_from=order.resume_from if order is not None else None,
-        resume_step=order.resume_step if order is not None else None,
-        profile=order.profile if order is not None else None,
-        changes=order.changes if order is not None else (),
     )
+    ordered = ("resume_from", "resume_step", "profile", "changes")
+    return start if order is None else msgspec.structs.replace(start, **{n: getattr(order, n) for n in ordered})
 
 
 # The journal's writing side in the supervisor: records are on disk before the decisions among them are performed.
@@ -439,20 +433,15 @@ class WriteAhead:
         ``t``: run seconds of ``bodies``.
         """
         wall = self.clock.wall()
-        for body in bodies:
-            self._unwritten.append((t, wall, body))
-            if isinstance(body, Decision):
-                self._decisions.append(body)
+        new = tuple(bodies)
+        self._unwritten += [(t, wall, body) for body in new]
+        self._decisions += [body for body in new if isinstance(body, Decision)]
         if self._write_all():
             decisions, self._decisions = self._decisions, []
         else:
             decisions = [_unwritten(d, self._trouble) for d in self._decisions if isinstance(d, NotifyPeople)]
             self._decisions = [d for d in self._decisions if not isinstance(d, NotifyPeople)]
         self.perform(decisions)
-
-    def close(self) -> None:
-        """Flush and close the journal."""
-        self.journal.close()
 
     def _write_all(self) -> bool:
         while self._unwritten:

@@ -449,3 +449,20 @@ async def test_a_question_about_an_attempt_ends_with_it() -> None:
         await pilot.pause()
         assert app.screen is board(app)
         assert f"Attempt {newer.number - 1} is over" in footer(app)
+
+
+async def test_a_refusal_that_is_longer_than_the_footer_is_shown_whole() -> None:
+    how = "set save_signal or save_file under [run], or use trainwatch.heartbeat in the script"
+    async with showing(healthy()) as (app, pilot):
+        feed = board(app).run.feed
+        assert isinstance(feed, FakeFeed)
+        feed.reply = Reply(ok=False, message=f"the trainer cannot be asked for a checkpoint: {how}")
+        await pilot.press("s")
+        await until(pilot, lambda: "Refused" in footer(app))
+        await pilot.pause()
+        bar = board(app).key_bar
+        assert how in " ".join(bar.plain_lines())
+        assert bar.region.bottom == app.size.height
+        board(app).clear_message()
+        await pilot.pause()
+        assert bar.size.height == 1

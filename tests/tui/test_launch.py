@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
 import pytest
 from textual.pilot import Pilot
 
@@ -278,3 +279,15 @@ async def test_read_only_mode_launches_nothing() -> None:
         await pilot.press("l")
         await pilot.pause()
         assert isinstance(app.screen, RunsScreen)
+
+
+class WithoutProfiles(FakeLauncher):
+    def plan(self, order: LaunchRequest) -> LaunchPreview:
+        return msgspec.structs.replace(super().plan(order), profiles=())
+
+
+async def test_no_key_is_offered_for_profiles_that_are_not_there() -> None:
+    async with launching(FakeLauncher()) as (app, _):
+        assert "← → profile" in footer(app)
+    async with launching(WithoutProfiles()) as (app, _):
+        assert "profile" not in footer(app)

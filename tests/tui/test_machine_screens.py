@@ -290,3 +290,11 @@ async def test_the_page_of_gpus_opens_on_the_worst_one(changes: dict[str, Any], 
         screen = await opened(app, pilot, "8")
         assert str(screen.gauges.border_title).startswith(f"GPU {first} ")
         assert screen.table.cursor == first
+
+
+async def test_a_fact_that_is_longer_than_its_row_goes_on_in_the_next_one() -> None:
+    app = app_of(healthy())
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await opened(app, pilot, "9")
+        facts = " ".join(said(screen, "facts").split())
+    assert "nvme0n1 120 MB/s read, 2.00 MB/s written, busy 40 %" in facts

@@ -112,3 +112,11 @@ async def test_enter_on_the_timeline_opens_the_metrics() -> None:
         await pilot.press("enter")
         await pilot.pause()
         assert isinstance(app.screen_stack[-1], MetricsScreen)
+
+
+async def test_no_chart_is_cut_where_the_columns_leave_a_cell_over() -> None:
+    async with showing(healthy(), (120, 40)) as (app, pilot):
+        screen = await opened(app, pilot)
+        across, _, each = screen.pane.grid(*screen.pane.size)
+        assert screen.pane.size.width - across * each - 2 * (across - 1) == 1
+        assert not any(row.endswith("…") for row in said(app).splitlines())

@@ -42,4 +42,4 @@ async def test_every_page_looks_as_often_as_the_setting_says(
 
 @pytest.mark.parametrize(("value", "valid"), [(0.5, True), (10, True), (0.4, False), (60, False)])
 def test_the_rate_has_bounds(value: float, valid: bool) -> None:
-    assert (rules_of("screen")["refresh_s"](value) is None) == valid
+    assert (rules_of(ScreenSettings)["refresh_s"](value) is None) == valid

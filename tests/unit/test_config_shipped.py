@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.config.detection import config_keys, detect_preset
+from trainwatch.core.config.detection import config_keys, recognise
 from trainwatch.core.config.document import ConfigError
 from trainwatch.core.config.shipped import load_presets, load_profiles, read_table
 from trainwatch.core.model.preset import ResumeStyle
@@ -97,7 +97,7 @@ def test_project_presets_are_merged_over_the_shipped_ones(tmp_path: Path) -> Non
     )
     presets = load_presets(path)
     assert presets["mine"].resume_file == ResumeStyle(args=("--from", "{path}"))
-    assert detect_preset(["python", "my_train.py"], None, presets).name == "mine"
+    assert recognise(["python", "my_train.py"], None, presets).preset == "mine"
     (tmp_path / "presets" / "mine.toml").write_text("detect_command = ['(']\n[resume_file]\nflag = 1\n")
     with pytest.raises(ConfigError, match="holds no regular expression") as caught:
         load_presets(path)

@@ -31,6 +31,12 @@ def test_diagnosis_of_the_examples_of_each_class(failure: str, text: str) -> Non
     assert failure in {"success", "unknown"} or answer.cause is not None
 
 
+@pytest.mark.parametrize("line", FAILURES.noise_examples)
+def test_noise_shows_nothing(line: str) -> None:
+    assert CATALOGUE.matches(line) is None
+    assert diagnosis_of([line], CATALOGUE, 1).failure == "unknown"
+
+
 def test_diagnosis_progress_in_own_shapes_outlives_an_error() -> None:
     ticks = "".join(f"tick {number}\n" for number in range(9))
     own = CompiledCatalogue(FAILURES, ShapeTable(LOG_SHAPES, (r"^tick (?P<step>\d+)",)))

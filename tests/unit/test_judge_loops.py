@@ -5,7 +5,7 @@ import pytest
 from tests.builders import Story, World, judge
 from tests.unit.test_judge_recovery import running, save
 from trainwatch.core.model.decision import LookForLoop
-from trainwatch.core.model.settings import Hang, Settings
+from trainwatch.core.model.settings import Hang, Restart, Settings
 
 SPIN = {"loops": {"7": "Trainer.spin (train.py:31)"}, "elsewhere": "", "moving": False}
 IN_A_CALL = {"loops": {}, "elsewhere": "thread 7 of process 7 is busy in no such loop: svd", "moving": False}
@@ -107,6 +107,15 @@ def test_loop_beside_an_idle_gpu_is_found() -> None:
 def test_loop_in_an_announced_phase_gets_the_time_of_that_phase() -> None:
     world = finding(unread(), SPIN).watch(busy(700, logs=[(1.0, "\n***** Running Evaluation *****\n")]))
     assert 360.0 < detected(world) < 420.0
+
+
+def test_loop_whose_end_waits_for_an_answer_is_not_over() -> None:
+    mind = World(judge(Settings(restart=Restart(act="ask"))))
+    world = finding(unread(mind=mind), SPIN).watch(busy(300))
+    assert world.hangs[0].open
+    assert "stop_attempt" not in world.decisions
+    world.command("restart")
+    assert "stop_attempt" in world.decisions
 
 
 def test_lost_look_is_asked_for_again() -> None:

@@ -12,6 +12,7 @@ import pytest
 from trainwatch.core.app.supervise import channels
 from trainwatch.core.app.supervise.channels import MetricsEndpoint
 from trainwatch.core.config.bounds import BOUNDS
+from trainwatch.core.model.settings import Metrics
 from trainwatch.core.model.text import listen_address
 
 Made = Callable[..., tuple[MetricsEndpoint, list[str | None]]]
@@ -167,10 +168,10 @@ def test_a_client_that_sends_too_slowly_is_dropped(made: Made, monkeypatch: pyte
 )
 def test_an_address_without_a_host_is_of_this_machine_alone(text: str, found: tuple[str, int]) -> None:
     assert listen_address(text) == found
-    assert BOUNDS["metrics"]["prometheus"](text) is None
+    assert BOUNDS[Metrics]["prometheus"](text) is None
 
 
 @pytest.mark.parametrize("text", ["9877", "127.0.0.1", "127.0.0.1:0", "127.0.0.1:70000", "gpu box:9877", "::1:x"])
 def test_what_is_no_address_is_refused_by_the_settings(text: str) -> None:
-    assert "127.0.0.1:9877" in (BOUNDS["metrics"]["prometheus"](text) or "")
-    assert BOUNDS["metrics"]["prometheus"]("") is None
+    assert "127.0.0.1:9877" in (BOUNDS[Metrics]["prometheus"](text) or "")
+    assert BOUNDS[Metrics]["prometheus"]("") is None

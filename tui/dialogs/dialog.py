@@ -213,9 +213,3 @@ def confirm(app: App[Any], price: Price, then: Callable[[], None]) -> Consent:
     question = Consent(price)
     app.push_screen(question, lambda answer: then() if answer else None)
     return question
-
-
-def ask_filter(what: str, before: str) -> Ask:
-    """For a part of a name, or nothing. ``what``: what is shown, and by what."""
-    body = f"Show the {what} contains (or matches as a regular expression):"
-    return Ask("Filter", body, "[Enter] show (empty: all)   [Esc] cancel", before=before, empty=True)

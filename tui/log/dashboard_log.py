@@ -5,13 +5,12 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import msgspec
-from textual import events
 
 from ...core.model.log_lines import LogFile
 from ...core.model.ports import OpenRun
 from ...core.model.story import RunStory, Situation
-from ..panes.pane import Pane
-from ..ui.cells import Line, Span, cut
+from ..panes.pane import Bar, Part
+from ..ui.cells import Line, cut
 from .log_driver import LogSource
 from .log_view import LogView
 from .log_viewer import LogViewer
@@ -51,14 +50,12 @@ class DashboardLog:
         return source.file.path if source is not None else None
 
     def show(self) -> None:
-        viewer, pane = self.viewer, self._pane
-        parts = ["log", "following" if pane.following else "held"]
-        if self.path is not None and self._columns >= PATH_COLUMNS:
-            parts.append(self.path)
-        if viewer.pattern is not None:
-            parts.append(f"/{viewer.pattern.pattern}")
+        pane, pattern = self._pane, self.viewer.pattern
+        path = self.path if self._columns >= PATH_COLUMNS else None
+        searched = "" if pattern is None else f"/{pattern.pattern}"
         pane.message = self._message()
-        pane.set_title(" · ".join(parts), "" if pane.following else "[space] follow")
+        title = " · ".join(filter(None, ("log", "following" if pane.following else "held", path, searched)))
+        pane.set_title(title, "" if pane.following else "[space] follow")
         pane.redraw()
 
     def follow(self, yes: bool) -> None:
@@ -94,7 +91,7 @@ class FileTab(msgspec.Struct, frozen=True):
     style: str = "label"
 
 
-class FileTabs(Pane):
+class FileTabs(Bar):
     """``chosen`` is called with the index of a tab that was clicked."""
 
     tabs: tuple[FileTab, ...] = ()
@@ -107,27 +104,14 @@ class FileTabs(Pane):
 
     def lines(self, width: int, height: int) -> list[Line]:
         del height
-        placed = self._placed(width)
-        if not placed:
-            return []
-        first, last = placed[0][0], placed[-1][0]
-        line: list[Span] = [("faint", "‹ " if first > 0 else "")]
-        for index, text, _ in placed:
-            tab = self.tabs[index]
-            line.append(("cursor" if index == self.current else "label", text))
-            line += [(tab.style, f"{tab.mark} "), ("text", " ")] if tab.mark else [("text", " ")]
-        if last < len(self.tabs) - 1:
-            line.append(("faint", f"› {len(self.tabs) - 1 - last} more"))
-        return [tuple(line)]
+        return [self.row(width)]
 
-    def on_click(self, event: events.Click) -> None:
-        x = event.x - self.gutter.left
-        for index, text, start in self._placed(self.size.width):
-            if start <= x < start + len(text) and self.chosen is not None:
-                self.chosen(index)
+    def pressed(self, name: str) -> None:
+        if self.chosen is not None:
+            self.chosen(int(name))
 
-    def _placed(self, width: int) -> list[tuple[int, str, int]]:
-        """(index, text, first column) of the visible tabs: the current one and its neighbours."""
+    def parts(self, width: int) -> list[Part]:
+        """The visible tabs: the current one and its neighbours."""
         if not self.tabs:
             return []
         texts = [f" {cut(tab.label, LONGEST)} " for tab in self.tabs]
@@ -143,12 +127,13 @@ class FileTabs(Pane):
                 room -= sizes[first]
             else:
                 break
-        x = 2 if first > 0 else 0
-        placed = []
+        parts: list[Part] = [("", (("faint", "‹ " if first > 0 else ""),))]
         for index in range(first, last + 1):
-            placed.append((index, texts[index], x))
-            x += sizes[index]
-        return placed
+            tab, style = self.tabs[index], "cursor" if index == self.current else "label"
+            mark: Line = ((tab.style, f"{tab.mark} "),) if tab.mark else ()
+            parts.append((str(index), ((style, texts[index]), *mark, ("text", " "))))
+        more = len(self.tabs) - 1 - last
+        return [*parts, ("", (("faint", f"› {more} more"),))] if more else parts
 
 
 # The files of a run that the log screen shows, and the marks on their tabs.

@@ -15,7 +15,7 @@ from textual.message import Message
 from ...core.model.log_lines import ALARM, WARN, LogLine, LogStretch
 from ...core.model.redact import EDGE
 from ..panes.pane import OWN_COLOUR, Pane
-from ..ui.cells import Line, Span, cut, pad, plain, wrap_words, wrapped
+from ..ui.cells import Line, Span, cut, pad, plain, sentence, wrapped
 
 # The rows that a line of a log takes on the screen, in its own colours.
 
@@ -316,7 +316,7 @@ class LogView(Pane):
 
     def lines(self, width: int, height: int) -> list[Line]:
         if not len(self.window):
-            return [(("label", row),) for row in wrap_words(self.message, width)]
+            return sentence(self.message, width)
         rows: list[Line] = []
         at, skip = self.top, self.skip
         before = None
@@ -332,13 +332,8 @@ class LogView(Pane):
         elif len(self.window):
             self.skip = min(self.skip, self._rows_of(min(self.top, len(self.window) - 1)) - 1)
 
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        event.stop()
-        self.post_message(self.Wanted(rows=WHEEL_ROWS))
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        event.stop()
-        self.post_message(self.Wanted(rows=-WHEEL_ROWS))
+    def wheel(self, steps: int) -> None:
+        self.post_message(self.Wanted(rows=steps * WHEEL_ROWS))
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
         self.post_message(self.Wanted(line=self._line_at(event.y - self.gutter.top), extend=event.shift))

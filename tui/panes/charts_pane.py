@@ -9,7 +9,7 @@ from ...core.model.text import MIB
 from ...core.views.charts import value_range
 from ...core.views.metrics import BYTES, COUNT, MEMORY, RATE, axis_unit, fitted, value_text, words_of
 from ...core.views.timeline import TimelineView
-from ..ui.cells import Line, cut, pad, right, spread, width_of, wrap_words
+from ..ui.cells import Line, beside, cut, pad, right, sentence, spread, width_of
 from ..ui.chart import Columns, SeriesQuery, TimeWindow, tick_rows
 from .timeline_pane import STEPS, AxisPane
 
@@ -87,15 +87,14 @@ class ChartsPane(AxisPane):
 
     def lines(self, width: int, height: int) -> list[Line]:
         if not self.charts:
-            return [(("label", row),) for row in wrap_words(self.message, width)]
+            return sentence(self.message, width)
         across, down, each = self.grid(width, height)
-        shown, gap, lines = self.in_view, ("text", " " * GAP), list[Line]()
+        shown, lines = self.in_view, list[Line]()
         for row in range(down):
             rows = (height - 1) // down + (row < (height - 1) % down)
             blocks = [self._chart(number, each, rows) for number in shown[row * across : (row + 1) * across]]
-            lines += [tuple(span for block in blocks for span in (*block[y], gap)) for y in range(rows)]
-        axis = self._ticks(GUTTER, each - GUTTER)
-        return [*lines, tuple(span for _ in range(across) for span in (*axis, gap))]
+            lines += [beside([block[y] for block in blocks], each, GAP) for y in range(rows)]
+        return [*lines, beside([self._ticks(GUTTER, each - GUTTER)] * across, each, GAP)]
 
     def _chart(self, number: int, width: int, rows: int) -> list[Line]:
         """Title with the newest value, and the curve behind its ticks."""

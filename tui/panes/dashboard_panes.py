@@ -1,6 +1,6 @@
 """The panes of the dashboard: GPUs, machine, checkpoints, incidents."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -8,10 +8,148 @@ from ...core.views.checkpoint_list import CheckpointRow, how_many
 from ...core.views.dashboard import GpuPaneView, GpuView, MemoryView, Meter
 from ...core.views.incidents import IncidentView
 from ...core.views.metrics import axis_unit, words_of
-from ..ui.cells import LEVEL_WORDS, Glyphs, Line, Span, cut, pad, right, size_of, spread, width_of, wrap_words
+from ..ui.cells import LEVEL_WORDS, Glyphs, Line, Span, cut, pad, right, sentence, size_of, spread, width_of, wrap_words
 from ..ui.chart import Charts, Columns, SeriesQuery, TimeWindow, spark, spark_range, stretch
-from ..ui.terminal import LastValue
 from .pane import Pane
+
+# Rows of readings with level and sparkline.
+
+SPARK_LEAST = 6
+SCALE, SCALE_FROM = 5, 14
+"""Cells for the lowest value of a sparkline's scale, and from how many cells on it is written."""
+PRESSING = frozenset({"warning", "danger", "unknown"})
+"""A number that gets one of these levels, or had it, is shown at once; in the table of several GPUs it has the colour
+of its level. The others have one colour there, signs included: no text between two of them changes it, and those that
+matter stand out."""
+EXTRA_FROM = 52
+"""Columns from which there is room for the second form of a value."""
+
+
+def meter_spark(
+    pane: Pane,
+    charts: Charts,
+    meter: Meter,
+    cells: int,
+    *,
+    room: int | None = None,
+    scaled: tuple[float, float] | None = None,
+) -> Line:
+    """The sparkline of this many cells, or the newest ``room`` of them. ``scaled``: its range; None = its own."""
+    if meter.series is None:
+        return (("text", " " * cells),)
+    hidden, glyphs = 0 if room is None else cells - room, pane.glyphs
+    known = charts.of(meter.series, cells)
+    marked = {cell - hidden: style for cell, style in charts.window.marked(cells).items()}
+
+    def drawn() -> Line:
+        values = stretch(known, cells)
+        values = ((None,) * (cells - len(values)) + values)[hidden:]
+        low, high = spark_range(values, meter.low, meter.high) if scaled is None else scaled
+        return spark(values, low, high, meter.bounds, glyphs, marked=marked)
+
+    depends = (known, cells, hidden, meter.low, meter.high, scaled, meter.bounds, glyphs, marked)
+    return pane.last_values.get(meter.series, depends, drawn)
+
+
+def low_text(meter: Meter, known: Columns, low: float, *, percent: str = "", unit: bool = False) -> str:
+    """Where a scale begins: 95, 14.2; in the unit of the reading, which is named if that is asked for."""
+    if meter.series is None or not any(v is not None for v in known):
+        return ""
+    if meter.whole:
+        return f"{100 * low / meter.whole:.0f}{percent}"
+    factor, word = axis_unit(words_of(meter.series).unit, low, spark_range(known, meter.low, meter.high)[1])
+    return f"{low / factor:.3g}" + (f" {word}" if unit else "")
+
+
+class MeterPane(Pane):
+    """A line a meter: label, value, level, sparkline of the window."""
+
+    window = TimeWindow()
+    charts = Charts()
+
+    @property
+    def meters(self) -> Sequence[Meter]:
+        raise NotImplementedError
+
+    def take(self, series: Mapping[SeriesQuery, Columns], window: TimeWindow) -> None:
+        """``series`` answers ``series_queries``."""
+        self.window = window
+        self.charts = self.charts.followed_by(series, window, self.series_queries())
+
+    def series_queries(self) -> list[SeriesQuery]:
+        cells = self._columns(self.size.width)[3]
+        cells -= SCALE if cells >= SCALE_FROM else 0
+        return self.queries(self.meters, cells)
+
+    def queries(self, meters: Iterable[Meter], cells: int) -> list[SeriesQuery]:
+        """The queries for sparklines of so many cells; none if they have no room."""
+        meters = meters if cells >= SPARK_LEAST else ()
+        return [self.window.series_query(m.series, cells) for m in meters if m.series is not None]
+
+    def cuts(self, width: int) -> tuple[int, ...]:
+        """Where the sparklines begin."""
+        label, text, extra, cells = self._columns(width)
+        return (label + text + extra + 3,) if self.meters and cells >= SPARK_LEAST else ()
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        label, text, extra, cells = self._columns(width)
+        scales = cells >= SCALE_FROM
+        if scales:
+            cells -= SCALE
+        lines: list[Line] = []
+        for meter in self.meters[:height]:
+            word = LEVEL_WORDS[meter.level]
+            line: list[Span] = [
+                ("label", pad(meter.label, label)),
+                ("strong" if meter.level != "unknown" else "unknown", right(meter.text, text)),
+            ]
+            if extra:
+                line.append(("label", "  " + pad(meter.extra, extra - 2)))
+            line.append((meter.level, f" {self.glyphs.levels[meter.level]} "))
+            room = cells
+            if word and room >= SPARK_LEAST + len(word) + 1:
+                line.append((meter.level, word + " "))
+                room -= len(word) + 1
+            if room >= SPARK_LEAST:
+                if scales:
+                    known = self.charts.of(meter.series, cells)
+                    low = low_text(meter, known, spark_range(known, meter.low, meter.high)[0])
+                    line.append(("label", right(low[: SCALE - 1].rstrip("."), SCALE - 1) + " "))
+                line += meter_spark(self, self.charts, meter, cells, room=room)
+            lines.append(tuple(line))
+        return lines
+
+    def _columns(self, width: int) -> tuple[int, int, int, int]:
+        """Widths of label, value, second form (0 = none) and sparkline."""
+        meters = self.meters
+        label = max((len(m.label) for m in meters), default=0) + 1
+        text = max(6, *(len(m.text) for m in meters)) if meters else 6
+        extra = max((len(m.extra) for m in meters), default=0)
+        extra = extra + 2 if extra and width >= EXTRA_FROM else 0
+        return label, text, extra, max(0, width - label - text - extra - 3)
+
+
+class MemoryPane(MeterPane):
+    """The pane *machine* of the dashboard: RAM, available, swap, CPU of the trainer, disk."""
+
+    view = MemoryView()
+
+    @property
+    def meters(self) -> Sequence[Meter]:
+        return self.view.meters
+
+    def show(self, view: MemoryView, series: Mapping[SeriesQuery, Columns], window: TimeWindow) -> None:
+        """Draw it; the border names the window of the sparklines."""
+        self.view = view
+        self.take(series, window)
+        self.set_title("machine", view.note or (window.words if view.meters else ""))
+        self.redraw()
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        if not self.view.meters:
+            return sentence(self.view.message or "", width)
+        return super().lines(width, height)
+
 
 # The GPU pane: one line per reading for a single GPU, a table for several.
 
@@ -29,60 +167,52 @@ NUMBERS_REST_S = 1.5
 are most of what is written then."""
 
 
-class GpuPane(Pane):
+class GpuPane(MeterPane):
     """Shows a GpuPaneView."""
 
     view = GpuPaneView()
-    window = TimeWindow()
-    charts = Charts()
+
+    @property
+    def meters(self) -> Sequence[Meter]:
+        """Those of a single GPU."""
+        return self.view.gpus[0].meters if len(self.view.gpus) == 1 else ()
 
     def show(self, view: GpuPaneView, series: Mapping[SeriesQuery, Columns], window: TimeWindow) -> None:
-        """Draw it; ``series`` answers ``series_queries``."""
+        """Draw it."""
         if 0.0 < view.t - self.view.t < NUMBERS_REST_S and len(view.gpus) > 1:
             view = _with_numbers_of(self.view, view)
             series = self.charts.series if self.charts.series.keys() >= series.keys() else series
-        self.view, self.window = view, window
-        self.charts = self.charts.followed_by(series, window, self.series_queries())
+        self.view = view
+        self.take(series, window)
         self.set_title(*self._titles())
         self.redraw()
 
     def series_queries(self) -> list[SeriesQuery]:
-        width, gpus = self.size.width, self.view.gpus
-        if len(gpus) == 1:
-            return meter_queries(gpus[0].meters, width, self.window)
-        spark_cells = self._table_columns(width)[-1]
-        if spark_cells < SPARK_LEAST:
-            return []
+        if self.meters:
+            return super().series_queries()
         # The pane grows to what it holds; more rows than the screen has are never shown.
-        meters = (m for g in self._shown(self.screen.size.height) for m in (g.util, g.vram))
-        return [self.window.series_query(m.series, spark_cells) for m in meters if m.series is not None]
+        meters = (pick(g) for g in self._shown(self.screen.size.height) for pick in PICKS)
+        return self.queries(meters, self._table_columns(self.size.width)[-1])
 
     def cuts(self, width: int) -> tuple[int, ...]:
         """Numbers and sparklines."""
         gpus = self.view.gpus
-        if len(gpus) == 1:
-            return () if gpus[0].trouble else meter_cuts(gpus[0].meters, width)
-        if not gpus:
-            return ()
+        if len(gpus) < 2:
+            return () if gpus and gpus[0].trouble else super().cuts(width)
         name, cells = self._table_columns(width)
         return (3 + name + NUMBERS + 2,) if cells >= SPARK_LEAST else ()
 
     def lines(self, width: int, height: int) -> list[Line]:
         view = self.view
         if not view.gpus:
-            return [(("label", row),) for row in wrap_words(view.message or "", width)]
+            return sentence(view.message or "", width)
         if len(view.gpus) == 1:
             gpu = view.gpus[0]
             if gpu.trouble:
-                return self._troubled(gpu, width)
-            lines = meter_lines(
-                gpu.meters,
-                width,
-                self.charts.window,
-                self.charts.series,
-                glyphs=self.glyphs,
-                last_values=self.last_values,
-            )
+                rows = wrap_words(gpu.trouble, max(1, width - 2))
+                signs = [("danger", f"{self.glyphs.levels['danger']} "), *(("text", "  ") for _ in rows)]
+                return [(sign, ("text", row)) for sign, row in zip(signs, rows, strict=False)]
+            lines = super().lines(width, height)
             if gpu.throttle and height > len(lines):
                 lines.append((("warning", f"{self.glyphs.levels['warning']} throttled: {gpu.throttle}"),))
             return lines
@@ -99,11 +229,6 @@ class GpuPane(Pane):
         if len(names) == 1:
             title += f" · {names.pop()}"
         return title, note
-
-    def _troubled(self, gpu: GpuView, width: int) -> list[Line]:
-        mark = self.glyphs.levels["danger"]
-        rows = wrap_words(f"{gpu.trouble}", max(1, width - 2))
-        return [(("danger", f"{mark} "), ("text", rows[0])), *((("text", "  " + r),) for r in rows[1:])]
 
     def _table_columns(self, width: int) -> tuple[int, int]:
         """(cells for a name, cells of each of the two sparklines)."""
@@ -138,18 +263,10 @@ class GpuPane(Pane):
         """The scale that the sparklines of a column share, and the words where it begins; None: each has its own."""
         if not meters or len({(m.low, m.high) for m in meters}) > 1:
             return None, ""
-        known = [
-            value
-            for m in meters
-            if m.series is not None
-            for value in self.charts.series.get(self.charts.window.series_query(m.series, cells), ())
-        ]
-        low, high = spark_range(known, meters[0].low, meters[0].high)
-        series, whole = meters[0].series or "", meters[0].whole
-        if whole:
-            return (low, high), f"{100 * low / whole:.0f} %" if low > meters[0].low else ""
-        factor, word = axis_unit(words_of(series).unit, low, high)
-        return (low, high), f"{low / factor:.3g} {word}" if low > meters[0].low else ""
+        first = meters[0]
+        known = tuple(value for m in meters for value in self.charts.of(m.series, cells))
+        low, high = spark_range(known, first.low, first.high)
+        return (low, high), low_text(first, known, low, percent=" %", unit=True) if low > first.low else ""
 
     def _row(
         self, gpu: GpuView, width: int, name: int, cells: int, ranges: Sequence[tuple[float, float] | None]
@@ -164,9 +281,7 @@ class GpuPane(Pane):
             style = meter.level if meter.level in PRESSING else "text"
             line.append((style, f"{right(meter.text, size)} {self.glyphs.levels[meter.level]}"))
         for pick, scaled in zip(PICKS, ranges, strict=True) if cells else ():
-            window, series = self.charts.window, self.charts.series
-            drawn = meter_spark(pick(gpu), cells, window, series, self.last_values, glyphs=self.glyphs, scaled=scaled)
-            line += [("text", "  "), *drawn]
+            line += [("text", "  "), *meter_spark(self, self.charts, pick(gpu), cells, scaled=scaled)]
         return tuple(line)
 
     def _shown(self, height: int) -> tuple[GpuView, ...]:
@@ -184,162 +299,19 @@ class GpuPane(Pane):
 
 def _with_numbers_of(before: GpuPaneView, view: GpuPaneView) -> GpuPaneView:
     """The view with the GPUs of the one before where nothing but numbers has changed, and with its time."""
-    known = {gpu.index: gpu for gpu in before.gpus}
-    gpus = tuple(known[g.index] if g.index in known and _differ_in_numbers(known[g.index], g) else g for g in view.gpus)
+    known = {beside_numbers(gpu): gpu for gpu in before.gpus}
+    gpus = tuple(known.get(beside_numbers(gpu), gpu) for gpu in view.gpus)
     return msgspec.structs.replace(view, gpus=gpus, t=before.t)
 
 
-def _differ_in_numbers(before: GpuView, now: GpuView) -> bool:
-    levels = zip(before.meters, now.meters, strict=True)
-    if any(a.level != b.level and {a.level, b.level} & PRESSING for a, b in levels):
-        return False
-    rest = {"util": now.util, "vram": now.vram, "temp": now.temp, "power": now.power}
-    return msgspec.structs.replace(before, **rest) == now
+def pressing(meters: Iterable[Meter]) -> tuple[str, ...]:
+    """The levels that are shown at once, of each reading; empty for the others."""
+    return tuple(meter.level if meter.level in PRESSING else "" for meter in meters)
 
 
-# The pane *machine* of the dashboard: RAM, available, swap, CPU of the trainer, disk.
-
-
-class MemoryPane(Pane):
-    view = MemoryView()
-    window = TimeWindow()
-    charts = Charts()
-
-    def show(self, view: MemoryView, series: Mapping[SeriesQuery, Columns], window: TimeWindow) -> None:
-        """Draw it; ``series`` answers ``series_queries``; the border names the window of the sparklines."""
-        self.view, self.window = view, window
-        self.charts = self.charts.followed_by(series, window, self.series_queries())
-        self.set_title("machine", view.note or (window.words if view.meters else ""))
-        self.redraw()
-
-    def series_queries(self) -> list[SeriesQuery]:
-        return meter_queries(self.view.meters, self.size.width, self.window)
-
-    def cuts(self, width: int) -> tuple[int, ...]:
-        """Values and sparklines."""
-        return meter_cuts(self.view.meters, width) if self.view.meters else ()
-
-    def lines(self, width: int, height: int) -> list[Line]:
-        if not self.view.meters:
-            return [(("label", row),) for row in wrap_words(self.view.message or "", width)]
-        window, series = self.charts.window, self.charts.series
-        return meter_lines(
-            self.view.meters[:height], width, window, series, glyphs=self.glyphs, last_values=self.last_values
-        )
-
-
-# Rows of readings with level and sparkline, shared by the GPU and memory panes.
-
-SPARK_LEAST = 6
-SCALE, SCALE_FROM = 5, 14
-"""Cells for the lowest value of a sparkline's scale, and from how many cells on it is written."""
-PRESSING = frozenset({"warning", "danger", "unknown"})
-"""A number that gets one of these levels, or had it, is shown at once; in the table of several GPUs it has the colour
-of its level. The others have one colour there, signs included: no text between two of them changes it, and those that
-matter stand out."""
-EXTRA_FROM = 52
-"""Columns from which there is room for the second form of a value."""
-
-
-def meter_lines(
-    meters: Sequence[Meter],
-    width: int,
-    window: TimeWindow,
-    series: Mapping[SeriesQuery, Columns],
-    *,
-    glyphs: Glyphs,
-    last_values: LastValue,
-) -> list[Line]:
-    """A line a meter: label, value, level, sparkline of the window."""
-    label, text, extra, cells = _columns(meters, width)
-    scales = cells >= SCALE_FROM
-    if scales:
-        cells -= SCALE
-    lines: list[Line] = []
-    for meter in meters:
-        word = LEVEL_WORDS[meter.level]
-        line: list[Span] = [
-            ("label", pad(meter.label, label)),
-            ("strong" if meter.level != "unknown" else "unknown", right(meter.text, text)),
-        ]
-        if extra:
-            line.append(("label", "  " + pad(meter.extra, extra - 2)))
-        line.append((meter.level, f" {glyphs.levels[meter.level]} "))
-        room = cells
-        if word and room >= SPARK_LEAST + len(word) + 1:
-            line.append((meter.level, word + " "))
-            room -= len(word) + 1
-        if room >= SPARK_LEAST:
-            if scales:
-                low = low_text(meter, series.get(window.series_query(meter.series, cells), ()) if meter.series else ())
-                line.append(("label", right(low, SCALE - 1) + " "))
-            line += meter_spark(meter, cells, window, series, last_values, glyphs=glyphs, room=room)
-        lines.append(tuple(line))
-    return lines
-
-
-def meter_spark(
-    meter: Meter,
-    cells: int,
-    window: TimeWindow,
-    series: Mapping[SeriesQuery, Columns],
-    last_values: LastValue,
-    *,
-    glyphs: Glyphs,
-    room: int | None = None,
-    scaled: tuple[float, float] | None = None,
-) -> Line:
-    """The sparkline of this many cells, or the newest ``room`` of them. ``scaled``: its range; None = its own."""
-    if meter.series is None:
-        return (("text", " " * cells),)
-    hidden = 0 if room is None else cells - room
-    known = series.get(window.series_query(meter.series, cells), ())
-    marked = {cell - hidden: style for cell, style in window.marked(cells).items()}
-
-    def drawn() -> Line:
-        values = stretch(known, cells)
-        values = ((None,) * (cells - len(values)) + values)[hidden:]
-        low, high = spark_range(values, meter.low, meter.high) if scaled is None else scaled
-        return spark(values, low, high, meter.bounds, glyphs, marked=marked)
-
-    return last_values.get(
-        meter.series, (known, cells, hidden, meter.low, meter.high, scaled, meter.bounds, glyphs, marked), drawn
-    )
-
-
-def low_text(meter: Meter, known: Columns) -> str:
-    """Where the scale of its sparkline begins: 95, 14.2; in the unit of the reading."""
-    low, high = spark_range(known, meter.low, meter.high)
-    if meter.series is None or not any(v is not None for v in known):
-        return ""
-    if meter.whole:
-        return f"{100 * low / meter.whole:.0f}"
-    factor, _ = axis_unit(words_of(meter.series).unit, low, high)
-    return f"{low / factor:.3g}"[: SCALE - 1].rstrip(".")
-
-
-def meter_cuts(meters: Sequence[Meter], width: int) -> tuple[int, ...]:
-    """The column where the sparklines begin."""
-    label, text, extra, cells = _columns(meters, width)
-    return (label + text + extra + 3,) if cells >= SPARK_LEAST else ()
-
-
-def meter_queries(meters: Sequence[Meter], width: int, window: TimeWindow) -> list[SeriesQuery]:
-    """The queries for the sparklines that ``meter_lines`` draws at this width."""
-    cells = _columns(meters, width)[3]
-    cells -= SCALE if cells >= SCALE_FROM else 0
-    if cells < SPARK_LEAST:
-        return []
-    return [window.series_query(m.series, cells) for m in meters if m.series is not None]
-
-
-def _columns(meters: Sequence[Meter], width: int) -> tuple[int, int, int, int]:
-    """Widths of label, value, second form (0 = none) and sparkline."""
-    label = max((len(m.label) for m in meters), default=0) + 1
-    text = max(6, *(len(m.text) for m in meters)) if meters else 6
-    extra = max((len(m.extra) for m in meters), default=0)
-    extra = extra + 2 if extra and width >= EXTRA_FROM else 0
-    return label, text, extra, max(0, width - label - text - extra - 3)
+def beside_numbers(gpu: GpuView) -> tuple[object, ...]:
+    """Equal for two moments of a GPU that differ in numbers that only move."""
+    return gpu.index, gpu.name, gpu.own, gpu.trouble, gpu.throttle, pressing(gpu.meters)
 
 
 # The checkpoints on the dashboard.
@@ -418,7 +390,7 @@ class IncidentsPane(Pane):
         if not self.views:
             return [(("label", "None so far."),)]
         if height < 3:
-            return [self._headline(v, width, short=True)[0] for v in self.views[:height]]
+            return [headline(v, width, self.glyphs)[0] for v in self.views[:height]]
         newest, *others = self.views
         room = height - 1 - min(len(others), max(0, height - 5))
         filled = [d for d in DETAILS if getattr(newest, d)][:room]
@@ -435,29 +407,35 @@ class IncidentsPane(Pane):
             details += [(("text", " " * (LABEL + 2)), ("text", row)) for row in rows[1:]]
         others = others[: height - 1 - len(details)]
         spare = height - 1 - len(details) - len(others)
-        first = self._headline(newest, width, spare=spare)
+        first = headline(newest, width, self.glyphs, spare=spare, costed=bool(newest.cost))
         spare -= len(first) - 1
         lines = [*first, *details]
         for v in others:
-            rows_of_it = self._headline(v, width, short=True, spare=spare)
+            rows_of_it = headline(v, width, self.glyphs, spare=spare)
             spare -= len(rows_of_it) - 1
             lines += rows_of_it
         return lines
 
-    def _headline(self, v: IncidentView, width: int, *, short: bool = False, spare: int = 0) -> list[Line]:
-        """One row; if it cuts the title, so many ``spare`` ones are used for it."""
-        glyph = self.glyphs.marks[v.kind] if v.kind in {"crash", "hang"} else self.glyphs.levels[v.level]
-        look, strong = v.level if v.open else "label", "strong" if v.open else "text"
-        start: list[Span] = [("label", f"{v.at} "), (v.level, f"{glyph} ")]
-        if width >= KIND_FROM:
-            start.append((look, f"{v.kind:<6} "))
-        beside = width_of(start)
-        left = width - beside - size_of(v.title) - 2
-        endings = v.endings if short else v.endings[1:] if v.cost else v.endings
-        end = next((e for e in endings if size_of(e) <= left), "open" if v.open else "")
-        end = "  " + end if end else ""
-        title = wrap_words(v.title, max(1, width - beside - size_of(end)))
-        if len(title) - 1 > spare:
-            title = [*title[:spare], " ".join(title[spare:])]
-        rest: list[Line] = [(("text", " " * beside), (strong, row)) for row in title[1:]]
-        return [spread([*start, (strong, title[0])], ((look, end),), width), *rest]
+
+def headline(
+    v: IncidentView, width: int, glyphs: Glyphs, *, spare: int = 0, costed: bool = False, pale: bool = False
+) -> list[Line]:
+    """One row; if it cuts the title, so many ``spare`` ones are used for it.
+
+    ``costed``: its cost stands elsewhere. ``pale``: only an incident that needs somebody has the colour of its level.
+    """
+    glyph = glyphs.marks[v.kind] if v.kind in {"crash", "hang"} else glyphs.levels[v.level]
+    look = v.level if v.open and not (pale and v.acknowledged) else "label"
+    strong = "strong" if v.open else "text"
+    start: list[Span] = [("label", f"{v.at} "), ("label" if pale and not v.open else v.level, f"{glyph} ")]
+    if width >= KIND_FROM:
+        start.append((look, f"{v.kind:<6} "))
+    beside = width_of(start)
+    left = width - beside - size_of(v.title) - 2
+    end = next((e for e in v.endings[costed:] if size_of(e) <= left), "open" if v.open else "")
+    end = "  " + end if end else ""
+    title = wrap_words(v.title, max(1, width - beside - size_of(end))) if spare else [v.title]
+    if len(title) - 1 > spare:
+        title = [*title[:spare], " ".join(title[spare:])]
+    rest: list[Line] = [(("text", " " * beside), (strong, row)) for row in title[1:]]
+    return [spread([*start, (strong, title[0])], ((look, end),), width), *rest]

@@ -3,7 +3,6 @@
 from itertools import groupby
 
 from rich.cells import cell_len
-from textual import events
 from textual.events import Click
 
 from ...core.views import quantity
@@ -14,7 +13,7 @@ from ..keys import Key, key_words
 from ..places import PLACES, Place
 from ..ui.cells import Line, Span, clauses, cut, fit, size_of, width_of, wrap_words
 from ..ui.chart import bar
-from .pane import Pane
+from .pane import Bar, Pane, Part
 
 SENTENCE_ROWS = 2
 VITAL_ROWS = 4
@@ -158,7 +157,10 @@ def _keys(text: str, style: str) -> tuple[Span, ...]:
 # The footer: the keys that apply now.
 
 
-class KeyBar(Pane):
+MESSAGE_ROWS = 3
+
+
+class KeyBar(Bar):
     """Shows keys; a click on one presses it."""
 
     keys: tuple[Key, ...] = ()
@@ -170,23 +172,17 @@ class KeyBar(Pane):
         self.redraw()
 
     def lines(self, width: int, height: int) -> list[Line]:
-        del height
-        if self.message:
-            return [(("accent", cut(self.message, width)),)]
-        line: list[Span] = []
-        for key, start, end in self._placed(width):
-            del start, end
-            line += [("key", key_words(key.shown)), ("label", f" {key.label}  ")]
-        return [(*line[:-1], ("label", line[-1][1].rstrip()))] if line else []
+        if not self.message:
+            return [self.row(width)]
+        rows = wrap_words(self.message, width)
+        return [(("accent", row),) for row in (*rows[: height - 1], cut(" ".join(rows[height - 1 :]), width))]
 
-    def on_click(self, event: events.Click) -> None:
-        x = event.x - self.gutter.left
-        for key, start, end in self._placed(self.size.width):
-            if start <= x < end:
-                self.app.simulate_key(key.key)
+    def rows_at(self, width: int) -> int:
+        """Rows that a message needs, in so many columns of the screen; keys need one."""
+        return max(1, min(MESSAGE_ROWS, len(wrap_words(self.message, max(1, width - 2)))))
 
-    def _placed(self, width: int) -> list[tuple[Key, int, int]]:
-        """Keys with the columns they take. Help and leave always fit: they replace the last others."""
+    def parts(self, width: int) -> list[Part]:
+        """Help and leave always fit: they replace the last others."""
         sizes = {k: len(key_words(k.shown)) + len(k.label) + 3 for k in self.keys}
         last = [k for k in self.keys if k.always]
         room = width - sum(sizes[k] for k in last) + 2
@@ -195,12 +191,12 @@ class KeyBar(Pane):
             if not key.always and sizes[key] <= room:
                 chosen.append(key)
                 room -= sizes[key]
-        placed: list[tuple[Key, int, int]] = []
-        x = 0
-        for key in [*chosen, *last]:
-            placed.append((key, x, x + sizes[key] - 1))
-            x += sizes[key]
-        return placed
+        shown = [*chosen, *last]
+        gaps = ["  "] * (len(shown) - 1) + [""]
+        return [
+            (key.key, (("key", key_words(key.shown)), ("label", f" {key.label}{gap}")))
+            for key, gap in zip(shown, gaps, strict=False)
+        ]
 
 
 # The head of the numbered screens: tabs, and the sentence of the run.
@@ -216,7 +212,7 @@ def tab_rows(view: HeaderView, width: int, height: int) -> int:
     return 1 + len(verdict_rows(view.verdict, width - 2, 1, max(1, min(MOST_ROWS, height // 3))))
 
 
-class TabBar(Pane):
+class TabBar(Bar):
     """Tabs on the first line, the run's sentence on the second. A click on a tab presses its key."""
 
     current = ""
@@ -229,12 +225,7 @@ class TabBar(Pane):
         self.redraw()
 
     def lines(self, width: int, height: int) -> list[Line]:
-        name = self._name_of(width)
-        tabs: list[Span] = [("strong", name)] if name else []
-        for place, text, _ in self._placed(width):
-            here = place.name == self.current
-            tabs += [("key", place.key), ("cursor" if here else "label", text), ("text", " ")]
-        lines: list[Line] = [tuple(tabs)]
+        lines: list[Line] = [self.row(width)]
         if height > 1 and self.view.verdict.clauses:
             verdict = self.view.verdict
             glyph = self.glyphs.levels[verdict.level]
@@ -244,39 +235,21 @@ class TabBar(Pane):
             lines += [((verdict.level, sign), (style, row)) for sign, row in zip(signs, rows, strict=False)]
         return lines
 
-    def on_click(self, event: events.Click) -> None:
-        x = event.x - self.gutter.left
-        if event.y != self.gutter.top:
-            return
-        for place, text, start in self._placed(self.size.width):
-            if start <= x < start + len(place.key) + len(text):
-                self.app.simulate_key(place.key)
-
-    def _name_of(self, width: int) -> str:
+    def parts(self, width: int) -> list[Part]:
+        """The run's name if there is room; all words of the tabs, else short ones, else the current one's."""
+        room = width - sum(len(p.key) + len(p.name) + 3 for p in self.offered) - 2
         name = self.view.name
-        needed = sum(len(p.key) + len(p.name) + 3 for p in self.offered)
-        room = width - needed - 2
-        return f"{cut(name, room)}  " if name and room >= 4 else ""
-
-    def _placed(self, width: int) -> list[tuple[Place, str, int]]:
-        """(place, its words, first column): all words if they fit, else short ones, else that of the current place."""
-        x = width_of((("strong", self._name_of(width)),))
-        words = next((w for w in self._forms() if sum(len(t) + 4 for t in w) <= width + 1), None)
-        placed = []
-        for number, place in enumerate(self.offered):
-            word = words[number] if words is not None else place.name if place.name == self.current else ""
+        parts: list[Part] = [("", (("strong", f"{cut(name, room)}  "),))] if name and room >= 4 else []
+        here = [p.name == self.current for p in self.offered]
+        short = [p.short or p.name for p in self.offered]
+        names = [p.name for p in self.offered]
+        alone = [name if now else "" for name, now in zip(names, here, strict=True)]
+        mixed = [name if now else word for name, word, now in zip(names, short, here, strict=True)]
+        words = next((w for w in (names, mixed, short) if sum(len(t) + 4 for t in w) <= width + 1), alone)
+        for place, word, now in zip(self.offered, words, here, strict=True):
             text = f" {word} " if word else " "
-            placed.append((place, text, x))
-            x += len(place.key) + len(text) + 1
-        return placed
-
-    def _forms(self) -> tuple[list[str], ...]:
-        """The words of all tabs, the longest form first."""
-        return (
-            [p.name for p in self.offered],
-            [p.name if p.name == self.current else p.short or p.name for p in self.offered],
-            [p.short or p.name for p in self.offered],
-        )
+            parts.append((place.key, (("key", place.key), ("cursor" if now else "label", text), ("text", " "))))
+        return parts
 
 
 # The progress of a long task.

@@ -1,18 +1,16 @@
 """The panes of the machine's pages: facts, gauges, GPUs, memory."""
 
-from collections.abc import Mapping, Sequence
-
-from textual import events
+from collections.abc import Sequence
 
 from ...core.views.dashboard import Meter
 from ...core.views.machine_page import GPU_COLUMNS, Fact, GpuCard, axis_ends, round_up
 from ...core.views.quantity import UNKNOWN
 from ...core.views.ranks_page import NodeRow, RanksPageView
 from ...core.views.state.run_progress import SEVERITY, level_in
-from ..ui.cells import LEVEL_WORDS, Line, Span, cut, fit, pad, right, width_of, wrap_words
-from ..ui.chart import Columns, SeriesQuery, TimeWindow, curve, spark, spark_range, stretch
+from ..ui.cells import LEVEL_WORDS, Line, Span, beside, cut, fit, pad, right, sentence, width_of, wrap_words
+from ..ui.chart import Charts, Columns, SeriesQuery, curve, spark, spark_range, stretch
 from .dashboard_panes import meter_spark
-from .pane import Pane
+from .pane import ScrolledPane
 from .rows_pane import RowsPane, heading_cells, row_cells
 
 # Facts: labels and values, in columns if there is room.
@@ -21,52 +19,39 @@ FACT_COLUMNS = 34
 GAP = 2
 
 
-class FactsPane(Pane):
+class FactsPane(ScrolledPane):
     """Shows facts; the ones that are bad keep their colour and sign."""
 
     facts: tuple[Fact, ...] = ()
     message = ""
-    top = 0
 
     def show(self, facts: Sequence[Fact], message: str = "") -> None:
         """Draw them; ``message``: why there are none."""
         self.facts, self.message = tuple(facts), message
         self.redraw()
 
-    def scroll(self, rows: int) -> None:
-        """Down (positive) or up."""
-        self.top += rows
-        self.redraw()
-
     def lines(self, width: int, height: int) -> list[Line]:
         if not self.facts:
-            return [(("label", row),) for row in wrap_words(self.message, width)]
+            return sentence(self.message, width)
         across = max(1, min((width + GAP) // (FACT_COLUMNS + GAP), -(-len(self.facts) // max(1, height))))
         down = -(-len(self.facts) // across)
         each = (width - GAP * (across - 1)) // across
         label = max(len(fact.label) for fact in self.facts) + 2
-        lines: list[Line] = []
-        for row in range(down):
-            line: list[Span] = []
-            for column in range(across):
-                at = column * down + row
-                cells = self._fact(self.facts[at], label) if at < len(self.facts) else ()
-                line += [*([("text", " " * GAP)] if column else []), *fit(cells, each)]
-            lines.append(tuple(line))
-        self.top = max(0, min(self.top, len(lines) - height))
-        return lines[self.top : self.top + height]
+        if across == 1:
+            return list(self.in_view([row for fact in self.facts for row in self._fact(fact, label, each)], height))
+        cells = [self._fact(fact, label)[0] for fact in self.facts] + [()] * (across * down - len(self.facts))
+        lines = [beside([cells[column * down + row] for column in range(across)], each, GAP) for row in range(down)]
+        return list(self.in_view(lines, height))
 
-    def on_mouse_scroll_down(self, _: events.MouseScrollDown) -> None:
-        self.scroll(2)
-
-    def on_mouse_scroll_up(self, _: events.MouseScrollUp) -> None:
-        self.scroll(-2)
-
-    def _fact(self, fact: Fact, label: int) -> Line:
+    def _fact(self, fact: Fact, label: int, width: int = 0) -> list[Line]:
+        """In rows of so many cells; 0: in one row."""
         bad = fact.level in {"warning", "danger"}
         style = fact.level if bad or fact.level == "unknown" else "text"
         sign = f"{self.glyphs.levels[fact.level]} " if bad else ""
-        return (("label", fact.label.ljust(label)), (style, f"{sign}{fact.text}"))
+        text = f"{sign}{fact.text}"
+        rows = wrap_words(text, max(8, width - label)) if width else [text]
+        labels = (fact.label, *("" for _ in rows))
+        return [(("label", name.ljust(label)), (style, row)) for name, row in zip(labels, rows, strict=False)]
 
 
 # Gauges: readings with their curves in a grid, or a line each if there is little room.
@@ -84,27 +69,18 @@ GUTTER = 10
 SPARK_LEAST = 8
 
 
-class GaugesPane(Pane):
+class GaugesPane(ScrolledPane):
     """Shows gauges."""
 
     gauges: tuple[Meter, ...] = ()
     _titles = ("", "")
     _more = ""
-    series: Mapping[SeriesQuery, Columns] = {}
-    window = TimeWindow()
+    charts = Charts()
     message = ""
-    top = 0
 
-    def show(
-        self,
-        gauges: Sequence[Meter],
-        series: Mapping[SeriesQuery, Columns],
-        window: TimeWindow,
-        *,
-        message: str = "",
-    ) -> None:
-        """Draw them; ``series`` answers ``series_queries``; ``message``: why there are none."""
-        self.gauges, self.series, self.window, self.message = tuple(gauges), series, window, message
+    def show(self, gauges: Sequence[Meter], charts: Charts, *, message: str = "") -> None:
+        """Draw them; ``charts`` answer ``series_queries``; ``message``: why there are none."""
+        self.gauges, self.charts, self.message = tuple(gauges), charts, message
         self.redraw()
 
     def series_queries(self) -> tuple[SeriesQuery, ...]:
@@ -112,45 +88,31 @@ class GaugesPane(Pane):
         if not width or not height or not self.gauges:
             return ()
         cells = self._cells(width, height)
-        return tuple(self.window.series_query(g.series, cells) for g in self.gauges if g.series is not None)
-
-    def scroll(self, rows: int) -> None:
-        """Down (positive) or up."""
-        self.top += rows
-        self.redraw()
+        return tuple(self.charts.window.series_query(g.series, cells) for g in self.gauges if g.series is not None)
 
     def lines(self, width: int, height: int) -> list[Line]:
         if not self.gauges:
-            return [(("label", row),) for row in wrap_words(self.message, width)]
+            return sentence(self.message, width)
         across, rows = self._grid(width, height)
         each = (width - GAP * (across - 1)) // across
         drawn = [self._gauge(gauge, each, rows) for gauge in self.gauges]
-        lines: list[Line] = []
-        for first in range(0, len(drawn), across):
-            blocks = drawn[first : first + across]
-            for row in range(rows):
-                line: list[Span] = []
-                for number, block in enumerate(blocks):
-                    line += [*([("text", " " * GAP)] if number else []), *fit(block[row], each)]
-                lines.append(tuple(line))
-        self.top = max(0, min(self.top, len(lines) - height))
+        lines = [
+            beside(parts, each, GAP)
+            for first in range(0, len(drawn), across)
+            for parts in zip(*drawn[first : first + across], strict=True)
+        ]
+        in_view = list(self.in_view(lines, height))
         below = -(-(len(lines) - self.top - height) // rows) * across if len(lines) > self.top + height else 0
         more = "" if not below else f"{min(below, len(self.gauges))} more ↓"
         if more != self._more:
             self._more = more
             self.set_title(*self._titles)
-        return lines[self.top : self.top + height]
+        return in_view
 
     def set_title(self, title: str, subtitle: str = "") -> None:
         """The texts on the border; on the lower one also how many gauges are out of sight."""
         self._titles = (title, subtitle)
         super().set_title(title, " · ".join(filter(None, (self._more, subtitle))))
-
-    def on_mouse_scroll_down(self, _: events.MouseScrollDown) -> None:
-        self.scroll(2)
-
-    def on_mouse_scroll_up(self, _: events.MouseScrollUp) -> None:
-        self.scroll(-2)
 
     def _grid(self, width: int, height: int) -> tuple[int, int]:
         """(gauges beside each other, rows of each); 1 row: a line each, with a sparkline."""
@@ -176,7 +138,7 @@ class GaugesPane(Pane):
         return max(len(g.label) for g in self.gauges) + max(len(g.text) for g in self.gauges) + 5
 
     def _values(self, gauge: Meter, count: int) -> Columns:
-        known = stretch(self.series.get(self.window.series_query(gauge.series or "", count), ()), count)
+        known = stretch(self.charts.of(gauge.series or "", count), count)
         return ((None,) * (count - len(known)) + known)[:count]
 
     def _gauge(self, gauge: Meter, width: int, rows: int) -> list[Line]:
@@ -204,7 +166,7 @@ class GaugesPane(Pane):
             ends = ("", ends[1])
         drawn = curve(values, rows, gauge.low, high, self.glyphs)
         styles = [_style(gauge, values[at * 2 : at * 2 + 2]) for at in range(cells)]
-        marks = self.window.marked(cells)
+        marks = self.charts.window.marked(cells)
         lines: list[Line] = []
         for number, row in enumerate(drawn):
             label = ends[0] if number == 0 else ends[1] if number == rows - 1 else ""
@@ -231,7 +193,7 @@ class GaugesPane(Pane):
         if cells >= SPARK_LEAST:
             values = self._values(gauge, cells)
             low, high = spark_range(values, gauge.low, gauge.high)
-            line += spark(values, low, high, gauge.bounds, self.glyphs, marked=self.window.marked(cells))
+            line += spark(values, low, high, gauge.bounds, self.glyphs, marked=self.charts.window.marked(cells))
         return tuple(line)
 
 
@@ -252,19 +214,16 @@ TEXT_LEAST = 110
 class GpuRows(RowsPane):
     """A row for each GPU: its readings, and their curves of the time window."""
 
-    window = TimeWindow()
-    series: Mapping[SeriesQuery, Columns] = {}
+    charts = Charts()
 
     def series_queries(self, cards: Sequence[GpuCard]) -> tuple[SeriesQuery, ...]:
         cells = self._spark_cells(cards, max(0, self.size.width - 2))
         meters = [m for card in cards for m in (card.view.util, card.view.vram)] if cells else []
-        return tuple(self.window.series_query(m.series, cells) for m in meters if m.series is not None)
+        return tuple(self.charts.window.series_query(m.series, cells) for m in meters if m.series is not None)
 
-    def show_gpus(
-        self, cards: Sequence[GpuCard], note: str, series: Mapping[SeriesQuery, Columns], window: TimeWindow
-    ) -> None:
-        """Draw them; one with trouble has its sentence. ``series`` answers ``series_queries``."""
-        self.series, self.window = series, window
+    def show_gpus(self, cards: Sequence[GpuCard], note: str, charts: Charts) -> None:
+        """Draw them; one with trouble has its sentence. ``charts`` answer ``series_queries``."""
+        self.charts = charts
         names = {card.view.name for card in cards if card.view.name}
         bad = sum(card.level == "danger" for card in cards)
         title = f"{len(cards)} GPUs{f' · {names.pop()}' if len(names) == 1 else ''}"
@@ -294,8 +253,7 @@ class GpuRows(RowsPane):
             return line
         line = fit(line, width - 2 * (cells + 2))
         for meter in (card.view.util, card.view.vram):
-            drawn = meter_spark(meter, cells, self.window, self.series, self.last_values, glyphs=self.glyphs)
-            line = (*line, ("text", "  "), *drawn)
+            line = (*line, ("text", "  "), *meter_spark(self, self.charts, meter, cells))
         return line
 
 

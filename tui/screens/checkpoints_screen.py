@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from time import time
-from typing import TYPE_CHECKING, Any, ClassVar
-
-from textual.binding import BindingType
+from typing import Any
 
 from ...core.model.checkpoint import Checkpoint, CheckpointListing
 from ...core.model.ports import CheckpointJobs
@@ -12,18 +10,13 @@ from ...core.views.checkpoint_list import CheckpointRow, Verification, checkpoin
 from ...core.views.screens.checkpoint_details import CHECKPOINT_COLUMNS, checkpoint_facts, count_text, overview_facts
 from ...core.views.words import Paragraph
 from ..background import Progress
-from ..keys import Key
+from ..keys import HELP, Key
 from ..panes.head import TaskPane
 from ..panes.pane import Pane
 from ..panes.rows_pane import PagePane, RowsPane
 from ..run_session import Box
 from ..ui.cells import Span
-from .place_screen import HELP, RunPage, bindings_of, share
-
-if TYPE_CHECKING:
-    from ..app import TrainwatchApp
-    from .dashboard import Dashboard
-
+from .place_screen import RunPage, above, beside, share
 
 SIDE_FROM = 160
 """Columns from which table and detail stand side by side."""
@@ -32,24 +25,31 @@ NO_DIRECTORY = (
     "or start with: trainwatch run --output-dir DIR"
 )
 NONE_YET = "No checkpoint yet in {}. The first one appears here when the trainer has written it completely."
+CANNOT = "This screen cannot read the checkpoints themselves; use: trainwatch checkpoints"
 
 CHECKPOINT_KEYS: tuple[Key, ...] = (
-    Key(key="v", shown="v", action="verify(False)", label="verify", help="check structure and sizes again"),
-    Key(key="V", shown="V", action="verify(True)", label="deep",
-        help="read every byte and value; continues while other screens are open"),
-    Key(key="s", shown="s", action="show_state", label="show", help="show what it contains"),
-    Key(key="r", shown="r", action="resume", label="resume", acts=True, when=lambda c: c.started,
-        help="resume or restart from this one (asks)"),
-    Key(key="y", shown="y", action="copy", label="copy path", help="copy the path of the chosen one", footer=False),
-    Key(key="i", shown="i", action="app.place('samples')", label="images", when=lambda c: c.samples,
-        help="the newest sample images of the run"),
-    Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose (also j, Home, End)", footer=False),
-    Key(key="pagedown", shown="PgDn", action="scroll(8)", label="scroll", help="scroll the detail (PgUp: back)",
-        footer=False),
+    Key("v", "verify(False)", "verify", "check structure and sizes again"),
+    Key("V", "verify(True)", "deep", "read every byte and value; continues while other screens are open"),
+    Key("s", "show_state", "show", "show what it contains"),
+    Key("r", "resume", "resume", "resume or restart from this one (asks)", acts=True, when=lambda c: c.started),
+    Key("y", "copy", "copy path", "copy the path of the chosen one", footer=False),
+    Key("i", "app.place('samples')", "images", "the newest sample images of the run", when=lambda c: c.samples),
+    Key("↑ ↓", "move(±1)", "choose", "choose (also j, Home, End)", footer=False),
+    Key("PgDn", "scroll(±8)", "scroll", "scroll the detail (PgUp: back)", footer=False),
     HELP,
-    Key(key="escape", shown="Esc", action="back", label="back",
-        help="cancel the running task; else back to the dashboard", always=True),
-)  # fmt: skip
+    Key("Esc", "back", "back", "cancel the running task; else back to the dashboard", always=True),
+)
+
+
+class CheckpointsState:
+    """What the screen restores when it is opened again: verifications, the newest report."""
+
+    def __init__(self) -> None:
+        self.listing: tuple[Checkpoint, ...] | None = None
+        self.verifications: dict[str, Verification] = {}
+        self.chosen: str | None = None
+        self.report: tuple[str, tuple[Paragraph, ...]] | None = None
+        """(title, facts) of a task's result; None: the details of the chosen checkpoint are shown."""
 
 
 class CheckpointsScreen(RunPage):
@@ -57,17 +57,11 @@ class CheckpointsScreen(RunPage):
 
     place = "checkpoints"
     keys = CHECKPOINT_KEYS
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of(CHECKPOINT_KEYS)
-
-    def __init__(self, application: "TrainwatchApp", session: "Dashboard") -> None:
-        super().__init__(application, session)
-        state = session.screen_states.setdefault("checkpoints", CheckpointsState())
-        assert isinstance(state, CheckpointsState)
-        self.state = state
-        self.rows: tuple[CheckpointRow, ...] = ()
-        self._story_seen: tuple[Checkpoint, ...] | None = None
-        self._reading = False
-        self._trouble = ""
+    kept = CheckpointsState
+    state: CheckpointsState
+    rows: tuple[CheckpointRow, ...] = ()
+    _story_seen: tuple[Checkpoint, ...] | None = None
+    _trouble = ""
 
     @property
     def jobs(self) -> CheckpointJobs | None:
@@ -84,12 +78,9 @@ class CheckpointsScreen(RunPage):
             height -= 3
             boxes["job"] = (0, top + height, width, 3)
         if width >= SIDE_FROM:
-            left = width * 3 // 5
-            return boxes | {"table": (0, top, left, height), "detail": (left, top, width - left, height)}
+            return boxes | beside((0, top, width, height), width * 3 // 5, "table", "detail")
         rows = share(height, len(self.checkpoints) + 3, 4, max(5, height * 5 // 9))
-        if height - rows < 3:
-            return boxes | {"table": (0, top, width, height)}
-        return boxes | {"table": (0, top, width, rows), "detail": (0, top + rows, width, height - rows)}
+        return boxes | above((0, top, width, height), rows, "table", "detail")
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -135,10 +126,7 @@ class CheckpointsScreen(RunPage):
             self.page.show(facts, title=title, hint="[Esc] close")
             return
         row = self._row
-        if row is None:
-            self.page.show((), title="")
-            return
-        self.page.show(checkpoint_facts(row), title=row.name)
+        self.page.show(() if row is None else checkpoint_facts(row), title="" if row is None else row.name)
 
     @property
     def _row(self) -> CheckpointRow | None:
@@ -147,17 +135,13 @@ class CheckpointsScreen(RunPage):
     def reload(self) -> None:
         """Read the directory in a thread."""
         jobs = self.jobs
-        if jobs is None or jobs.directory is None or self._reading:
-            return
-        self._reading = True
-        self.tasks.fetch(jobs.listing, self._take)
+        if jobs is not None and jobs.directory is not None:
+            self.read(jobs.listing, self._take)
 
     def _take(self, found: CheckpointListing | None, trouble: str) -> None:
-        self._reading = False
         if found is not None:
             self.state.listing = found.checkpoints
         self._trouble = trouble
-        self.draw()
 
     def renew(self) -> None:
         self.page.top = 0
@@ -166,7 +150,11 @@ class CheckpointsScreen(RunPage):
 
     def row_chosen(self, pane: RowsPane) -> None:
         self.state.chosen = self.rows[pane.cursor].path
-        self.state.close()
+        self.close()
+
+    def close(self) -> None:
+        """Show the details of the chosen one."""
+        self.state.report = None
         self.page.top = 0
         self.draw()
 
@@ -175,13 +163,11 @@ class CheckpointsScreen(RunPage):
 
     def action_move(self, rows: int) -> None:
         if self.state.report is not None:
-            self.state.close()
-            self.draw()
+            self.close()
         self.table.move(rows)
 
-    def action_copy(self) -> None:
-        if self._row is not None:
-            self.application.copy(self._row.path)
+    def copied(self) -> str:
+        return "" if self._row is None else self._row.path
 
     def action_resume(self) -> None:
         row = self._row
@@ -197,9 +183,7 @@ class CheckpointsScreen(RunPage):
         if self.session.long_task.state is not None:
             self.session.long_task.cancel()
         elif self.state.report is not None:
-            self.state.close()
-            self.page.top = 0
-            self.draw()
+            self.close()
         else:
             self.application.action_place("dashboard")
 
@@ -242,28 +226,7 @@ class CheckpointsScreen(RunPage):
             return
 
         def done(found: Any) -> str:
-            self.state.show_report(f"{row.name} · what it holds", overview_facts(found))
+            self.state.report = (f"{row.name} · what it holds", overview_facts(found))
             return ""
 
         self.start_task(f"open {row.name}", lambda _: jobs.show(row.path), done)
-
-
-CANNOT = "This screen cannot read the checkpoints themselves; use: trainwatch checkpoints"
-
-
-class CheckpointsState:
-    """What the screen restores when it is opened again: verifications, the newest report."""
-
-    def __init__(self) -> None:
-        self.listing: tuple[Checkpoint, ...] | None = None
-        self.verifications: dict[str, Verification] = {}
-        self.chosen: str | None = None
-        self.report: tuple[str, tuple[Paragraph, ...]] | None = None
-        """(title, facts) of a task's result; None: the details of the chosen checkpoint are shown."""
-
-    def show_report(self, title: str, facts: tuple[Paragraph, ...]) -> None:
-        self.report = (title, facts)
-
-    def close(self) -> None:
-        """Show the chosen one again."""
-        self.report = None

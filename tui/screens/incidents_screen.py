@@ -1,10 +1,9 @@
 """Key 3: every incident of the run, and all about the one under the cursor."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from textual import events
-from textual.binding import BindingType
 
 from ...core.model.attempt import EvidenceFile
 from ...core.views.incidents import (
@@ -20,13 +19,13 @@ from ...core.views.incidents import (
     innermost,
 )
 from ...core.views.words import Paragraph
-from ..keys import Key
-from ..operations import ACTS
+from ..keys import HELP, Key
+from ..panes.dashboard_panes import headline
 from ..panes.pane import Pane
-from ..panes.rows_pane import IncidentRows, PagePane, RowsPane
+from ..panes.rows_pane import PagePane, RowsPane
 from ..run_session import Box
 from ..ui.cells import size_of
-from .place_screen import HELP, RunPage, bindings_of, share
+from .place_screen import RunPage, above, beside, share
 
 if TYPE_CHECKING:
     from ..app import TrainwatchApp
@@ -52,16 +51,13 @@ NONE_SO_FAR = (
 )
 
 INCIDENT_KEYS: tuple[Key, ...] = (
-    Key(key="enter", shown="Enter", action="jump", label="log",
-        help="go to the log at the marked line of evidence (the first if none is marked)"),
-    Key(key="tab", shown="tab", action="walk(1)", label="line", help="mark the next line of evidence (shift: back)"),
-    Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose an incident (also j, Home, End)"),
-    Key(key="pagedown", shown="PgDn", action="scroll(8)", label="scroll", help="scroll the detail (PgUp: back)",
-        footer=False),
+    Key("Enter", "jump", "log", "go to the log at the marked line of evidence (the first if none is marked)"),
+    Key("tab", "walk(±1)", "line", "mark the next line of evidence (shift: back)"),
+    Key("↑ ↓", "move(±1)", "choose", "choose an incident (also j, Home, End)"),
+    Key("PgDn", "scroll(±8)", "scroll", "scroll the detail (PgUp: back)", footer=False),
     HELP,
-    Key(key="escape", shown="Esc", action="app.place('dashboard')", label="back", help="back to the dashboard",
-        always=True),
-)  # fmt: skip
+    Key("Esc", "app.place('dashboard')", "back", "back to the dashboard", always=True),
+)
 
 
 class IncidentsScreen(RunPage):
@@ -69,19 +65,15 @@ class IncidentsScreen(RunPage):
 
     place = "incidents"
     keys = INCIDENT_KEYS
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of(INCIDENT_KEYS, [("shift+tab", "walk(-1)")])
-
-    def __init__(self, application: "TrainwatchApp", session: "Dashboard") -> None:
-        super().__init__(application, session)
-        self.views: tuple[IncidentView, ...] = ()
-        self.chosen: int | None = None
-        self.card: IncidentCard | None = None
-        self._evidence_of: tuple[int, bool] | None = None
-        self._where: tuple[str, ...] = ()
-        """The innermost frames of the processes."""
+    views: tuple[IncidentView, ...] = ()
+    chosen: int | None = None
+    card: IncidentCard | None = None
+    _evidence_of: tuple[int, bool] | None = None
+    _where: tuple[str, ...] = ()
+    """The innermost frames of the processes."""
 
     def bodies(self) -> Sequence[Pane]:
-        self.table = IncidentRows(id="incidents")
+        self.table = RowsPane(id="incidents")
         self.page = PagePane(id="detail")
         return (self.table, self.page)
 
@@ -91,18 +83,19 @@ class IncidentsScreen(RunPage):
         if not count:
             return {"incidents": (0, top, width, height)}
         if width >= SIDE_FROM:
-            left = width * 2 // 5
-            return {"incidents": (0, top, left, height), "detail": (left, top, width - left, height)}
+            return beside((0, top, width, height), width * 2 // 5, "incidents", "detail")
         rows = share(height, max(3, count + 2), 3, max(4, height // 3))
-        if height - rows < 3:
-            return {"incidents": (0, top, width, height)}
-        return {"incidents": (0, top, width, rows), "detail": (0, top + rows, width, height - rows)}
+        return above((0, top, width, height), rows, "incidents", "detail")
 
     def show(self) -> None:
         self.views = incident_views(self.now)
         at = next((i for i, v in enumerate(self.views) if v.id == self.chosen), 0)
         self.table.cursor = at
-        self.table.show_incidents(self.views, NONE_SO_FAR)
+        opened = sum(v.open for v in self.views)
+        count = f" · {len(self.views)}" + (f" · {opened} open" if opened else "") if self.views else ""
+        self.table.set_title(f"incidents{count}")
+        rows = [headline(v, self.table.room, self.table.glyphs, pale=True)[0] for v in self.views]
+        self.table.show(rows, message=NONE_SO_FAR)
         before = self.chosen
         self.chosen = self.views[at].id if self.views else None
         where = self._where if self._evidence_of is not None and self._evidence_of[0] == self.chosen else ()
@@ -124,12 +117,13 @@ class IncidentsScreen(RunPage):
         found = () if self.card is None else self.card.choices
         return tuple(c for c in found if c.act not in ON_PAGE and not (c.acts and self.context.read_only))
 
+    def idle(self) -> tuple[str, ...]:
+        return (() if self.page.links else ("jump", "walk")) + (() if len(self.views) > 1 else ("move",))
+
     def offered(self) -> tuple[Key, ...]:
-        """Those of the page that have something to choose, and the letters of the card."""
-        idle = (() if self.page.links else ("jump", "walk(1)")) + (() if len(self.views) > 1 else ("move(-1)",))
-        keys = tuple(k for k in super().offered() if k.action not in idle)
-        letters = tuple(Key(key=c.key, shown=c.key, action="", label=CHOICE_LABELS[c.act], help=c.text)
-                        for c in self.choices)  # fmt: skip
+        """Also the letters of the card."""
+        keys = super().offered()
+        letters = tuple(Key(c.key, "", CHOICE_LABELS[c.act], c.text) for c in self.choices)
         return (*(k for k in keys if not k.always), *letters, *(k for k in keys if k.always))
 
     def on_key(self, event: events.Key) -> None:
@@ -211,16 +205,11 @@ NOTHING_KEPT = (
 FOLDER_UNKNOWN = "This screen cannot read the incident's folder."
 
 STACK_KEYS: tuple[Key, ...] = (
-    Key(key="right", shown="← →", action="turn(1)", label="next file", help="the next look or file (also tab)"),
-    Key(key="down", shown="↑ ↓", action="scroll(1)", label="scroll", help="scroll (also PgUp, PgDn, Home, End)"),
+    Key("← →", "turn(±1)", "next file", "the next look or file (also tab)", press="right"),
+    Key("↑ ↓", "scroll(±1)", "scroll", "scroll (also PgUp, PgDn, Home, End)", press="down"),
     HELP,
-    Key(key="escape", shown="Esc", action="back", label="back", help="back to the incident", always=True),
+    Key("Esc", "app.pop_screen", "back", "back to the incident", always=True),
 )
-STACKS_SCREEN_ALSO: tuple[tuple[str, str], ...] = (
-    ("left", "turn(-1)"), ("tab", "turn(1)"), ("shift+tab", "turn(-1)"), ("up", "scroll(-1)"), ("j", "scroll(1)"),
-    ("pageup", "scroll(-15)"), ("pagedown", "scroll(15)"), ("home", "scroll(-100000)"), ("end", "scroll(100000)"),
-    ("s", "back"),
-)  # fmt: skip
 
 
 class StacksScreen(RunPage):
@@ -228,14 +217,17 @@ class StacksScreen(RunPage):
 
     place = "incidents"
     keys = STACK_KEYS
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of(STACK_KEYS, STACKS_SCREEN_ALSO)
+    also = (
+        ("tab", "turn(1)"), ("shift+tab", "turn(-1)"), ("j", "scroll(1)"), ("pageup", "scroll(-15)"),
+        ("pagedown", "scroll(15)"), ("home", "scroll(-100000)"), ("end", "scroll(100000)"), ("s", "app.pop_screen"),
+    )  # fmt: skip
+    pages: tuple[EvidencePage, ...] | None = None
+    at = 0
+    _trouble = ""
 
     def __init__(self, application: "TrainwatchApp", session: "Dashboard", incident: int, title: str) -> None:
         super().__init__(application, session)
         self.incident, self.subject = incident, title
-        self.pages: tuple[EvidencePage, ...] | None = None
-        self.at = 0
-        self._trouble = ""
 
     def bodies(self) -> Sequence[Pane]:
         self.page = PagePane(id="file")
@@ -252,12 +244,11 @@ class StacksScreen(RunPage):
             self.draw()
             return
 
-        self.tasks.fetch(lambda: tuple(evidence_pages(source.files(self.incident))), self._take)
+        self.read(lambda: tuple(evidence_pages(source.files(self.incident))), self._take)
 
     def _take(self, pages: tuple[EvidencePage, ...] | None, trouble: str) -> None:
         self.pages = pages or ()
         self._trouble = f"The folder cannot be read: {trouble}" if trouble else NOTHING_KEPT
-        self.draw()
 
     def show(self) -> None:
         if not self.pages:
@@ -272,9 +263,6 @@ class StacksScreen(RunPage):
             self.at = (self.at + pages) % len(self.pages)
             self.page.top = 0
             self.draw()
-
-    def action_back(self) -> None:
-        self.app.pop_screen()
 
 
 def evidence_lines(page: EvidencePage) -> list[Paragraph]:
@@ -313,4 +301,4 @@ def do(application: "TrainwatchApp", on: "Dashboard", card: IncidentCard, choice
         case "copy":
             application.copy(card_markdown(card, on.run.name))
         case act:
-            ACTS[act](on.operations)
+            on.operations.do(act)

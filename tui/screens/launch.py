@@ -2,28 +2,22 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
-from textual.binding import BindingType
 
 from ...core.model.launch import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest
 from ...core.model.ports import Launcher
 from ...core.views import quantity
 from ...core.views.dashboard import HeaderView
 from ...core.views.screens.confirmation import Price
-from ...core.views.screens.launch import check_rows, check_sum, failed_names, plan_rows
+from ...core.views.screens.launch import OFFER_COLUMNS, check_rows, check_words, failed_names, plan_rows
 from ...core.views.words import Paragraph
 from ..dialogs.dialog import Ask, confirm
-from ..keys import Key
+from ..keys import HELP, Key
 from ..panes.pane import Pane
-from ..panes.rows_pane import OffersPane, PagePane, RowsPane
+from ..panes.rows_pane import PagePane, RowsPane
 from ..run_session import Box
-from .place_screen import HELP, PlaceScreen, bindings_of, headline, share
-
-if TYPE_CHECKING:
-    from ..app import TrainwatchApp
-    from .dashboard import Dashboard
+from .place_screen import PlaceScreen, above, beside, headline, share
 
 SIDE_FROM = 120
 """Columns from which plan and checks are side by side."""
@@ -35,25 +29,25 @@ TYPE_KEYS = "[Enter] plan and check it   [Esc] cancel"
 CANNOT_START = "It cannot be started as it is: the plan shows why."
 
 LAUNCH_KEYS: tuple[Key, ...] = (
-    Key(key="enter", shown="Enter", action="go", label="start", acts=True,
-        help="start it under a supervisor of its own; one that was started before is opened"),
-    Key(key="left", shown="← →", action="profile(-1)", label="profile",
-        help="choose another profile; the plan shows what it changes"),
-    Key(key="t", shown="t", action="type", label="type", help="type a command to start; no file is needed"),
-    Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose what to start (also j, Home, End)",
-        footer=False),
-    Key(key="L", shown="L", action="reload", label="read again", help="read the file and check again"),
-    Key(key="y", shown="y", action="copy", label="copy command", help="copy the command as it would be started",
-        footer=False),
-    Key(key="tab", shown="tab", action="turn", label="plan/checks", footer=False,
-        help="which of plan and checks has the room, and scrolls (small screens)"),
-    Key(key="pagedown", shown="PgDn", action="scroll(6)", label="scroll", help="scroll plan or checks (PgUp: back)",
-        footer=False),
+    Key(
+        "Enter",
+        "go",
+        "start",
+        "start it under a supervisor of its own; one that was started before is opened",
+        acts=True,
+    ),
+    Key("← →", "profile(±1)", "profile", "choose another profile; the plan shows what it changes"),
+    Key("t", "type", "type", "type a command to start; no file is needed"),
+    Key("↑ ↓", "move(±1)", "choose", "choose what to start (also j, Home, End)", footer=False),
+    Key("L", "reload", "read again", "read the file and check again"),
+    Key("y", "copy", "copy command", "copy the command as it would be started", footer=False),
+    Key(
+        "tab", "turn", "plan/checks", "which of plan and checks has the room, and scrolls (small screens)", footer=False
+    ),
+    Key("PgDn", "scroll(±6)", "scroll", "scroll plan or checks (PgUp: back)", footer=False),
     HELP,
-    Key(key="escape", shown="Esc", action="app.leave_place", label="back", help="back; nothing was started",
-        always=True),
-)  # fmt: skip
-ALSO = (("right", "profile(1)"), ("shift+tab", "turn"), ("q", "leave"))
+    Key("Esc", "app.leave_place", "back", "back; nothing was started", always=True),
+)
 
 
 class LaunchScreen(PlaceScreen):
@@ -68,26 +62,25 @@ class LaunchScreen(PlaceScreen):
     tab = "runs"
     alone = ("Nothing is started without Enter", "plan and checks are below")
     keys = LAUNCH_KEYS
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of(LAUNCH_KEYS, ALSO)
+    also = (("shift+tab", "turn"), ("q", "leave"))
+    read_offers: tuple[LaunchOffer, ...] | None = None
+    plan: LaunchPreview | None = None
+    trouble = file_trouble = ""
+    checked = waits = starting = False
+    typed = ""
+    profile: str | None = None
+    checks_first = True
+    _checks: Mapping[int, LaunchCheck] = {}
+    _asked = 0
 
-    def __init__(self, application: "TrainwatchApp", session: "Dashboard | None") -> None:
-        super().__init__(application, session)
-        self.launcher: Launcher | None = application.launcher
-        self.read_offers: tuple[LaunchOffer, ...] | None = None
-        self.plan: LaunchPreview | None = None
-        self.trouble = self.file_trouble = ""
-        self.checked = self.waits = self.starting = False
-        self.typed = ""
-        self.profile: str | None = None
-        self.checks_first = True
-        self._checks: dict[int, LaunchCheck] = {}
-        self._asked = 0
+    @property
+    def launcher(self) -> Launcher | None:
+        return self.application.launcher
 
     def head_alone(self) -> HeaderView:
         """The worst first: what the checks found."""
-        found = check_sum(self.checks)
-        if found.failed:
-            return headline((f"{quantity.plural(found.failed, 'check')} failed", *self.alone), "danger")
+        if failed := failed_names(self.checks):
+            return headline((f"{quantity.plural(len(failed), 'check')} failed", *self.alone), "danger")
         return super().head_alone()
 
     @property
@@ -100,7 +93,7 @@ class LaunchScreen(PlaceScreen):
         return [check for _, check in sorted(self._checks.items()) if check.name]
 
     def bodies(self) -> Sequence[Pane]:
-        self.table = OffersPane(id="offers")
+        self.table = RowsPane(id="offers")
         self.page, self.looks = PagePane(id="plan"), PagePane(id="checks")
         return (self.table, self.page, self.looks)
 
@@ -114,26 +107,21 @@ class LaunchScreen(PlaceScreen):
         if self.opens is not None:
             return boxes | {"plan": (0, top + rows, width, rest)}
         if width >= SIDE_FROM:
-            left = width // 2
-            return boxes | {
-                "plan": (0, top + rows, left, rest), "checks": (left, top + rows, width - left, rest),
-            }  # fmt: skip
+            return boxes | beside((0, top + rows, width, rest), width // 2, "plan", "checks")
         if rest < 10:
             return boxes | {"checks" if self.checks_first else "plan": (0, top + rows, width, rest)}
         small = max(3, min(rest // 3 + 1, rest - 6)) if rest < 30 else rest // 2
         plan = small if self.checks_first else rest - small
-        return boxes | {
-            "plan": (0, top + rows, width, plan), "checks": (0, top + rows + plan, width, rest - plan),
-        }  # fmt: skip
+        return boxes | above((0, top + rows, width, rest), plan, "plan", "checks")
 
     def on_mount(self) -> None:
         super().on_mount()
         self.action_reload()
 
     def show(self) -> None:
-        offers = self.offers
-        of_file = any(offer.of_file for offer in offers)
-        self.table.show_offers(offers, self.typed, "trainwatch.toml" if of_file else "no trainwatch.toml here")
+        where = "trainwatch.toml" if any(offer.of_file for offer in self.offers) else "no trainwatch.toml here"
+        offers = (*self.offers, LaunchOffer(name="a command", command=self.typed))
+        self.table.show_table(OFFER_COLUMNS, offers, title=f"start · {where}")
         chosen, started = self.offer is not None or bool(self.typed), self.opens is not None
         if self.offer is not None and not self.offer.of_file:
             self.page.show([Paragraph(STARTED_HERE, style="warning")], title=self.offer.name)
@@ -141,8 +129,8 @@ class LaunchScreen(PlaceScreen):
             name = self.plan.name if self.plan is not None else self.offer.name if self.offer is not None else ""
             page = self._plan_page(chosen=chosen, started=started)
             self.page.show(page, title=f"plan · {name}" if name else "plan")
-        words = check_sum(self.checks).words
-        self.looks.set_class(any(c.result == "fail" for c in self.checks), "-danger")
+        words = check_words(self.checks)
+        self.looks.set_class(bool(failed_names(self.checks)), "-danger")
         if self.checks:
             page = check_paragraphs(check_rows(self.checks), self.looks.glyphs.levels, self.size.width)
         else:
@@ -167,12 +155,14 @@ class LaunchScreen(PlaceScreen):
         return found + plan_rows(self.plan)
 
     def offered(self) -> tuple[Key, ...]:
-        """Enter opens a run that was started before, which has its profile already."""
-        keys = super().offered()
-        if self.opens is None:
-            return keys
-        kept = (key for key in keys if not key.action.startswith("profile("))
-        return tuple(msgspec.structs.replace(key, label="open") if key.action == "go" else key for key in kept)
+        """Enter opens a run that was started before."""
+        label = "start" if self.opens is None else "open"
+        return tuple(msgspec.structs.replace(k, label=label) if k.action == "go" else k for k in super().offered())
+
+    def idle(self) -> tuple[str, ...]:
+        """A run that was started before has its profile already, and for some frameworks there is none."""
+        none = self.opens is not None or (self.plan is not None and not self.plan.profiles)
+        return ("profile",) if none else ()
 
     @property
     def offer(self) -> LaunchOffer | None:
@@ -244,7 +234,7 @@ class LaunchScreen(PlaceScreen):
 
         def take(check: LaunchCheck) -> None:
             if asked == self._asked:
-                self._checks[check.place] = check
+                self._checks = {**self._checks, check.place: check}
                 self.draw()
 
         def done(_: None, trouble: str) -> None:
@@ -314,9 +304,8 @@ class LaunchScreen(PlaceScreen):
 
         self.app.push_screen(Ask("A command to start", TYPE_BODY, TYPE_KEYS, before=self.typed), typed)
 
-    def action_copy(self) -> None:
-        if self.plan is not None:
-            self.application.copy(shlex.join(self.plan.command))
+    def copied(self) -> str:
+        return "" if self.plan is None else shlex.join(self.plan.command)
 
     def action_go(self) -> None:
         """Open a run that was started before, else start it when its checks are done; pressed again: do not wait.
@@ -339,7 +328,7 @@ class LaunchScreen(PlaceScreen):
             self.waits = True
             self.show_message("Its checks are still running: it starts when they are in. Enter again: do not wait.")
         else:
-            missing = check_sum(self.checks).open
+            missing = sum(check.result is None for check in self.checks)
             still = f"{quantity.plural(missing, 'check')} not done yet" if missing else "nothing was checked yet"
             self._start((*failed_names(self.checks), still))
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import msgspec
-from textual.binding import BindingType
 
 from ...core.model.log_lines import ALARM, LogFile
+from ...core.model.ports import LogAccess
 from ...core.views import quantity
 from ..keys import Key
 from ..log.dashboard_log import FileTab, FileTabs, log_files, mark_of
@@ -24,16 +24,18 @@ from ..log.log_viewer import (
 )
 from ..panes.pane import Pane
 from ..run_session import Box
-from .place_screen import RunPage, bindings_of
-
-if TYPE_CHECKING:
-    from ..app import TrainwatchApp
-    from .dashboard import Dashboard
-
+from .place_screen import RunPage
 
 FOLLOW_S = 0.5
 """How often the end of a followed log is read, seconds, at the usual ``refresh_s``."""
 NO_ACCESS = "This log cannot be read from here."
+
+
+class LogPlace(msgspec.Struct):
+    """Where the page was left: the file, and the offset of the line under the cursor (None: at its end)."""
+
+    file: LogFile | None = None
+    place: int | None = None
 
 
 class LogScreen(RunPage):
@@ -42,13 +44,15 @@ class LogScreen(RunPage):
     place = "log"
     keys = LOG_KEYS
     edged: ClassVar[frozenset[str]] = frozenset({"lines"})
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of(LOG_KEYS, ALSO)
+    also = ALSO
+    kept = LogPlace
+    state: LogPlace
+    files: tuple[LogFile, ...] = ()
+    file: LogFile | None = None
 
-    def __init__(self, application: "TrainwatchApp", session: "Dashboard") -> None:
-        super().__init__(application, session)
-        self.access = session.run.logs
-        self.files: tuple[LogFile, ...] = ()
-        self.file: LogFile | None = None
+    @property
+    def access(self) -> LogAccess | None:
+        return self.session.run.logs
 
     def bodies(self) -> Sequence[Pane]:
         self.file_tabs = FileTabs(id="files", classes="-bare")
@@ -69,17 +73,15 @@ class LogScreen(RunPage):
         super().on_mount()
         if self.application.interval_s > 0:
             self.set_interval(FOLLOW_S * self.session.run.screen.refresh_s, self.look)
-        before = self.session.screen_states.get("log")
-        if isinstance(before, tuple):
-            file, place = before
-            if file in self.files:
-                self.choose(file)
-                if place is not None:
-                    self.driver.go(place)
+        file, place = self.state.file, self.state.place
+        if file is not None and file in self.files:
+            self.choose(file)
+            if place is not None:
+                self.driver.go(place)
 
     def on_unmount(self) -> None:
         if self.file is not None:
-            self.session.screen_states["log"] = (self.file, self.driver.place)
+            self.state.file, self.state.place = self.file, self.driver.place
         self.viewer.close()
 
     def look(self) -> None:
@@ -119,13 +121,15 @@ class LogScreen(RunPage):
         return quantity.clock(self.now.story.wall0 + t, seconds=True)
 
     def offered(self) -> tuple[Key, ...]:
-        """Space holds a log that is followed; matches are those of a search."""
+        """Space holds a log that is followed."""
         label = "hold" if self.view.following else "follow"
         return tuple(
-            msgspec.structs.replace(key, label=label) if key.action == "follow" else key
-            for key in super().offered()
-            if key.label != "match" or self.viewer.pattern is not None
+            msgspec.structs.replace(key, label=label) if key.action == "follow" else key for key in super().offered()
         )
+
+    def idle(self) -> tuple[str, ...]:
+        """Matches are those of a search."""
+        return () if self.viewer.pattern is not None else ("match",)
 
     def on_log_view_wanted(self, message: LogView.Wanted) -> None:
         if message.rows:
@@ -161,8 +165,8 @@ class LogScreen(RunPage):
     def action_search(self) -> None:
         self.viewer.ask_search()
 
-    def action_match(self, older: bool) -> None:
-        self.viewer.next_match(older=older)
+    def action_match(self, direction: int) -> None:
+        self.viewer.next_match(older=direction < 0)
 
     def action_filter(self) -> None:
         self.viewer.ask_filter()
@@ -179,7 +183,7 @@ class LogScreen(RunPage):
         at = self.viewer.start_of_search(older=older)
         self.show_message("Looking for an error …")
         found = partial(self._arrive, f"No error {'above' if older else 'below'}")
-        self.viewer.search.seek(lambda s, stopped: s.find(alarm, at, backwards=older, stopped=stopped), found)
+        self.viewer.seek(lambda s, stopped: s.find(alarm, at, backwards=older, stopped=stopped), found)
 
     def to_line(self, log: str | None, number: int) -> None:
         """To a line, counted from 1, of one of the run's logs."""
@@ -191,8 +195,7 @@ class LogScreen(RunPage):
             self.choose(file)
         self.show_message(f"Looking for line {number:,} …")
         found = partial(self._arrive, f"The log has no line {number:,} any more")
-        source = self.driver.source
-        self.viewer.search.seek(lambda s, stopped: s.browser.line_at(s.file.path, number, stopped), found, source)
+        self.viewer.seek(lambda s, stopped: s.browser.line_at(s.file.path, number, stopped), found)
 
     def _arrive(self, missing: str, offset: int | None) -> None:
         """Go to an offset; None: show ``missing`` in the footer."""
@@ -213,7 +216,7 @@ class LogScreen(RunPage):
 
     def action_back(self) -> None:
         """Cancel the search, mark, filter or pattern, in this order; else go back."""
-        if self.viewer.search.looking and self.viewer.search.cancel():
+        if self.viewer.cancel():
             self.show_message("Search stopped")
         elif self.view.marked_from is not None:
             self.view.marked_from = None

@@ -5,7 +5,6 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
-from textual.binding import BindingType
 
 from ...core.model.machine_details import GpuProcess, MachineDetails, TreeProcess
 from ...core.model.observation import RankTable
@@ -23,15 +22,15 @@ from ...core.views.machine_page import (
     most_first,
     worst_card,
 )
-from ...core.views.ranks_page import RANK_COLUMNS, RanksPageView, ranks_page_view
+from ...core.views.ranks_page import RANK_COLUMNS, RanksPageView, rank_level, ranks_page_view
 from ...core.views.words import passing
-from ..keys import Key
+from ..keys import HELP, Key
 from ..panes.machine import FactsPane, GaugesPane, GpuRows, NodeRows
 from ..panes.pane import Pane
 from ..panes.rows_pane import RowsPane
 from ..run_session import Box
-from ..ui.chart import Columns, SeriesQuery
-from .place_screen import HELP, RunPage, bindings_of
+from ..ui.chart import Charts
+from .place_screen import RunPage, above
 
 if TYPE_CHECKING:
     from ..app import TrainwatchApp
@@ -48,37 +47,33 @@ SMALL_ROWS, SMALL_COLUMNS = 13, 30
 """On a smaller screen one pane is shown at a time."""
 
 PANE_KEYS: tuple[Key, ...] = (
-    Key(key="tab", shown="tab", action="pane(1)", label="pane", help="the next pane (shift: back)"),
-    Key(key="z", shown="z", action="whole", label="zoom", help="show the pane at full size, and back"),
+    Key("tab", "pane(±1)", "pane", "the next pane (shift: back)"),
+    Key("z", "whole", "zoom", "show the pane at full size, and back"),
 )
-FILTER_KEY = Key(
-    key="slash", shown="/", action="filter", label="filter",
-    help="show the processes whose command, user or pid contains a text; Esc shows all again",
-)  # fmt: skip
+FILTER_KEY = Key("/", "filter", "filter",
+    "show the processes whose command, user or pid contains a text; Esc shows all again")  # fmt: skip
 TIME_KEYS: tuple[Key, ...] = (
-    Key(key="left_square_bracket", shown="[ ]", action="zoom(-1)", label="time",
-        help="all charts show a shorter or longer time"),
+    Key("y", "copy", "copy", "copy pid and command of the chosen process", footer=False),
+    Key("[ ]", "zoom(±1)", "time", "all charts show a shorter or longer time"),
     HELP,
-    Key(key="escape", shown="Esc", action="back", label="back", help="small again, then back to the dashboard",
-        always=True),
-)  # fmt: skip
-MOVES = (("k", "move(-1)"), ("pageup", "move(-10)"), ("pagedown", "move(10)"), ("shift+tab", "pane(-1)"))
-ALSO = (*MOVES, ("right_square_bracket", "zoom(1)"), ("right", "next(1)"))
+    Key("Esc", "back", "back", "small again, then back to the dashboard", always=True),
+)
 
 
-class MachineState:
+class MachineState(msgspec.Struct):
     """What the page restores when it is opened again."""
 
-    def __init__(self) -> None:
-        self.details = MachineDetails()
-        self.focused = ""
-        self.whole = False
-        self.sort = 0
-        self.chosen: int | None = None
-        """Place of the GPU that a person chose; None = none yet."""
-        self.narrow = self.wide = False
-        """Only the processes of the run on the GPUs; also those of others on the host."""
-        self.filter = ""
+    details: MachineDetails = MachineDetails()
+    focused: str = ""
+    whole: bool = False
+    sort: int = 0
+    chosen: int | None = None
+    """Place of the GPU that a person chose; None = none yet."""
+    narrow: bool = False
+    """Only the processes of the run on the GPUs."""
+    wide: bool = False
+    """Also the processes of others on the host."""
+    filter: str = ""
 
 
 class MachineScreen(RunPage):
@@ -87,10 +82,14 @@ class MachineScreen(RunPage):
     order: ClassVar[tuple[str, ...]]
     """The panes in reading order."""
 
+    also = (("k", "move(-1)"), ("pageup", "move(-10)"), ("pagedown", "move(10)"))
+    kept = MachineState
+    state: MachineState
+    filtered = "processes whose command, user or pid"
+    taken_back = ("filter", "whole", "focused")
+
     def __init__(self, application: "TrainwatchApp", session: "Dashboard") -> None:
         super().__init__(application, session)
-        self.state: MachineState = self._state_of(session)
-        self._reading = False
         self._opened_s = monotonic()
 
     @property
@@ -98,35 +97,24 @@ class MachineScreen(RunPage):
         """Whether a supervisor that reads details would have shown them by now."""
         return monotonic() - self._opened_s > LATE_S
 
-    def _state_of(self, session: "Dashboard") -> MachineState:
-        kept = session.screen_states.setdefault(self.place, MachineState())
-        assert isinstance(kept, MachineState)
-        return kept
-
     def on_mount(self) -> None:
         super().on_mount()
-        self.read_details()
-        if self.application.interval_s > 0:
-            self.set_interval(DETAILS_S * self.session.run.screen.refresh_s, self.read_details)
+        self.every(DETAILS_S * self.session.run.screen.refresh_s, self.read_details)
 
     def on_unmount(self) -> None:
         self.session.read_series(None)
 
     def read_details(self) -> None:
         """Read them in a thread."""
-        source = self.session.run.details
-        if source is None or self._reading:
-            return
-        self._reading = True
-        self.tasks.fetch(source.look, self._took_details)
+        if (source := self.session.run.details) is not None:
+            self.read(source.look, self._took_details)
 
     def _took_details(self, details: MachineDetails | None, _: str) -> None:
-        self._reading = False
         if details is not None:
-            self.take_details(details)
+            self.state.details = details
 
     def take_details(self, details: MachineDetails) -> None:
-        self.state.details = details
+        self._took_details(details, "")
         self.draw()
 
     def arranged(self, width: int, height: int) -> dict[str, Box]:
@@ -149,12 +137,6 @@ class MachineScreen(RunPage):
             pane.set_class(name == focused, "-focus")
         return {name: (x, y + top, w, h) for name, (x, y, w, h) in boxes.items()}
 
-    @property
-    def series(self) -> dict[SeriesQuery, Columns]:
-        """The charts as last read."""
-        snapshot = self.session.snapshot
-        return dict(snapshot.series) if snapshot is not None else {}
-
     def action_pane(self, panes: int) -> None:
         offered = self.shown_panes()
         at = offered.index(self.state.focused) if self.state.focused in offered else (-1 if panes > 0 else 0)
@@ -168,8 +150,7 @@ class MachineScreen(RunPage):
         self.draw()
 
     def action_zoom(self, steps: int) -> None:
-        self.session.zoom_time(steps)
-        self.draw()
+        super().action_zoom(steps)
         self.show_message(f"Charts show {self.session.window.words}; [ shorter, ] longer")
 
     def passes(self, row: "GpuProcess | TreeProcess") -> bool:
@@ -217,34 +198,9 @@ class MachineScreen(RunPage):
         self.state.narrow, self.state.wide = not self.state.narrow, not self.state.wide
         self.draw()
 
-    def action_copy(self) -> None:
-        rows = self.rows
-        if rows:
-            row = rows[min(self.processes.cursor, len(rows) - 1)]
-            self.application.copy(f"{row.pid} {command(row.command)}")
-
-    def action_filter(self) -> None:
-        """Ask for a text; nothing shows all of them."""
-        from ..dialogs.dialog import ask_filter
-
-        def answered(text: str | None) -> None:
-            if text is not None:
-                self.state.filter = text
-                self.draw()
-
-        self.app.push_screen(ask_filter("processes whose command, user or pid", self.state.filter), answered)
-
-    def action_back(self) -> None:
-        if self.state.filter:
-            self.state.filter = ""
-        elif self.state.whole:
-            self.state.whole = False
-        elif self.state.focused:
-            self.state.focused = ""
-        else:
-            self.application.action_leave_place()
-            return
-        self.draw()
+    def copied(self) -> str:
+        row = next(iter(self.rows[self.processes.cursor :] or self.rows[-1:]), None)
+        return "" if row is None else f"{row.pid} {command(row.command)}"
 
     def on_pane_pressed(self, message: Pane.Pressed) -> None:
         if message.pane.id in self.order:
@@ -284,18 +240,18 @@ FACTS_FROM = 100
 FACTS_COLUMNS = 42
 LIST_LEAST, PROCESSES_LEAST, GAUGES_LEAST = 5, 5, 6
 MOST_GPUS = 16
+WHOSE: dict[bool | None, str] = {True: "used by this run", False: "not used by this run"}
+OF_PROCESSES = ("sort", "own", "filter", "copy")
 
 GPU_KEYS: tuple[Key, ...] = (
-    Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose a GPU, or a process; scroll"),
-    Key(key="left", shown="← →", action="next(-1)", label="GPU", help="the previous or next GPU"),
+    Key("↑ ↓", "move(±1)", "choose", "choose a GPU, or a process; scroll"),
+    Key("← →", "next(±1)", "GPU", "the previous or next GPU"),
     *PANE_KEYS,
-    Key(key="s", shown="s", action="sort", label="sort", help="sort the processes by memory, GPU time, CPU, RAM, GPU"),
-    Key(key="o", shown="o", action="own", label="own/all", help="only the processes of this run, or all"),
+    Key("s", "sort", "sort", "sort the processes by memory, GPU time, CPU, RAM, GPU"),
+    Key("o", "own", "own/all", "only the processes of this run, or all"),
     FILTER_KEY,
-    Key(key="y", shown="y", action="copy", label="copy", footer=False,
-        help="copy pid and command of the chosen process"),
     *TIME_KEYS,
-)  # fmt: skip
+)
 
 
 class GpuScreen(MachineScreen):
@@ -305,7 +261,6 @@ class GpuScreen(MachineScreen):
     order = ("gpus", "gauges", "facts", "processes")
     keys = GPU_KEYS
     sorts: ClassVar[dict[str, Callable[[Any], float | None]]] = PROCESS_SORTS
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of(GPU_KEYS, ALSO)
     view = GpuPageView()
     opened_on: int | None = None
     """Place of the GPU that is shown until a person chooses one: it stays while the page is open."""
@@ -322,21 +277,11 @@ class GpuScreen(MachineScreen):
             return ("gauges",)
         return self.order if len(cards) > 1 else self.order[1:]
 
-    def offered(self) -> tuple[Key, ...]:
-        """Without the keys that have nothing to choose from."""
-        several, rows = len(self.view.cards) > 1, bool(self.view.processes)
-        useless = {
-            key
-            for key, useful in (
-                ("left", several),
-                ("s", rows),
-                ("o", rows),
-                ("slash", rows),
-                ("y", rows),
-            )
-            if not useful
-        }
-        return tuple(key for key in super().offered() if key.key not in useless and (self.view.cards or key.always))
+    def idle(self) -> tuple[str, ...]:
+        """Those that have nothing to choose from; without a GPU nothing is left to do."""
+        if not self.view.cards:
+            return tuple(key.name for key in self.keys if not key.always)
+        return ("next",) * (len(self.view.cards) < 2) + OF_PROCESSES * (not self.view.processes)
 
     def first_list(self) -> str:
         return "gpus" if len(self.view.cards) > 1 else "processes"
@@ -373,17 +318,15 @@ class GpuScreen(MachineScreen):
         if self.opened_on is None and cards:
             self.opened_on = worst_card(cards)
         chosen = self.table.cursor = self.chosen
-        self.table.show_gpus(cards, view.note, self.series, window)
+        charts = Charts(window, self.series)
+        self.table.show_gpus(cards, view.note, charts)
         card = cards[chosen] if cards else None
         message = view.message if card is None else card.view.trouble or ""
-        title = (
-            "GPU"
-            if card is None
-            else " · ".join(filter(None, (f"GPU {card.index}", card.view.name, _whose(card.view.own))))
-        )
+        whose = None if card is None else WHOSE.get(card.view.own)
+        title = "GPU" if card is None else " · ".join(filter(None, (f"GPU {card.index}", card.view.name, whose)))
         single = len(cards) == 1
         self.gauges.set_title(title, view.note if single and view.note else window.words if card is not None else "")
-        self.gauges.show(card.gauges if card else (), self.series, window, message=message)
+        self.gauges.show(card.gauges if card else (), charts, message=message)
         self.session.read_series((*self.gauges.series_queries(), *self.table.series_queries(cards)))
         self.facts.set_title(f"GPU {card.index} now" if card is not None else "now")
         self.facts.show(card.facts if card is not None else (), message)
@@ -422,25 +365,19 @@ class GpuScreen(MachineScreen):
         self.draw()
 
 
-def _whose(own: bool | None) -> str:
-    return {True: "used by this run", False: "not used by this run", None: ""}[own]
-
-
 # Key 9: the machine: memory, disks, networks, and the processes of the run.
 
 HOST_SCREEN_FACTS_COLUMNS = 38
 LEAST_ROWS = 5
 
 HOST_KEYS: tuple[Key, ...] = (
-    Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose a process; scroll"),
+    Key("↑ ↓", "move(±1)", "choose", "choose a process; scroll"),
     *PANE_KEYS,
-    Key(key="o", shown="o", action="own", label="own/all", help="the processes of the run, or also the others"),
-    Key(key="s", shown="s", action="sort", label="sort", help="sort the processes: tree, CPU, RAM, bytes"),
+    Key("o", "own", "own/all", "the processes of the run, or also the others"),
+    Key("s", "sort", "sort", "sort the processes: tree, CPU, RAM, bytes"),
     FILTER_KEY,
-    Key(key="y", shown="y", action="copy", label="copy", help="copy pid and command of the chosen process",
-        footer=False),
     *TIME_KEYS,
-)  # fmt: skip
+)
 
 
 class HostScreen(MachineScreen):
@@ -450,7 +387,6 @@ class HostScreen(MachineScreen):
     order = ("gauges", "facts", "tree")
     keys = HOST_KEYS
     sorts: ClassVar[dict[str, Callable[[Any], float | None]]] = TREE_SORTS
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of(HOST_KEYS, ALSO[:-1])
     view = HostPageView()
 
     def bodies(self) -> Sequence[Pane]:
@@ -458,11 +394,9 @@ class HostScreen(MachineScreen):
         self.processes = RowsPane(id="tree")
         return (self.gauges, self.facts, self.processes)
 
-    def offered(self) -> tuple[Key, ...]:
-        """Without the keys that have nothing to choose from."""
-        return tuple(
-            key for key in super().offered() if self.view.rows or key.key not in {"up", "s", "y", "o", "slash"}
-        )
+    def idle(self) -> tuple[str, ...]:
+        """Those that have nothing to choose from."""
+        return () if self.view.rows else ("move", *OF_PROCESSES)
 
     def first_list(self) -> str:
         return "tree"
@@ -484,7 +418,7 @@ class HostScreen(MachineScreen):
     def show(self) -> None:
         view, window = self.view, self.session.window
         self.gauges.set_title("machine", view.note or (window.words if view.gauges else ""))
-        self.gauges.show(view.gauges, self.series, window, message=view.message)
+        self.gauges.show(view.gauges, Charts(window, self.series), message=view.message)
         self.session.read_series(self.gauges.series_queries())
         self.facts.set_title("now")
         self.facts.show(view.facts, view.message)
@@ -506,12 +440,12 @@ FRAME = 3
 RANKS_LEAST = 6
 
 RANK_KEYS: tuple[Key, ...] = (
-    Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose a rank, or a node; scroll"),
+    Key("↑ ↓", "move(±1)", "choose", "choose a rank, or a node; scroll"),
     *PANE_KEYS,
-    Key(key="enter", shown="Enter", action="rank", label="rank", help="all that is known of the chosen rank"),
+    Key("Enter", "rank", "rank", "all that is known of the chosen rank"),
     HELP,
-    Key(key="escape", shown="Esc", action="back", label="back", help="small again, then back", always=True),
-)  # fmt: skip
+    Key("Esc", "back", "back", "small again, then back", always=True),
+)
 
 
 class RanksScreen(MachineScreen):
@@ -520,7 +454,6 @@ class RanksScreen(MachineScreen):
     place = "ranks"
     order = ("nodes", "ranks")
     keys = RANK_KEYS
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of(RANK_KEYS, MOVES)
     view = RanksPageView()
     found = RankTable()
 
@@ -531,12 +464,11 @@ class RanksScreen(MachineScreen):
     def shown_panes(self) -> tuple[str, ...]:
         return self.order if self.view.nodes or self.view.job else self.order[1:]
 
-    def offered(self) -> tuple[Key, ...]:
-        """Without the keys that have nothing to choose from, or only one list."""
-        useless = set() if self.view.ranks else {"enter"}
-        useless |= set() if self.view.ranks or self.view.nodes else {"up"}
-        useless |= set() if len(self.shown_panes()) > 1 else {"tab", "z"}
-        return tuple(key for key in super().offered() if key.key not in useless)
+    def idle(self) -> tuple[str, ...]:
+        """Those that have nothing to choose from, or only one list."""
+        view = self.view
+        idle = ("rank",) * (not view.ranks) + ("move",) * (not (view.ranks or view.nodes))
+        return idle + ("pane", "whole") * (len(self.shown_panes()) < 2)
 
     def first_list(self) -> str:
         return "ranks"
@@ -548,7 +480,7 @@ class RanksScreen(MachineScreen):
         top = min(max(1, len(self.view.nodes)) + FRAME, max(FRAME + 1, (height + 1) // 2))
         if height - top < RANKS_LEAST:
             return {"ranks": (0, 0, width, height)}
-        return {"nodes": (0, 0, width, top), "ranks": (0, top, width, height - top)}
+        return above((0, 0, width, height), top, "nodes", "ranks")
 
     def draw(self, width: int | None = None, height: int | None = None) -> None:
         self.view = ranks_page_view(self.now, self.found)
@@ -559,33 +491,27 @@ class RanksScreen(MachineScreen):
         view = self.view
         self.ranks.show_table(
             RANK_COLUMNS, view.ranks, title=view.title, note=view.note, message=view.message,
-            level=lambda row: row.level, ids=[row.rank for row in view.ranks],
+            level=rank_level, ids=[row.rank for row in view.ranks],
         )  # fmt: skip
 
     def read_details(self) -> None:
         """Read the table in a thread."""
-        source = self.session.run.ranks
-        if source is None or self._reading:
-            return
-        self._reading = True
-        self.tasks.fetch(source.look, self.take_table)
+        if (source := self.session.run.ranks) is not None:
+            self.read(source.look, self.take_table)
 
     def take_table(self, table: RankTable | None, _: str) -> None:
-        """Keep it, and draw if it is another one."""
-        self._reading = False
-        if table is not None and table != self.found:
-            self.found = table
-            self.draw()
+        self.found = table or self.found
 
     def action_rank(self) -> None:
         rows = self.view.ranks
         if not rows:
             return
         row = rows[min(self.ranks.cursor, len(rows) - 1)]
-        like = "like the others" if row.level == "safe" else "not known"
+        like = "like the others" if rank_level(row) == "safe" else "not known"
+        told = {column.title: column.text(row) for column in RANK_COLUMNS}
         facts = (
-            ("node", row.node or "this machine"), ("pid", row.pid), ("state", row.state),
-            ("step", row.step), ("speed", row.pace), ("last line", f"{row.age} ago" if row.line else "not known"),
-            *([("", row.line)] if row.line else []), ("standing", row.standing or like),
+            ("node", row.node or "this machine"), *((what, told[what]) for what in ("pid", "state", "step", "speed")),
+            ("last line", f"{told['last line']} ago" if row.last_line else "not known"),
+            *([("", row.last_line)] if row.last_line else []), ("standing", row.standing or like),
         )  # fmt: skip
         self.tell(f"Rank {row.rank}", facts)

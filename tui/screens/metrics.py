@@ -2,39 +2,26 @@
 
 from collections.abc import Sequence
 from time import monotonic
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import msgspec
-from textual.binding import BindingType
 
 from ...core.views.metrics import in_order, matching, without_doubles
-from ..keys import Key
+from ..keys import HELP, Key
 from ..panes.charts_pane import ChartsPane
 from ..panes.pane import Pane
 from ..run_session import Box
 from ..ui.chart import WHOLE, TimeWindow
-from .place_screen import HELP, RunPage, bindings_of
-
-if TYPE_CHECKING:
-    from ..app import TrainwatchApp
-    from .dashboard import Dashboard
-
+from .place_screen import RunPage
 
 METRIC_KEYS: tuple[Key, ...] = (
-    Key(key="enter", shown="Enter", action="single", label="one/all", help="the chosen chart alone, and back"),
-    Key(key="left", shown="← →", action="choose(-1)", label="choose", help="choose a chart (also ↑ ↓, PgUp, PgDn)"),
-    Key(key="left_square_bracket", shown="[ ]", action="zoom(-1)", label="time",
-        help="all charts show a shorter or longer time"),
-    Key(key="slash", shown="/", action="filter", label="filter", help="show the metrics whose name contains a text"),
+    Key("Enter", "single", "one/all", "the chosen chart alone, and back"),
+    Key("← →", "choose(±1)", "choose", "choose a chart (also ↑ ↓, PgUp, PgDn)"),
+    Key("[ ]", "zoom(±1)", "time", "all charts show a shorter or longer time"),
+    Key("/", "filter", "filter", "show the metrics whose name contains a text"),
     HELP,
-    Key(key="escape", shown="Esc", action="back", label="back",
-        help="take back the single chart, then the filter; then the previous screen", always=True),
-)  # fmt: skip
-ALSO: tuple[tuple[str, str], ...] = (
-    ("right", "choose(1)"), ("up", "row(-1)"), ("down", "row(1)"), ("j", "row(1)"), ("pageup", "page(-1)"),
-    ("pagedown", "page(1)"), ("home", "choose(-100000)"), ("end", "choose(100000)"),
-    ("right_square_bracket", "zoom(1)"), ("z", "single"),
-)  # fmt: skip
+    Key("Esc", "back", "back", "take back the single chart, then the filter; then the previous screen", always=True),
+)
 AGAIN_S = 30.0
 """The names are read this often, seconds."""
 
@@ -53,16 +40,17 @@ class MetricsScreen(RunPage):
     place = "metrics"
     keys = METRIC_KEYS
     edged: ClassVar[frozenset[str]] = frozenset({"charts"})
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of(METRIC_KEYS, ALSO)
-
-    def __init__(self, application: "TrainwatchApp", session: "Dashboard") -> None:
-        super().__init__(application, session)
-        state = session.screen_states.setdefault("metrics", MetricsState())
-        assert isinstance(state, MetricsState)
-        self.state = state
-        self.names: tuple[str, ...] | None = None
-        self.trouble = ""
-        self._read_at: float | None = None
+    also = (
+        ("up", "row(-1)"), ("down", "row(1)"), ("j", "row(1)"), ("pageup", "page(-1)"), ("pagedown", "page(1)"),
+        ("home", "choose(-100000)"), ("end", "choose(100000)"), ("z", "single"),
+    )  # fmt: skip
+    kept = MetricsState
+    state: MetricsState
+    filtered = "metrics whose name"
+    taken_back = ("single", "filter")
+    names: tuple[str, ...] | None = None
+    trouble = ""
+    _read_at: float | None = None
 
     def bodies(self) -> Sequence[Pane]:
         self.pane = ChartsPane(id="charts")
@@ -89,8 +77,7 @@ class MetricsScreen(RunPage):
         if metrics and state.chosen not in metrics:
             state.chosen = metrics[0]
         self.pane.take(metrics, self._chosen, self._message(), single=state.single)
-        snapshot = self.session.snapshot
-        self.pane.show(self.session.view.timeline, snapshot.series if snapshot is not None else {}, window)
+        self.pane.show(self.session.view.timeline, self.series, window)
         below = 0 if state.single or not metrics else len(metrics) - self.pane.in_view.stop
         title = f"metrics · {len(metrics)}" + (f" · with “{state.filter}”" if state.filter else "")
         self.pane.set_title(title, " · ".join(filter(None, (f"{below} more ↓" if below else "", window.words))))
@@ -111,9 +98,8 @@ class MetricsScreen(RunPage):
 
         def take(names: tuple[str, ...] | None, trouble: str) -> None:
             self.names, self.trouble = names, f"history: {trouble}" if trouble else ""
-            self.draw()
 
-        self.tasks.fetch(read, take)
+        self.read(read, take)
 
     def _message(self) -> str:
         if self.trouble:
@@ -151,32 +137,6 @@ class MetricsScreen(RunPage):
 
     def action_single(self) -> None:
         self.state.single = not self.state.single
-        self.draw()
-
-    def action_zoom(self, steps: int) -> None:
-        self.session.zoom_time(steps)
-        self.draw()
-
-    def action_filter(self) -> None:
-        """Ask for a text; nothing shows all of them."""
-        from ..dialogs.dialog import ask_filter
-
-        def answered(text: str | None) -> None:
-            if text is not None:
-                self.state.filter = text
-                self.draw()
-
-        self.app.push_screen(ask_filter("metrics whose name", self.state.filter), answered)
-
-    def action_back(self) -> None:
-        """Take back the single chart, then the filter; then leave."""
-        if self.state.single:
-            self.state.single = False
-        elif self.state.filter:
-            self.state.filter = ""
-        else:
-            self.application.action_leave_place()
-            return
         self.draw()
 
     def on_charts_pane_pointed(self, message: ChartsPane.Pointed) -> None:

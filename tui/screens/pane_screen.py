@@ -59,14 +59,19 @@ class PanedScreen(Screen[None]):
                     self._bare.add(pane.id)
             if pane.id in self.edged:
                 pane.edge = EdgeLabel(id=f"{pane.id}-edge", classes="-bare -edge")
-        for drawn in (*self.panes.values(), *(p.edge for p in self.panes.values() if p.edge is not None)):
+        edges = [pane.edge for pane in self.panes.values() if pane.edge is not None]
+        for drawn in (*(pane for pane in self.panes.values() if pane is not self.key_bar), *edges, self.key_bar):
             drawn.glyphs = glyphs
             drawn.set_class(not glyphs.braille, "-ascii")
             drawn.display = False
             yield drawn
 
     def place_boxes(self, boxes: dict[str, Box]) -> None:
-        """Put each pane into its box; one without a box is not shown."""
+        """Put each pane into its box; one without a box is not shown. The footer grows upwards over a long message."""
+        if "keys" in boxes:
+            x, y, width, height = boxes["keys"]
+            rows = min(self.key_bar.rows_at(width), y + height)
+            boxes = boxes | {"keys": (x, y + height - rows, width, rows)}
         if boxes == self._boxes:
             return
         self._boxes = boxes
@@ -83,13 +88,17 @@ class PanedScreen(Screen[None]):
         if not self.is_mounted:
             self.call_after_refresh(self.show_message, text)
             return
-        self.key_bar.show(self.offered(), text)
+        self._say(text)
         if self._clearing is not None:
             self._clearing.stop()
         self._clearing = self.set_timer(ANSWER_S, self.clear_message)
 
     def clear_message(self) -> None:
-        self.key_bar.show(self.offered())
+        self._say("")
+
+    def _say(self, text: str) -> None:
+        self.key_bar.show(self.offered(), text)
+        self.place_boxes(self._boxes)
 
 
 def is_place(screen: object) -> "TypeGuard[PlaceScreen]":

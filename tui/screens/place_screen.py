@@ -1,8 +1,8 @@
 """The base class of the screens over the dashboard: tabs and the run's sentence on top, keys at the bottom."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import msgspec
 from textual import events
@@ -19,6 +19,7 @@ from ..panes.pane import Pane
 from ..panes.rows_pane import PagePane, RowsPane
 from ..places import PLACES
 from ..run_session import Box
+from ..ui.chart import Columns, SeriesQuery
 from .pane_screen import BORDERED_ROWS, PanedScreen
 
 if TYPE_CHECKING:
@@ -26,43 +27,47 @@ if TYPE_CHECKING:
     from .dashboard import Dashboard
 
 
-def bindings_of(keys: Sequence[Key], also: Sequence[tuple[str, str]] = ()) -> list[BindingType]:
-    """Bindings of a key table. What acts on the run goes through ``check_action``."""
-    return [
-        *(Binding(k.key, k.action, show=False) for k in keys),
-        *(Binding(key, action, show=False) for key, action in also),
-    ]
-
-
-HELP = Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True)
+Result = TypeVar("Result")
 ONE_AT_A_TIME = "Another task is running. [Esc] cancels it."
 USUAL_ROWS = 24
 """Rows for which panes are placed to find the one that a terminal of a few rows shows."""
 
 
 class PlaceScreen(PanedScreen):
-    """A screen over the dashboard of its run. Subclasses define place, keys and panes, and implement ``show``."""
+    """A screen over the dashboard of its run. Subclasses define place, keys and panes, and implement ``show``.
+
+    ``also``: (key, action) of keys without a line of their own in footer and help.
+    """
 
     tab: ClassVar[str] = ""
     """The highlighted tab if it is not the place's own."""
     alone: ClassVar[tuple[str, ...]] = ()
     """The sentence on top if no run is open, the most important part first."""
     keys: ClassVar[tuple[Key, ...]]
+    also: ClassVar[tuple[tuple[str, str], ...]] = ()
     table: Any  # a RowsPane, of the kind of the page
     page: PagePane
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "app.leave_place", show=False),
         Binding("question_mark", "help", show=False),
+        Binding("up", "move(-1)", show=False),
         Binding("down,j", "move(1)", show=False),
         Binding("home", "move(-100000)", show=False),
         Binding("end", "move(100000)", show=False),
-        Binding("pageup", "scroll(-8)", show=False),
     ]
+
+    def __init_subclass__(cls, **rest: Any) -> None:
+        """Bind the keys. What acts on the run goes through ``check_action``."""
+        if "keys" in cls.__dict__:
+            bound = (*(each for key in cls.keys for each in key.bindings), *cls.also)
+            cls.BINDINGS = [Binding(key, action, show=False) for key, action in bound]
+        super().__init_subclass__(**rest)
 
     def __init__(self, application: "TrainwatchApp", session: "Dashboard | None") -> None:
         super().__init__()
         self.application, self.session = application, session
         self.tasks = TaskQueue(self)
+        self._reading: set[object] = set()
 
     @property
     def now(self) -> Situation:
@@ -73,8 +78,7 @@ class PlaceScreen(PanedScreen):
     def context(self) -> KeyContext:
         if self.session is not None:
             return self.session.context
-        app = self.application
-        return KeyContext(now=Situation(), launchable=app.launcher is not None, read_only=app.read_only)
+        return self.application.context_of(self.now)
 
     def bodies(self) -> Sequence[Pane]:
         """The panes between head and footer."""
@@ -130,16 +134,45 @@ class PlaceScreen(PanedScreen):
         """Redraw after a task of this screen."""
         self.draw()
 
+    def read(self, work: Callable[[], Result], take: Callable[[Result | None, str], None]) -> None:
+        """Call ``work`` in a thread, then ``take`` with its result or with what it raised, and draw.
+
+        Nothing is done while the last ``work`` for the same ``take`` is not done.
+        """
+        if take in self._reading:
+            return
+        self._reading.add(take)
+
+        def taken(found: Result | None, trouble: str) -> None:
+            self._reading.discard(take)
+            take(found, trouble)
+            self.draw()
+
+        self.tasks.fetch(work, taken)
+
+    def every(self, period_s: float, do: Callable[[], None]) -> None:
+        """Now, and again and again while the page is open."""
+        do()
+        if self.application.interval_s > 0:
+            self.set_interval(period_s, do)
+
+    def idle(self) -> Collection[str]:
+        """Names of actions that have nothing to do now."""
+        return ()
+
     def offered(self) -> tuple[Key, ...]:
         """Keys that do something now."""
+        idle = self.idle()
+        return tuple(k for k in self.keys if self._applies(k) and k.name not in idle)
+
+    def _applies(self, key: Key) -> bool:
         context = self.context
-        return tuple(k for k in self.keys if k.when(context) and not (k.acts and context.read_only))
+        return key.when(context) and not (key.acts and context.read_only)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys that do not apply now do nothing."""
-        written = f"{action}({', '.join(map(repr, parameters))})" if parameters else action
-        key = next((k for k in self.keys if k.action in {action, written}), None)
-        return key is None or (key.when(self.context) and not (key.acts and self.context.read_only))
+        del parameters
+        return all(self._applies(key) for key in self.keys if key.name == action)
 
     def open_run(self, run_id: str) -> None:
         picker = self.application.picker
@@ -157,6 +190,14 @@ class PlaceScreen(PanedScreen):
 
     def action_scroll(self, rows: int) -> None:
         self.page.scroll(rows)
+
+    def copied(self) -> str:
+        """What is copied of the chosen row; empty: nothing."""
+        return ""
+
+    def action_copy(self) -> None:
+        if text := self.copied():
+            self.application.copy(text)
 
     def action_help(self) -> None:
         from ..dialogs.cards import HelpDialog
@@ -177,12 +218,50 @@ class PlaceScreen(PanedScreen):
 
 
 class RunPage(PlaceScreen):
-    """A page of the open run."""
+    """A page of the open run. ``kept``: makes its state, which is restored when it is opened again."""
 
     session: "Dashboard"
+    kept: ClassVar[type] = object
+    filtered: ClassVar[str] = ""
+    """What ``state.filter`` leaves, and by what, for the dialog that asks for it."""
+    taken_back: ClassVar[tuple[str, ...]] = ()
+    """Fields of the state that Escape takes back one by one before it leaves the page."""
+    state: Any
 
     def __init__(self, application: "TrainwatchApp", session: "Dashboard") -> None:
         super().__init__(application, session)
+        self.state = session.screen_states.setdefault(self.place, self.kept())
+
+    @property
+    def series(self) -> Mapping[SeriesQuery, Columns]:
+        """The charts as last read."""
+        snapshot = self.session.snapshot
+        return snapshot.series if snapshot is not None else {}
+
+    def action_zoom(self, steps: int) -> None:
+        self.session.zoom_time(steps)
+        self.draw()
+
+    def action_filter(self) -> None:
+        """Ask for a text; nothing shows all of them."""
+        from ..dialogs.dialog import Ask
+
+        def answered(text: str | None) -> None:
+            if text is not None:
+                self.state.filter = text
+                self.draw()
+
+        body = f"Show the {self.filtered} contains (or matches as a regular expression):"
+        hint = "[Enter] show (empty: all)   [Esc] cancel"
+        self.app.push_screen(Ask("Filter", body, hint, before=self.state.filter, empty=True), answered)
+
+    def action_back(self) -> None:
+        field = next((name for name in self.taken_back if getattr(self.state, name)), None)
+        if field is None:
+            self.application.action_leave_place()
+        else:
+            setattr(self.state, field, type(getattr(self.state, field))())
+            self.draw()
 
     def start_task(self, title: str, work: Callable[[Progress], Any], done: Callable[[Any], str]) -> None:
         """Start the run's long task. ``done`` keeps the result and returns a sentence; another page may be open."""
@@ -207,6 +286,20 @@ def headline(sentences: tuple[str, ...], level: Level = "unknown") -> HeaderView
 def share(total: int, wanted: int, least: int, most: int) -> int:
     """Rows or columns for one of two neighbours: what it wants, within limits, and never all."""
     return max(min(wanted, most, total - least), min(least, total))
+
+
+def above(box: Box, rows: int, one: str, other: str) -> dict[str, Box]:
+    """A pane in so many rows of the box above another one; alone if the other would have no room."""
+    x, y, width, height = box
+    if height - rows < BORDERED_ROWS:
+        return {one: box}
+    return {one: (x, y, width, rows), other: (x, y + rows, width, height - rows)}
+
+
+def beside(box: Box, columns: int, one: str, other: str) -> dict[str, Box]:
+    """A pane in so many columns of the box beside another one."""
+    x, y, width, height = box
+    return {one: (x, y, columns, height), other: (x + columns, y, width - columns, height)}
 
 
 # Creates the screens by name. Each module is imported when its screen is first opened, to keep the start fast.

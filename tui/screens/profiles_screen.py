@@ -1,29 +1,24 @@
 """Key 5: the ladder of profiles, the profile of the run and why, and what a switch would change."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
-
-from textual.binding import BindingType
 
 from ...core.model.launch import TrialResult
 from ...core.model.preset import NO_PROFILE, Change, Profile
 from ...core.views.screens.profiles import (
+    LADDER_COLUMNS,
     ProfilesView,
     next_checkpoint_words,
+    pairs,
     profiles_view,
     switch_differences,
 )
 from ...core.views.words import Paragraph
-from ..keys import Key, KeyContext
+from ..keys import HELP, Key, KeyContext
 from ..panes.pane import Pane
-from ..panes.rows_pane import LadderRows, PagePane, RowsPane
+from ..panes.rows_pane import PagePane, RowsPane
 from ..run_session import Box
-from .place_screen import HELP, RunPage, bindings_of, share
-
-if TYPE_CHECKING:
-    from ..app import TrainwatchApp
-    from .dashboard import Dashboard
-
+from ..ui.cells import Span
+from .place_screen import RunPage, above, share
 
 NO_PROFILES = (
     "No profile is known for this run. trainwatch trial measures its settings as they are, trainwatch trial -- "
@@ -43,18 +38,15 @@ def _can_switch(context: KeyContext) -> bool:
 
 
 PROFILE_KEYS: tuple[Key, ...] = (
-    Key(key="enter", shown="Enter", action="switch(False)", label="at checkpoint", acts=True, when=_can_switch,
-        help="switch at the next complete checkpoint; no step is lost (asks)"),
-    Key(key="n", shown="n", action="switch(True)", label="now", acts=True, when=_can_switch,
-        help="switch now: ends the training with time to save, and restarts it (asks)"),
-    Key(key="y", shown="y", action="app.copy_text", label="copy", help="copy ladder and difference as text",
-        footer=False),
-    Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose a profile (also j, Home, End)"),
-    Key(key="pagedown", shown="PgDn", action="scroll(6)", label="scroll", help="scroll what is below the ladder",
-        footer=False),
+    Key("Enter", "switch(False)", "at checkpoint", "switch at the next complete checkpoint; no step is lost (asks)",
+        acts=True, when=_can_switch),
+    Key("n", "switch(True)", "now", "switch now: ends the training with time to save, and restarts it (asks)",
+        acts=True, when=_can_switch),
+    Key("y", "app.copy_text", "copy", "copy ladder and difference as text", footer=False),
+    Key("↑ ↓", "move(±1)", "choose", "choose a profile (also j, Home, End)"),
+    Key("PgDn", "scroll(±6)", "scroll", "scroll what is below the ladder", footer=False),
     HELP,
-    Key(key="escape", shown="Esc", action="app.leave_place", label="back", help="back to the previous screen",
-        always=True),
+    Key("Esc", "app.leave_place", "back", "back to the previous screen", always=True),
 )  # fmt: skip
 
 
@@ -63,16 +55,12 @@ class ProfilesScreen(RunPage):
 
     place = "profiles"
     keys = PROFILE_KEYS
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of(PROFILE_KEYS)
-
-    def __init__(self, application: "TrainwatchApp", session: "Dashboard") -> None:
-        super().__init__(application, session)
-        self.view: ProfilesView | None = None
-        self.changes: dict[str, tuple[Change, ...] | str] = {}
-        """By profile: what a launch would change, or the error."""
-        self.trials: Mapping[str, TrialResult] = {}
-        """What was measured on this machine, by profile."""
-        self._placed_cursor = False
+    view: ProfilesView | None = None
+    changes: Mapping[str, tuple[Change, ...] | str] = {}
+    """By profile: what a launch would change, or the error."""
+    trials: Mapping[str, TrialResult] = {}
+    """What was measured on this machine, by profile."""
+    _placed_cursor = False
 
     @property
     def profiles(self) -> Sequence[Profile]:
@@ -82,26 +70,18 @@ class ProfilesScreen(RunPage):
             return (*known, Profile(name=NO_PROFILE, title="your own config as it stands"))
         return known
 
-    def offered(self) -> tuple[Key, ...]:
-        """Without the keys that would only say why they do nothing."""
-        none = set[str]()
-        if not self.profiles:
-            none |= {"enter", "n", "up"}
-        if self._in_use:
-            none |= {"enter", "n"}
-        return tuple(k for k in super().offered() if k.key not in none)
+    def idle(self) -> tuple[str, ...]:
+        """Those that would only say why they do nothing."""
+        return ("switch",) * (self._in_use or not self.profiles) + ("move",) * (not self.profiles)
 
     def bodies(self) -> Sequence[Pane]:
-        self.table = LadderRows(id="ladder")
+        self.table = RowsPane(id="ladder")
         self.page = PagePane(id="difference")
         return (self.table, self.page)
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
         rows = share(height, len(self.profiles) + 2, 3, max(4, height // 2))
-        rest = height - rows
-        if not self.profiles or rest < 3:
-            return {"ladder": (0, top, width, height)}
-        return {"ladder": (0, top, width, rows), "difference": (0, top + rows, width, rest)}
+        return above((0, top, width, height), rows if self.profiles else height, "ladder", "difference")
 
     def on_mount(self) -> None:
         """Read the settings of a launch in a thread."""
@@ -120,21 +100,19 @@ class ProfilesScreen(RunPage):
                     changes[profile.name] = str(error)
             return changes
 
-        self.tasks.fetch(read, self._take)
+        self.read(read, self._take)
 
     def renew(self) -> None:
         self.draw()
         trials = self.session.run.trials
         if trials is not None:
-            self.tasks.fetch(trials.results, self._take_trials)
+            self.read(trials.results, self._take_trials)
 
     def _take_trials(self, found: Mapping[str, TrialResult] | None, _: str) -> None:
         self.trials = found or {}  # without results nothing is shown as measured
-        self.draw()
 
     def _take(self, found: dict[str, tuple[Change, ...] | str] | None, _: str) -> None:
         self.changes = found or {}
-        self.draw()
 
     def show(self) -> None:
         run = self.session.run
@@ -142,8 +120,13 @@ class ProfilesScreen(RunPage):
         if not self._placed_cursor and self.now.story.seq:
             self._placed_cursor = True
             self.table.cursor = next((i for i, r in enumerate(self.view.rungs) if r.now), 0)
-        over = self.view.over
-        self.table.show_ladder(self.view.rungs, NO_PROFILES, has_ladder=bool(run.ladder), over=over)
+        glyphs = self.table.glyphs
+        now: Span = ("safe", glyphs.levels["safe"])
+        self.table.show_table(
+            LADDER_COLUMNS, self.view.rungs, message=NO_PROFILES, level=lambda rung: rung.use,
+            signs={"now": now, "last": now, "next": ("accent", glyphs.expected), "": ("accent", " ")},
+            title="ladder · safest first" if run.ladder else "profiles · no ladder is set",
+        )  # fmt: skip
         self.page.show(self._difference(), title=self._title())
 
     def _title(self) -> str:
@@ -174,9 +157,9 @@ class ProfilesScreen(RunPage):
         if rung.description and rung.description != rung.title:
             found.append(Paragraph(text=rung.description, label="about"))
         if rung.expect:
-            found.append(Paragraph(text=" · ".join(f"{k} {v}" for k, v in rung.expect), label="guide"))
+            found.append(Paragraph(text=pairs("", rung.expect), label="guide"))
         if rung.measured:
-            found.append(Paragraph(text=" · ".join(f"{k} {v}" for k, v in rung.measured), label="here", style="strong"))
+            found.append(Paragraph(text=pairs("", rung.measured), label="here", style="strong"))
         if rung.died:
             found.append(Paragraph(text=f"it {rung.died}, so this run left it", label="failed", style="warning"))
         if not self.session.run.ladder:

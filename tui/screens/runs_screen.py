@@ -2,10 +2,8 @@
 
 from collections.abc import Sequence
 from time import time
-from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
-from textual.binding import BindingType
 
 from ...core.model.story import HOST_ROW, RunCard
 from ...core.model.text import parted, typed
@@ -35,16 +33,11 @@ from ...core.views.screens.run_list import (
 )
 from ...core.views.words import Paragraph
 from ..dialogs.dialog import Ask
-from ..keys import Key
+from ..keys import HELP, KEYS, Key
 from ..panes.pane import Pane
 from ..panes.rows_pane import PagePane, RowsPane
 from ..run_session import Box
-from .place_screen import HELP, PlaceScreen, bindings_of, headline, share
-
-if TYPE_CHECKING:
-    from ..app import TrainwatchApp
-    from .dashboard import Dashboard
-
+from .place_screen import PlaceScreen, above, headline, share
 
 AGAIN_S = 5.0
 """How often the list is read again, seconds; every journal of the machine is read each time."""
@@ -57,36 +50,24 @@ NONE_YET = "Press l to start one, or use: trainwatch run -- COMMAND"
 """What the list says below a head that says that there is none."""
 NO_RUN = "No run is known yet"
 
-OF_A_RUN = frozenset({"open", "hide", "move(-1)", "copy"})
+OF_A_RUN = frozenset({"open", "hide", "move", "copy"})
 """Actions on the run under the cursor."""
 OF_A_LIST = frozenset({"search", "filter", "sort", "hidden"})
 """Actions that choose among runs."""
 RUNS_KEYS: tuple[Key, ...] = (
-    Key(key="enter", shown="Enter", action="open", label="open", help="open the run under the cursor"),
-    Key(
-        key="l",
-        shown="l",
-        action="app.place('launch')",
-        label="launch",
-        acts=True,
-        when=lambda c: c.launchable,
-        help="start something: a run of trainwatch.toml, or a command",
-    ),
-    Key(key="slash", shown="/", action="search", label="search", help="only runs with these words"),
-    Key(key="f", shown="f", action="filter", label="filter", help="all, live, with something wrong, over"),
-    Key(key="s", shown="s", action="sort", label="sort", help=f"order: {', '.join(SORTS)}"),
-    Key(key="h", shown="h", action="hide", label="hide", acts=True,
-        help="leave the chosen one out of this list, or show it again"),
-    Key(key="H", shown="H", action="hidden", label="show hidden", help="show the hidden ones, too", footer=False),
-    Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose (also j, PgUp, PgDn, Home, End)",
-        footer=False),
-    Key(
-        key="y", shown="y", action="copy", label="copy id", help="copy the run's id, for the command line", footer=False
-    ),
-    Key(key="L", shown="L", action="again", label="read again", help="read the list again now", footer=False),
+    Key("Enter", "open", "open", "open the run under the cursor"),
+    next(key for key in KEYS if key.shown == "l"),
+    Key("/", "search", "search", "only runs with these words"),
+    Key("f", "filter", "filter", "all, live, with something wrong, over"),
+    Key("s", "sort", "sort", f"order: {', '.join(SORTS)}"),
+    Key("h", "hide", "hide", "leave the chosen one out of this list, or show it again", acts=True),
+    Key("H", "hidden", "show hidden", "show the hidden ones, too", footer=False),
+    Key("↑ ↓", "move(±1)", "choose", "choose (also j, PgUp, PgDn, Home, End)", footer=False),
+    Key("y", "copy", "copy id", "copy the run's id, for the command line", footer=False),
+    Key("L", "again", "read again", "read the list again now", footer=False),
     HELP,
-    Key(key="q", shown="q", action="leave", label="leave", help="leave the screen; everything continues", always=True),
-)  # fmt: skip
+    Key("q", "leave", "leave", "leave the screen; everything continues", always=True),
+)
 
 
 class ListChoice(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,26 +85,20 @@ class RunsScreen(PlaceScreen):
     place = "runs"
     alone = ("No run is open", "Enter opens one, l starts one")
     keys = RUNS_KEYS
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of(RUNS_KEYS, [("pageup", "move(-10)"), ("pagedown", "move(10)")])
+    also = (("pageup", "move(-10)"), ("pagedown", "move(10)"))
+    cards: tuple[RunCard, ...] | None = None
+    choice = ListChoice()
+    _trouble = ""
 
     def head_alone(self) -> HeaderView:
         """What can be done here: without runs nothing can be opened."""
         return headline((NO_RUN, "l starts one")) if self.cards == () else super().head_alone()
 
-    def __init__(self, application: "TrainwatchApp", session: "Dashboard | None") -> None:
-        super().__init__(application, session)
-        self.cards: tuple[RunCard, ...] | None = None
-        self.choice = ListChoice()
-        self._trouble = ""
-        self._reading = False
-
-    def offered(self) -> tuple[Key, ...]:
+    def idle(self) -> frozenset[str]:
         """An empty list has no run to do something with; if no run is known, there is none to look for either."""
-        keys = super().offered()
         if self.cards is None or self.listed:
-            return keys
-        idle = OF_A_RUN if self.cards else OF_A_RUN | OF_A_LIST
-        return tuple(key for key in keys if key.action not in idle)
+            return frozenset()
+        return OF_A_RUN if self.cards else OF_A_RUN | OF_A_LIST
 
     def bodies(self) -> Sequence[Pane]:
         self.table, self.page = RowsPane(id="runs"), PagePane(id="about")
@@ -136,13 +111,11 @@ class RunsScreen(PlaceScreen):
         rows = share(height, len(self.cards) + 3, 6, height - ABOUT_ROWS)
         if rows > height // 2:
             rows = height - ABOUT_ROWS
-        return {"runs": (0, top, width, rows), "about": (0, top + rows, width, height - rows)}
+        return above((0, top, width, height), rows, "runs", "about")
 
     def on_mount(self) -> None:
         super().on_mount()
-        self.action_reload()
-        if self.application.interval_s > 0:
-            self.set_interval(AGAIN_S, self.action_reload)
+        self.every(AGAIN_S, self.action_reload)
 
     @property
     def listed(self) -> tuple[RunCard, ...]:
@@ -193,26 +166,19 @@ class RunsScreen(PlaceScreen):
             self.cards, self._trouble = (), "This screen shows one run only."
             self.draw()
             return
-        if self._reading:
-            return
-        self._reading = True
-        self.tasks.fetch(lambda: picker.runs(anew=anew), self._take)
+        self.read(lambda: picker.runs(anew=anew), self._take)
 
     def _take(self, found: Sequence[RunCard] | None, trouble: str) -> None:
         cards = tuple(found or ())
         wanted = self.current if self.cards is None else self._under_cursor
-        self._reading = False
         self.cards, self._trouble = cards, f"The runs cannot be listed: {trouble}" if trouble else ""
         if self.application.interval_s > 0 and any(c.id.startswith(HOST_ROW) and not c.no_answer for c in cards):
             self.set_timer(ASKED_S, self.action_reload)
         self._keep_cursor(wanted)
 
     def _keep_cursor(self, wanted: str | None) -> None:
-        """Draw, with the cursor on this run if it is shown."""
-        at = next((i for i, c in enumerate(self.listed) if c.id == wanted), None)
-        if at is not None:
-            self.table.cursor = at
-        self.draw()
+        """Put the cursor on this run if it is shown."""
+        self.table.cursor = next((i for i, c in enumerate(self.listed) if c.id == wanted), self.table.cursor)
 
     @property
     def _under_cursor(self) -> str | None:
@@ -224,6 +190,7 @@ class RunsScreen(PlaceScreen):
         wanted = self._under_cursor
         self.choice = choice
         self._keep_cursor(wanted)
+        self.draw()
 
     def on_rows_pane_chosen(self, _: RowsPane.Chosen) -> None:
         self.action_open()
@@ -247,9 +214,8 @@ class RunsScreen(PlaceScreen):
         self.action_reload(anew=True)
         self.show_message("The list is read again.")
 
-    def action_copy(self) -> None:
-        if self._under_cursor is not None:
-            self.application.copy(self._under_cursor)
+    def copied(self) -> str:
+        return self._under_cursor or ""
 
     def action_open(self) -> None:
         """Open the run under the cursor; the one that is open already: back to its dashboard."""

@@ -2,29 +2,24 @@
 
 from collections.abc import Sequence
 from time import time
-from typing import TYPE_CHECKING, ClassVar
 
 from rich.color import Color
 from rich.segment import Segment
 from rich.style import Style
-from textual.binding import BindingType
 from textual.events import Resize
 from textual.message import Message
 from textual.strip import Strip
 
 from ...core.model.checkpoint import Sample
-from ...core.views.screens.checkpoint_details import SampleRow, sample_rows
-from ..keys import Key
+from ...core.views.checkpoint_list import step_words
+from ...core.views.screens.checkpoint_details import age_words, sample_columns
+from ..keys import HELP, Key
 from ..panes.pane import Pane
 from ..panes.rows_pane import RowsPane
 from ..run_session import Box
-from ..ui.cells import Line, clauses, cut, pad, right, wrap_words
+from ..ui.cells import Line, clauses, wrap_words
 from ..ui.picture import EXTRA, Picture, can_decode, decode
-from .place_screen import HELP, RunPage, bindings_of
-
-if TYPE_CHECKING:
-    from ..app import TrainwatchApp
-    from .dashboard import Dashboard
+from .place_screen import RunPage, above
 
 AGAIN_S = 5.0
 """How often the folder is read again, seconds."""
@@ -38,16 +33,13 @@ NONE_YET = (
 MISSING = f"Pictures need an extra that is not installed: pip install '{EXTRA}'. The files are listed without them."
 
 SAMPLE_KEYS: tuple[Key, ...] = (
-    Key(key="right", shown="← →", action="move(1)", label="newer/older", help="the next older picture (←: newer)"),
-    Key(key="home", shown="Home", action="move(-100000)", label="newest",
-        help="the newest one, and each that comes after it"),
-    Key(key="y", shown="y", action="copy", label="copy path", help="copy the picture's path"),
-    Key(key="tab", shown="tab", action="turn", label="list", help="picture alone, or with the list"),
+    Key("← →", "move(±1)", "newer/older", "the next older picture (←: newer)", press="right"),
+    Key("Home", "move(-100000)", "newest", "the newest one, and each that comes after it"),
+    Key("y", "copy", "copy path", "copy the picture's path"),
+    Key("tab", "turn", "list", "picture alone, or with the list"),
     HELP,
-    Key(key="escape", shown="Esc", action="app.leave_place", label="back", help="back to the previous screen",
-        always=True),
-)  # fmt: skip
-ALSO = (("left", "move(-1)"), ("up", "move(-1)"), ("pagedown", "move(10)"), ("pageup", "move(-10)"))
+    Key("Esc", "app.leave_place", "back", "back to the previous screen", always=True),
+)
 
 
 class SamplesScreen(RunPage):
@@ -56,34 +48,28 @@ class SamplesScreen(RunPage):
     place = "samples"
     tab = "checkpoints"
     keys = SAMPLE_KEYS
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of(SAMPLE_KEYS, ALSO)
-
-    def __init__(self, application: "TrainwatchApp", session: "Dashboard") -> None:
-        super().__init__(application, session)
-        self.samples: tuple[Sample, ...] | None = None
-        self.rows: tuple[SampleRow, ...] = ()
-        self.list_shown = True
-        self.shown: tuple[str, float, tuple[int, int]] | None = None
-        """(path, mtime, room) of what is drawn or being decoded."""
-        self.picture: Picture | None = None
-        self.trouble = ""
-        self._chosen: str | None = None
-        self._reading = False
-        self._asked = 0
+    also = (("pagedown", "move(10)"), ("pageup", "move(-10)"))
+    samples: tuple[Sample, ...] | None = None
+    list_shown = True
+    shown: tuple[str, float, tuple[int, int]] | None = None
+    """(path, mtime, room) of what is drawn or being decoded."""
+    picture: Picture | None = None
+    trouble = ""
+    _chosen: str | None = None
+    _asked = 0
 
     def bodies(self) -> Sequence[Pane]:
         self.caption = CaptionPane(id="caption", classes="-bare")
-        self.view, self.table = PicturePane(id="picture", classes="-bare"), SampleRows(id="samples")
+        self.view, self.table = PicturePane(id="picture", classes="-bare"), RowsPane(id="samples")
         return (self.caption, self.view, self.table)
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
         if not self.samples:
             return {"picture": (0, top, width, height)}
         if not can_decode():
-            words = min(6, height - 3)
-            if words < 3:
+            if (words := min(6, height - 3)) < 3:
                 return {"samples": (0, top, width, height)}
-            return {"picture": (0, top, width, words), "samples": (0, top + words, width, height - words)}
+            return above((0, top, width, height), words, "picture", "samples")
         if self.list_shown and width >= SIDE_FROM:
             left = width - SIDE_COLUMNS
             return _captioned(left, top, height) | {"samples": (left, top, SIDE_COLUMNS, height)}
@@ -94,22 +80,16 @@ class SamplesScreen(RunPage):
 
     def on_mount(self) -> None:
         super().on_mount()
-        self.reload()
-        if self.application.interval_s > 0:
-            self.set_interval(AGAIN_S, self.reload)
+        self.every(AGAIN_S, self.reload)
 
     def reload(self) -> None:
         """Read the folder in a thread."""
         source = self.session.run.samples
-        if source is None or source.directory is None or self._reading:
-            return
-        self._reading = True
-        self.tasks.fetch(source.newest, self._take)
+        if source is not None and source.directory is not None:
+            self.read(source.newest, self._take)
 
     def _take(self, samples: Sequence[Sample] | None, trouble: str) -> None:
-        self._reading = False
         self.samples, self.trouble = tuple(samples or ()), trouble
-        self.draw()
 
     @property
     def chosen(self) -> Sample | None:
@@ -126,23 +106,22 @@ class SamplesScreen(RunPage):
 
     def show(self) -> None:
         samples = self.samples or ()
-        self.rows = sample_rows(samples, self.now.now_wall or time())
-        chosen = self.chosen
+        chosen, wall = self.chosen, self.now.now_wall or time()
         self.table.cursor = samples.index(chosen) if chosen is not None else 0
-        self.table.show_samples(self.rows, "")
+        self.table.show_table(
+            sample_columns(wall), samples, title=f"samples · {len(samples)}" if samples else "samples"
+        )
         if chosen is not None and can_decode():
             self._decode(chosen)
-        self.caption.show(self._caption())
+        self.caption.show(() if chosen is None else self._caption(chosen, wall))
         self.view.show(self.picture if chosen is not None else None, self._message())
 
-    def _caption(self) -> Line:
-        if not self.rows:
-            return ()
-        row = self.rows[self.table.cursor]
+    def _caption(self, chosen: Sample, wall: float) -> Line:
         size = f"{self.picture.width} × {self.picture.height}" if self.picture is not None else ""
-        place = f"{self.table.cursor + 1} of {len(self.rows)}"
-        text = clauses([p for p in (row.age, place, size, row.name) if p], self.size.width - len(row.moment) - 5)
-        return (("strong", row.moment), ("label", f" · {text}" if row.moment else text))
+        place, moment = f"{self.table.cursor + 1} of {len(self.table.rows)}", step_words(chosen, "")
+        parts = filter(None, (age_words(chosen, wall), place, size, chosen.name))
+        text = clauses([*parts], self.size.width - len(moment) - 5)
+        return (("strong", moment), ("label", f" · {text}" if moment else text))
 
     def _message(self) -> str:
         source = self.session.run.samples
@@ -185,7 +164,7 @@ class SamplesScreen(RunPage):
 
     def row_chosen(self, pane: RowsPane) -> None:
         """Another picture; on the newest: follow it."""
-        self._chosen = self.rows[pane.cursor].path if pane.cursor > 0 else None
+        self._chosen = (self.samples or ())[pane.cursor].path if pane.cursor > 0 else None
         self.trouble = ""
         self.draw()
 
@@ -193,10 +172,8 @@ class SamplesScreen(RunPage):
         self.list_shown = not self.list_shown
         self.draw()
 
-    def action_copy(self) -> None:
-        chosen = self.chosen
-        if chosen is not None:
-            self.application.copy(chosen.path)
+    def copied(self) -> str:
+        return "" if self.chosen is None else self.chosen.path
 
 
 def _captioned(width: int, top: int, height: int) -> dict[str, Box]:
@@ -204,32 +181,7 @@ def _captioned(width: int, top: int, height: int) -> dict[str, Box]:
     return {"caption": (0, top, width, 1), "picture": (0, top + 1, width, height - 1)}
 
 
-# Sample images: the list of them, and the picture with its caption.
-
-
-NAME_FROM = 44
-
-
-class SampleRows(RowsPane):
-    """The list of sample images with a cursor."""
-
-    def show_samples(self, views: Sequence[SampleRow], message: str) -> None:
-        self.set_title(f"samples · {len(views)}" if views else "samples")
-        width = max(0, self.size.width - 2)
-        moment = max((len(v.moment) for v in views), default=0)
-        age = max((len(v.age) for v in views), default=0)
-        self.show([self._row(v, moment, age, width) for v in views], message=message)
-
-    @staticmethod
-    def _row(v: SampleRow, moment: int, age: int, width: int) -> Line:
-        line: list[tuple[str, str]] = [("strong", pad(v.moment, moment)), ("label", "  " + right(v.age, age))]
-        left = width - moment - age - 2
-        if width >= NAME_FROM or not v.moment:
-            line += [("label", right(v.size, 10)), ("text", "  " + cut(v.name, max(0, left - 12)))]
-        elif left >= 10:
-            line.append(("label", right(v.size, min(10, left))))
-        return tuple(line)
-
+# The picture and its caption.
 
 HALF = "▀"
 
@@ -277,7 +229,7 @@ class PicturePane(Pane):
         rows = (pixel_rows + 1) // 2
         left, top = max(0, (width - columns) // 2), max(0, (height - rows) // 2)
         row = (y - top) * 2
-        ground = self._look("text")
+        ground = self.styled("text")
         if not 0 <= row < pixel_rows:
             return Strip([Segment(" " * width, ground)], width)
         segments = [Segment(" " * left, ground)]

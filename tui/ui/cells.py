@@ -86,6 +86,12 @@ def spread(left: Iterable[Span], right_part: Iterable[Span], width: int) -> Line
     return (*fit(left, max(0, width - width_of(end))), *end)
 
 
+def beside(parts: Sequence[Iterable[Span]], each: int, gap: int) -> Line:
+    """Parts of lines in ``each`` cells beside each other, ``gap`` blanks between them."""
+    blanks = [(("text", " " * gap),) if number else () for number in range(len(parts))]
+    return tuple(span for blank, part in zip(blanks, parts, strict=True) for span in (*blank, *fit(part, each)))
+
+
 def clauses(parts: Iterable[str], width: int, separator: str = " · ") -> str:
     """As many whole parts as fit, from the first; the first one is cut if it does not fit alone."""
     text = ""
@@ -156,16 +162,9 @@ def _split(word: str, width: int) -> list[str]:
 
 def wrap(text: str, width: int, indent: str = "") -> list[str]:
     """Hard wrap at ``width`` cells, continuation lines indented."""
-    if width <= 0:
-        return []
-    if text.isascii():
-        if len(text) <= width:
-            return [text]
-        rows = [text[:width]]
-        step = max(1, width - len(indent))
-        rows += [indent + text[i : i + step] for i in range(width, len(text), step)]
-        return rows
-    rows, row, used = [], "", 0
+    if size_of(text) <= width:
+        return [text]
+    rows, row, used = list[str](), "", 0
     for char in text:
         size = cell_len(char)
         if used + size > width:
@@ -191,6 +190,11 @@ def wrap_words(text: str, width: int) -> list[str]:
         *full, row = _split(word, width) if width > 0 else [""]
         rows += full
     return [*rows, row]
+
+
+def sentence(text: str, width: int) -> list[Line]:
+    """What a pane says that has nothing to draw."""
+    return [(("label", row),) for row in wrap_words(text, width)]
 
 
 def _words(text: str) -> list[str]:
@@ -259,7 +263,6 @@ class Glyphs(msgspec.Struct, frozen=True, kw_only=True):
     now: str
     mark: str
     hatch: str
-    cursor_line: str
     expected: str
     done: str
     braille: bool
@@ -268,71 +271,19 @@ class Glyphs(msgspec.Struct, frozen=True, kw_only=True):
     dot: str
 
 
+LEVELS = ("safe", "warning", "danger", "underused", "unknown")
+MARKS = ("start", "restart", "checkpoint", "bad_checkpoint", "crash", "hang", "danger", "incident", "profile")
 UNICODE = Glyphs(
-    name="unicode",
-    levels={"safe": "●", "warning": "▲", "danger": "✖", "underused": "○", "unknown": "–"},
-    marks={
-        "start": "├",
-        "restart": "↻",
-        "checkpoint": "◆",
-        "bad_checkpoint": "◈",
-        "crash": "✖",
-        "hang": "◼",
-        "danger": "▲",
-        "incident": "▲",
-        "profile": "⇄",
-    },
-    eighths=" ▁▂▃▄▅▆▇█",
-    bar=" ▏▎▍▌▋▊▉█",
-    line="─",
-    band="▄",
-    now="┃",
-    mark="╎",
-    hatch="╱",
-    cursor_line="┊",
-    expected="◇",
-    done="⚑",
-    braille=True,
-    cursor="▸",
-    ellipsis="…",
-    dot="·",
-)
+    name="unicode", levels=dict(zip(LEVELS, "●▲✖○–", strict=True)), marks=dict(zip(MARKS, "├↻◆◈✖◼▲▲⇄", strict=True)),
+    eighths=" ▁▂▃▄▅▆▇█", bar=" ▏▎▍▌▋▊▉█", line="─", band="▄", now="┃", mark="╎", hatch="╱", expected="◇", done="⚑",
+    braille=True, cursor="▸", ellipsis="…", dot="·",
+)  # fmt: skip
 ASCII = Glyphs(
-    name="ascii",
-    levels={"safe": "o", "warning": "!", "danger": "X", "underused": "_", "unknown": "-"},
-    marks={
-        "start": "+",
-        "restart": "R",
-        "checkpoint": "*",
-        "bad_checkpoint": "?",
-        "crash": "X",
-        "hang": "H",
-        "danger": "!",
-        "incident": "!",
-        "profile": "P",
-    },
-    eighths=" .:-=+*#@",
-    bar="    =====",
-    line="-",
-    band="=",
-    now="|",
-    mark="|",
-    hatch="/",
-    cursor_line=":",
-    expected="o",
-    done="F",
-    braille=False,
-    cursor=">",
-    ellipsis="~",
-    dot=".",
-)
-LEVEL_WORDS: dict[str, str] = {
-    "safe": "",
-    "warning": "warning",
-    "danger": "danger",
-    "underused": "low",
-    "unknown": "",
-}
+    name="ascii", levels=dict(zip(LEVELS, "o!X_-", strict=True)), marks=dict(zip(MARKS, "+R*?XH!!P", strict=True)),
+    eighths=" .:-=+*#@", bar="    =====", line="-", band="=", now="|", mark="|", hatch="/", expected="o", done="F",
+    braille=False, cursor=">", ellipsis="~", dot=".",
+)  # fmt: skip
+LEVEL_WORDS = dict(zip(LEVELS, ("", "warning", "danger", "low", ""), strict=True))
 """The word beside glyph and colour; safe and unknown need none."""
 
 

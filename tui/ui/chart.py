@@ -403,6 +403,10 @@ class Charts(msgspec.Struct, frozen=True):
     window: TimeWindow = TimeWindow()
     series: Mapping[SeriesQuery, Columns] = {}
 
+    def of(self, metric: str | None, cells: int) -> Columns:
+        """The values for a chart of so many cells; none if they were not read."""
+        return () if metric is None else self.series.get(self.window.series_query(metric, cells), ())
+
     def followed_by(
         self, series: Mapping[SeriesQuery, Columns], window: TimeWindow, queries: Sequence[SeriesQuery]
     ) -> "Charts":

@@ -87,93 +87,59 @@ def _in_foreground() -> bool:
 
 # The colour themes, dark and light, and both for terminals of 16 colours.
 
-DARK = Theme(
-    name="trainwatch",
-    primary="#6ea8d8",
-    secondary="#b49be0",
-    accent="#7cc4d4",
-    success="#7fc48a",
-    warning="#e6b450",
-    error="#f0716a",
-    foreground="#c6ccd4",
-    background="#12161b",
-    surface="#171c22",
-    panel="#1c222a",
-    dark=True,
-    variables={
-        "line": "#39434e",
-        "title": "#93a1b0",
-        "quiet": "#7c8894",
-        "bright": "#f2f5f8",
-        "spark": "#4b7787",
-        "low": "#46535f",
-        "trough": "#252d36",
-        "error-lit": "#f0716a",
-        "rest": "#252d36",
-    },
+BLACK, RED, BLUE, MAGENTA, CYAN, WHITE = "#000000", "#aa0000", "#0000aa", "#aa00aa", "#00aaaa", "#aaaaaa"
+GREY, ROSE, GREEN, YELLOW, PALE, PINK, AQUA = (
+    "#555555",
+    "#ff5555",
+    "#55ff55",
+    "#ffff55",
+    "#5555ff",
+    "#ff55ff",
+    "#55ffff",
 )
-LIGHT = Theme(
-    name="trainwatch-light",
-    primary="#2a6fa8",
-    secondary="#6b4fb0",
-    accent="#0f7285",
-    success="#2c7a3c",
-    warning="#946200",
-    error="#b8302a",
-    foreground="#2a3038",
-    background="#fafbfc",
-    surface="#f1f3f5",
-    panel="#e8ebef",
-    dark=False,
-    variables={
-        "line": "#c3cad2",
-        "title": "#55616e",
-        "quiet": "#66727e",
-        "bright": "#0b0f14",
-        "spark": "#3f8096",
-        "low": "#a9b4bf",
-        "trough": "#dfe4e9",
-        "error-lit": "#b8302a",
-        "rest": "#dfe4e9",
-    },
-)
-ROLES: dict[str, str] = {
-    "line": "#5a5a5a",
-    "title": "#a0a0a0",
-    "quiet": "#8c8c8c",
-    "bright": "#ffffff",
-    "spark": "#6f9fb0",
-    "low": "#555555",
-    "trough": "#333333",
-    "error-lit": "#ffffff",
-    "rest": "#333333",
-}
-"""Values of our colour variables for Textual's own themes."""
-BLACK, RED, BLUE, MAGENTA, CYAN, WHITE = (
-    "#000000", "#aa0000", "#0000aa", "#aa00aa", "#00aaaa", "#aaaaaa",
-)  # fmt: skip
-GREY, PALE_RED, PALE_GREEN, YELLOW, PALE_BLUE, PINK, PALE_CYAN, BRIGHT = (
-    "#555555", "#ff5555", "#55ff55", "#ffff55", "#5555ff", "#ff55ff", "#55ffff", "#ffffff",
-)  # fmt: skip
+BRIGHT = "#ffffff"
 """Of the 16 colours as Rich has them: a colour that equals one of them becomes it, any other one that is near."""
-SIXTEEN_DARK = Theme(
-    name=DARK.name, primary=PALE_BLUE, secondary=PINK, accent=PALE_CYAN, success=PALE_GREEN, warning=YELLOW,
-    error=PALE_RED, foreground=WHITE, background=BLACK, surface=BLACK, panel=BLACK, dark=True,
-    variables={
-        "line": GREY, "title": WHITE, "quiet": WHITE, "bright": BRIGHT, "spark": CYAN, "low": GREY,
-        "trough": BLUE, "error-lit": BRIGHT, "rest": BLACK,
-    },
-)  # fmt: skip
-"""Not the colour 8 for text: many terminals show it as nearly black. Not red on blue: on xterm it is hardly seen."""
-SIXTEEN_LIGHT = Theme(
-    name=LIGHT.name, primary=BLUE, secondary=MAGENTA, accent=BLUE, success=BLUE, warning=MAGENTA,
-    error=RED, foreground=BLACK, background=BRIGHT, surface=BRIGHT, panel=BRIGHT, dark=False,
-    variables={
-        "line": WHITE, "title": BLACK, "quiet": GREY, "bright": BLACK, "spark": CYAN, "low": WHITE,
-        "trough": WHITE, "error-lit": RED, "rest": BRIGHT,
-    },
-)  # fmt: skip
-"""Not green, yellow or cyan for text: on white they are hardly seen. Levels have signs of their own, too."""
+PALETTE: dict[str, tuple[str, str, str, str]] = {
+    "primary": ("#6ea8d8", "#2a6fa8", PALE, BLUE),
+    "secondary": ("#b49be0", "#6b4fb0", PINK, MAGENTA),
+    "accent": ("#7cc4d4", "#0f7285", AQUA, BLUE),
+    "success": ("#7fc48a", "#2c7a3c", GREEN, BLUE),
+    "warning": ("#e6b450", "#946200", YELLOW, MAGENTA),
+    "error": ("#f0716a", "#b8302a", ROSE, RED),
+    "foreground": ("#c6ccd4", "#2a3038", WHITE, BLACK),
+    "background": ("#12161b", "#fafbfc", BLACK, BRIGHT),
+    "surface": ("#171c22", "#f1f3f5", BLACK, BRIGHT),
+    "panel": ("#1c222a", "#e8ebef", BLACK, BRIGHT),
+    "line": ("#39434e", "#c3cad2", GREY, WHITE),
+    "title": ("#93a1b0", "#55616e", WHITE, BLACK),
+    "quiet": ("#7c8894", "#66727e", WHITE, GREY),
+    "bright": ("#f2f5f8", "#0b0f14", BRIGHT, BLACK),
+    "spark": ("#4b7787", "#3f8096", CYAN, CYAN),
+    "low": ("#46535f", "#a9b4bf", GREY, WHITE),
+    "trough": ("#252d36", "#dfe4e9", BLUE, WHITE),
+    "error-lit": ("#f0716a", "#b8302a", BRIGHT, RED),
+    "rest": ("#252d36", "#dfe4e9", BLACK, BRIGHT),
+}
+"""Colour → its value on dark and on light ground, and both on terminals of 16 colours.
+
+Dark, of 16: not the colour 8 for text: many terminals show it as nearly black; not red on blue: on xterm it is hardly
+seen. Light, of 16: not green, yellow or cyan for text: on white they are hardly seen. Levels have signs of their own.
+"""
+ROLES: dict[str, str] = {
+    "line": "#5a5a5a", "title": "#a0a0a0", "quiet": "#8c8c8c", "bright": "#ffffff", "spark": "#6f9fb0",
+    "low": "#555555", "trough": "#333333", "error-lit": "#ffffff", "rest": "#333333",
+}  # fmt: skip
+"""Values of our colour variables for Textual's own themes."""
+
+
+def _theme(name: str, column: int) -> Theme:
+    found = {role: colours[column] for role, colours in PALETTE.items()}
+    own: dict[str, Any] = {role: colour for role, colour in found.items() if role not in ROLES}
+    return Theme(name=name, dark=column % 2 == 0, variables={role: found[role] for role in ROLES}, **own)
+
+
+DARK, LIGHT = _theme("trainwatch", 0), _theme("trainwatch-light", 1)
+SIXTEEN_DARK, SIXTEEN_LIGHT = _theme(DARK.name, 2), _theme(LIGHT.name, 3)
 
 
 def own_themes(color_system: str | None, *, colourless: bool = False) -> tuple[Theme, Theme]:

@@ -68,19 +68,15 @@ class StackReport(msgspec.Struct, frozen=True, kw_only=True):
         """Where the first process is and which workers do not wait for work, or why there is no stack (a sentence)."""
         text = ""
         for pid, frames in self.frames.items():
-            where = self._where(pid, frames)
+            where, below = telling_frame(frames), telling_frame(self.native.get(pid, ()))
             if where is None:
                 continue
+            where = where if below in {None, where} else f"{below}, called by {where}"
             if not text:
                 text = f"process {pid} was in {where}{LATER[self.moved.get(pid)]}"
             elif self.moved.get(pid) is not True and not any(IDLE_WORKER in frame for frame in (where, frames[0])):
                 text += f"; process {pid} in {where}"
         return text or (self.notes[0] if self.notes else "no Python stack was seen")
-
-    def _where(self, pid: int, frames: tuple[str, ...]) -> str | None:
-        below = telling_frame(self.native.get(pid, ()))
-        where = telling_frame(frames)
-        return f"{below}, called by {where}" if below is not None and where not in {None, below} else where
 
 
 def stack_request(
@@ -286,14 +282,21 @@ def collect(
     """Collect the launch record, these texts and the stacks. Raises OSError only if the folder cannot be made."""
     make_private(folder)
     notes: list[str] = []
-    files = list(write_launch_record(target, spec, folder, notes))
-    for name, text in texts.items():
-        if (content := text(notes)) and write_file(folder / name, content):
+    files: list[str] = []
+
+    def write(name: str, content: str) -> None:
+        if write_file(folder / name, content):
             files.append(str(folder / name))
+
+    for name, content in launch_record(target, spec, notes).items():
+        write(name, content)
+    for name, text in texts.items():
+        if content := text(notes):
+            write(name, content)
     report = stacks(notes)
     notes = list(dict.fromkeys((*report.notes, *notes)))
-    if notes and write_file(folder / "notes.txt", "".join(f"{note}\n" for note in notes)):
-        files.append(str(folder / "notes.txt"))
+    if notes:
+        write("notes.txt", "".join(f"{note}\n" for note in notes))
     return msgspec.structs.replace(report, files=(*files, *report.files), notes=tuple(notes))
 
 
@@ -304,24 +307,23 @@ def pause_s(spec: RunSpec) -> float:
 
 def gpu_text(gpus: Sequence[GpuReading] | None, holders: Sequence[Holder]) -> str:
     """A line for each GPU with its last reading, and one for each process that has a GPU open."""
-    lines = [_gpu_line(gpu) for gpu in gpus or ()] or ["no GPU telemetry"]
+    lines = []
+    for gpu in gpus or ():
+        values = (
+            ("utilisation", gpu.util_pct, 1, "%"),
+            ("memory used", gpu.mem_used_bytes, GIB, "GiB"),
+            ("of", gpu.mem_total_bytes, GIB, "GiB"),
+            ("temperature", gpu.temp_c, 1, "°C"),
+            ("power", gpu.power_w, 1, "W"),
+            ("clock", gpu.clock_mhz, 1, "MHz"),
+        )
+        shown = [f"{name} {'–' if value is None else f'{value / per:.3g} {unit}'}" for name, value, per, unit in values]
+        throttle = f", held down by: {', '.join(gpu.throttle)}" if gpu.throttle else ""
+        trouble = f"; {gpu.trouble}" if gpu.trouble else ""
+        lines.append(f"GPU {gpu.index} {gpu.name or ''}: {', '.join(shown)}{throttle}{trouble}")
+    lines = lines or ["no GPU telemetry"]
     lines += [f"held by {holder.sentence}" for holder in holders] or ["no visible process has a GPU open"]
     return "\n".join(lines) + "\n"
-
-
-def _gpu_line(gpu: GpuReading) -> str:
-    values = (
-        ("utilisation", gpu.util_pct, 1, "%"),
-        ("memory used", gpu.mem_used_bytes, GIB, "GiB"),
-        ("of", gpu.mem_total_bytes, GIB, "GiB"),
-        ("temperature", gpu.temp_c, 1, "°C"),
-        ("power", gpu.power_w, 1, "W"),
-        ("clock", gpu.clock_mhz, 1, "MHz"),
-    )
-    shown = [f"{name} {'–' if value is None else f'{value / unit:.3g} {word}'}" for name, value, unit, word in values]
-    throttle = f", held down by: {', '.join(gpu.throttle)}" if gpu.throttle else ""
-    trouble = f"; {gpu.trouble}" if gpu.trouble else ""
-    return f"GPU {gpu.index} {gpu.name or ''}: {', '.join(shown)}{throttle}{trouble}"
 
 
 LOG_TAIL_BYTES = 1 << 20
@@ -356,47 +358,35 @@ CONFIG_BYTES = 1 << 20
 """Most bytes of a config that are copied."""
 
 
-def write_launch_record(target: AttemptTarget, spec: RunSpec, folder: Path, notes: list[str]) -> tuple[str, ...]:
-    """Write ``launch.txt``, ``environment.txt`` and a copy of the config; returns their paths."""
-    argv, cwd, env = _launch(target, spec, notes)
+def launch_record(target: AttemptTarget, spec: RunSpec, notes: list[str]) -> dict[str, str]:
+    """``launch.txt``, ``environment.txt`` without values of secrets, and the config, without secrets.
+
+    From the launch order, or for an adopted attempt from its process.
+    """
+    order, pid = read_order(Path(target.directory)), target.trainer.pid
+    argv, cwd, env = (spec.command, spec.cwd, dict[str, str]()) if order is None else (order.argv, order.cwd, order.env)
+    if order is None:
+        try:
+            argv = tuple(_split(Path(f"/proc/{pid}/cmdline")))
+            env = dict(entry.partition("=")[::2] for entry in _split(Path(f"/proc/{pid}/environ")))
+        except OSError as fault:
+            notes.append(f"command line and environment of process {pid}: {fault.strerror}")
+            argv = spec.command
     hide = Redaction({**env, **spec.env})
-    launch = [f"attempt {target.number}", f"in {cwd}", shlex.join(hide.words(argv))]
-    files = {
-        "launch.txt": "\n".join(launch) + "\n",
-        "environment.txt": "".join(f"{line}\n" for line in shown_environment(env, hide)),
+    shown = [f"{name}={HIDDEN if is_secret_name(name) else hide.text(value)}" for name, value in sorted(env.items())]
+    texts = {
+        "launch.txt": f"attempt {target.number}\nin {cwd}\n{shlex.join(hide.words(argv))}\n",
+        "environment.txt": "".join(f"{line}\n" for line in shown),
     }
     if spec.config is not None:
         derived = Path(target.directory, Path(spec.config).name)
         config = derived if derived.is_file() else Path(spec.cwd, spec.config)
         try:
             with config.open("rb") as file:
-                text = file.read(CONFIG_BYTES).decode("utf-8", "replace")
+                texts[f"config-{config.name}"] = hide.text(file.read(CONFIG_BYTES).decode("utf-8", "replace"))
         except OSError as fault:
             notes.append(f"the config {config} cannot be read: {fault.strerror}")
-        else:
-            files[f"config-{config.name}"] = hide.text(text)
-    written = [folder / name for name, text in files.items() if write_file(folder / name, text)]
-    return tuple(str(path) for path in written)
-
-
-def shown_environment(env: Mapping[str, str], hide: Redaction) -> list[str]:
-    """``NAME=value``, sorted; the value is hidden if the name is that of a secret."""
-    return [f"{name}={HIDDEN if is_secret_name(name) else hide.text(value)}" for name, value in sorted(env.items())]
-
-
-def _launch(target: AttemptTarget, spec: RunSpec, notes: list[str]) -> tuple[tuple[str, ...], str, dict[str, str]]:
-    """(argv, cwd, environment) from the launch order, or for an adopted attempt from its process."""
-    order = read_order(Path(target.directory))
-    if order is not None:
-        return order.argv, order.cwd, order.env
-    root = Path(f"/proc/{target.trainer.pid}")
-    try:
-        argv = tuple(_split(root / "cmdline"))
-        env = dict(entry.partition("=")[::2] for entry in _split(root / "environ"))
-    except OSError as fault:
-        notes.append(f"command line and environment of process {target.trainer.pid}: {fault.strerror}")
-        return spec.command, spec.cwd, {}
-    return argv, spec.cwd, env
+    return texts
 
 
 def _split(path: Path) -> list[str]:

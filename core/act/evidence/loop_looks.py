@@ -22,7 +22,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -82,17 +82,16 @@ def look(request: Mapping[str, Any]) -> dict[str, Any]:
     ``moving`` (a busy thread moves through its program), ``unread`` (no stack could be read), ``looks``.
     """
     alive = [p for key in request["keys"][:PROCESSES] if (p := processes.living(key)) is not None]
-    spy = request["py_spy"]
-    if spy is None:
-        return _judged((), {}, 0, "py-spy was not found", {}, waiting=())
+    spy, pause_s = request["py_spy"], request["pause_s"] / LOOKS
     until = time.monotonic() + request["budget_s"]
     before = {process.pid: _ticks(process.pid) for process in alive}
-    pause_s = request["pause_s"] / LOOKS
-    time.sleep(pause_s)
-    hot = _busy({process.pid: _ticks(process.pid) for process in alive}, before)
-    looked_at = [process for process in alive if process.pid in {pid for pid, _ in hot}] or alive[:1]
+    failed, looks, hot = "" if spy is not None else "py-spy was not found", 0, list[tuple[int, int]]()
+    looked_at: list[processes.Process] = []
+    if not failed:
+        time.sleep(pause_s)
+        busy = {pid for pid, _ in _busy({process.pid: _ticks(process.pid) for process in alive}, before)}
+        looked_at = [process for process in alive if process.pid in busy] or alive[:1]
     seen: dict[tuple[int, int], list[Stack]] = {}
-    failed, looks = "", 0
     while looks < LOOKS and not failed and time.monotonic() < until:
         for process in looked_at:
             stacks = _dump_of_moving(spy, process, until)
@@ -101,8 +100,9 @@ def look(request: Mapping[str, Any]) -> dict[str, Any]:
                 seen.setdefault((process.pid, thread), []).append(stack)
         looks += 1
         time.sleep(pause_s)
-    hot = _busy({process.pid: _ticks(process.pid) for process in alive}, before)
-    sources = {process.pid: _Sources(process) for process in alive}
+    if spy is not None:
+        hot = _busy({process.pid: _ticks(process.pid) for process in alive}, before)
+    sources = {process.pid: _sources_of(process) for process in alive}
     still: dict[int, list[int]] = {}  # busy threads that were in one call in all looks
     for pid, thread in () if failed else hot:
         each = seen.get((pid, thread), [])
@@ -110,32 +110,20 @@ def look(request: Mapping[str, Any]) -> dict[str, Any]:
             still.setdefault(pid, []).append(thread)
     native_s = request.get("native_s", 0.0)
     waiting = waiting_for_gpu(spy, still, native_s) if native_s > 0.0 else set()
-    return _judged(hot, seen, looks, failed, sources, waiting=waiting)
-
-
-def _judged(
-    hot: Iterable[tuple[int, int]],
-    seen: Mapping[tuple[int, int], list[Stack]],
-    looks: int,
-    failed: str,
-    sources: Mapping[int, "_Sources"],
-    *,
-    waiting: Container[tuple[int, int]],
-) -> dict[str, Any]:
     loops: dict[str, str] = {}
     waits: dict[str, str] = {}
     elsewhere, moving, polls = failed, False, False
     for pid, thread in hot:
-        stacks = seen.get((pid, thread), [])
+        found = seen.get((pid, thread), [])
         if (pid, thread) in waiting:
-            waits[str(pid)] = call_of(stacks[-1])
+            waits[str(pid)] = call_of(found[-1])
             continue
-        loop = loop_of(stacks, sources[pid].read) if len(stacks) == looks else None
+        loop = loop_of(found, sources[pid]) if len(found) == looks else None
         if loop is not None:
             loops[str(pid)], polls = loop.place, polls or loop.polls
             continue
-        moving = moving or len({(f.name, f.file) for stack in stacks for f in own_frames(stack)[:1]}) >= MOVING
-        inner = stacks[-1][0].place if stacks else "outside Python"
+        moving = moving or len({(f.name, f.file) for stack in found for f in own_frames(stack)[:1]}) >= MOVING
+        inner = found[-1][0].place if found else "outside Python"
         elsewhere = elsewhere or f"thread {thread} of process {pid} is busy in no such loop: {inner}"
     return {
         "loops": loops,
@@ -280,21 +268,19 @@ def _busy(now: Mapping[int, dict[int, int]], before: Mapping[int, dict[int, int]
     return [key for key, ticks in used.items() if ticks >= least]
 
 
-class _Sources:
-    """The source files of a process, as it sees them. One that was changed after its start is not what runs."""
+def _sources_of(process: processes.Process) -> Callable[[str], str | None]:
+    """Reads source files as the process sees them; None for one changed after its start: it is not what runs."""
+    root, cwd = f"/proc/{process.pid}/root", processes.link_of(f"/proc/{process.pid}/cwd")
+    started = time.time() - processes.age_s(process.start_ticks)
 
-    def __init__(self, process: processes.Process) -> None:
-        self.root = f"/proc/{process.pid}/root"
-        self.cwd = processes.link_of(f"/proc/{process.pid}/cwd")
-        self.started = time.time() - processes.age_s(process.start_ticks)
-
-    def read(self, file: str) -> str | None:
-        path = self.root + os.path.join(self.cwd, file)  # noqa: PTH118
-        with contextlib.suppress(OSError), open(path, "rb") as source:  # noqa: PTH123
+    def read(file: str) -> str | None:
+        with contextlib.suppress(OSError), open(root + os.path.join(cwd, file), "rb") as source:  # noqa: PTH118, PTH123
             about = os.fstat(source.fileno())
-            if about.st_mtime <= self.started + CLOCK_S and about.st_size <= SOURCE_BYTES:
+            if about.st_mtime <= started + CLOCK_S and about.st_size <= SOURCE_BYTES:
                 return source.read().decode("utf-8", "replace")
         return None
+
+    return read
 
 
 # Whether a busy thread only waits for its GPU: its innermost native frames are in the driver's library.

@@ -18,7 +18,7 @@ from ...model.redact import EDGE
 from ...private_folder import make_private
 from . import loop_looks
 from .capture import WAITING_PLACES, log_tail, main_frames, proc_text, write_file
-from .loop_looks import dump
+from .loop_looks import PROCESSES, dump
 
 NATIVE_PROCESSES = 4
 """Most native dumps, because each stops its process for some milliseconds."""
@@ -33,94 +33,70 @@ def capture(request: dict[str, Any]) -> dict[str, Any]:
     whether its main thread's stack differed between the rounds}), ``native`` ({pid: innermost native and Python
     frames}), ``notes`` (sentences about what could not be read).
     """
-    probe = _Probe(request)
-    probe.collect()
-    frames = {pid: [main_frames(text) for text in texts] for pid, texts in probe.stacks.items() if texts}
+    folder, notes, files = Path(request["folder"]), list[str](), list[str]()
+    alive = [process for key in request["keys"] if (process := processes.living(key)) is not None][:PROCESSES]
+    stacks: dict[int, list[str]] = {process.pid: [] for process in alive}
+    native: dict[int, tuple[str, ...]] = {}
+    begun, spy = time.monotonic(), request["py_spy"]
+    deadline = begun + request["budget_s"]
+
+    def write(name: str, text: str) -> None:
+        if write_file(folder / name, text):
+            files.append(str(folder / name))
+
+    def dumped(process: processes.Process, until: float, name: str, *, native: bool = False) -> str | None:
+        left_s, text = until - time.monotonic(), None
+        if left_s <= 0:
+            notes.append(f"out of time before process {process.pid} ({process.name})")
+        else:
+            text = dump(spy, process, min(request["timeout_s"], left_s), notes, native=native)
+        if text is not None:
+            write(name, text)
+        return text
+
+    # The fast and reliable parts first, because later ones may exceed the budget.
+    make_private(folder)
+    if not alive:
+        notes.append("the process tree has ended; only its files can be examined")
+    if request["log"] is not None:
+        write("log-tail.txt", log_tail(request["log"], request["log_lines"], notes))
+    for process in alive:
+        write(f"proc-{process.pid}.txt", proc_text(process, alive, notes))
+    if alive and spy is None:
+        notes.append("py-spy was not found; install it beside trainwatch to see Python stacks")
+    for turn in range(1, 1 + request["rounds"]) if spy is not None else ():
+        if turn > 1:
+            alive = _after_pause(
+                [p for p in alive if stacks[p.pid]], min(time.monotonic() + request["pause_s"], deadline)
+            )
+        # The second dump has its share of the budget, however slow the first one is.
+        first_s = max(0.0, request["budget_s"] - request["pause_s"]) / 2
+        for process in alive:
+            until = begun + first_s if turn == 1 < request["rounds"] else deadline
+            text = dumped(process, until, f"stacks-{process.pid}-{turn}.txt")
+            stacks[process.pid] += [] if text is None else [text]
+    # Native frames of processes that stayed in a call that is not a wait of Python itself.
+    for process in [each for each in alive if _stays_in_native_code(stacks[each.pid])][:NATIVE_PROCESSES]:
+        text = dumped(process, deadline, f"native-{process.pid}.txt", native=True)
+        native |= {} if text is None else {process.pid: main_frames(text)}
+    frames = {pid: [main_frames(text) for text in texts] for pid, texts in stacks.items() if texts}
     return {
-        "files": probe.files,
+        "files": files,
         "frames": {str(pid): dumps[-1] for pid, dumps in frames.items()},
         "moved": {str(pid): dumps[0] != dumps[-1] for pid, dumps in frames.items() if len(dumps) > 1},
-        "native": {str(pid): found for pid, found in probe.native.items()},
-        "notes": list(dict.fromkeys(probe.notes)),
+        "native": {str(pid): found for pid, found in native.items()},
+        "notes": list(dict.fromkeys(notes)),
     }
 
 
-class _Probe:
-    """One request and its results so far."""
-
-    def __init__(self, request: dict[str, Any]) -> None:
-        self.request = request
-        self.folder = Path(request["folder"])
-        alive = (process for key in request["keys"] if (process := processes.living(key)) is not None)
-        self.processes = list(alive)[: loop_looks.PROCESSES]
-        self.stacks: dict[int, list[str]] = {process.pid: [] for process in self.processes}
-        self.native: dict[int, tuple[str, ...]] = {}
-        self.notes: list[str] = []
-        self.files: list[str] = []
-        self.begun = time.monotonic()
-        self.deadline = self.begun + request["budget_s"]
-
-    def collect(self) -> None:
-        """Collect everything, the fast and reliable parts first, because later ones may exceed the budget."""
-        request = self.request
-        make_private(self.folder)
-        if not self.processes:
-            self.notes.append("the process tree has ended; only its files can be examined")
-        if request["log"] is not None:
-            self._write("log-tail.txt", log_tail(request["log"], request["log_lines"], self.notes))
-        for process in self.processes:
-            self._write(f"proc-{process.pid}.txt", proc_text(process, self.processes, self.notes))
-        if not self.processes:
-            return
-        if request["py_spy"] is None:
-            self.notes.append("py-spy was not found; install it beside trainwatch to see Python stacks")
-            return
-        # The second dump has its share of the budget, however slow the first one is.
-        first_s = max(0.0, request["budget_s"] - request["pause_s"]) / 2
-        self._round(1, self.begun + first_s if request["rounds"] > 1 else self.deadline)
-        for turn in range(2, request["rounds"] + 1):
-            self._pause()
-            self._round(turn, self.deadline)
-        self._below_python()
-
-    def _round(self, turn: int, until: float) -> None:
-        for process in self.processes:
-            text = self._dump(process, until)
-            if text is not None:
-                self.stacks[process.pid].append(text)
-                self._write(f"stacks-{process.pid}-{turn}.txt", text)
-
-    def _pause(self) -> None:
-        """Wait between two dumps, as long as a process is alive that could be dumped the first time."""
-        end = min(time.monotonic() + self.request["pause_s"], self.deadline)
-        while True:
-            self.processes = [p for p in self.processes if self.stacks[p.pid] and processes.is_alive(p.key)]
-            left_s = end - time.monotonic()
-            if not self.processes or left_s <= 0:
-                return
-            time.sleep(min(SLICE_S, left_s))
-
-    def _below_python(self) -> None:
-        """Native frames of processes that stayed in a call that is not a wait of Python itself."""
-        still = [process for process in self.processes if _stays_in_native_code(self.stacks[process.pid])]
-        for process in still[:NATIVE_PROCESSES]:
-            text = self._dump(process, self.deadline, native=True)
-            if text is not None:
-                self.native[process.pid] = main_frames(text)
-                self._write(f"native-{process.pid}.txt", text)
-
-    def _dump(self, process: processes.Process, until: float, *, native: bool = False) -> str | None:
-        left_s = until - time.monotonic()
-        if left_s <= 0:
-            self.notes.append(f"out of time before process {process.pid} ({process.name})")
-            return None
-        limit_s = min(self.request["timeout_s"], left_s)
-        return dump(self.request["py_spy"], process, limit_s, self.notes, native=native)
-
-    def _write(self, name: str, text: str) -> None:
-        path = self.folder / name
-        if write_file(path, text):
-            self.files.append(str(path))
+def _after_pause(shown: list[processes.Process], end: float) -> list[processes.Process]:
+    """Those that are alive between two dumps, at ``end`` or when all are gone."""
+    while True:
+        shown = [process for process in shown if processes.is_alive(process.key)]
+        left_s = end - time.monotonic()
+        if not shown or left_s <= 0:
+            return shown
+        time.sleep(min(SLICE_S, left_s))
 
 
 def _stays_in_native_code(dumps: list[str]) -> bool:

@@ -302,11 +302,11 @@ def all_hosts() -> "dict[str, Host]":
     project = find_project(here())
     if not (_may_name_hosts(own) or _may_name_hosts(project)):
         return {}
-    from ...config.hosts import project_hosts, user_hosts  # a screen that opens should not wait for it
+    from ...config.hosts import hosts_in  # a screen that opens should not wait for it
 
     with config_errors():
-        hosts = {} if own is None else user_hosts(own)
-        added = {} if project is None else project_hosts(project)
+        hosts = {} if own is None else hosts_in(own, alone=True)
+        added = {} if project is None else hosts_in(project, alone=False)
     return {**added, **hosts}
 
 

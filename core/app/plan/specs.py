@@ -111,7 +111,7 @@ def spec_of_project(
         section = with_options(section, overrides, here())
         problems = option_problems(overrides, definitions.presets, definitions.profiles)
         problems += launch_problems(
-            section, lambda key: given.get(f"run.{key}") or str(project.provenance[f"{section.key}.{key}"])
+            section, lambda key: given.get(f"run.{key}") or project.provenance[f"{section.key}.{key}"]
         )
         if problems:
             raise ConfigError(problems)

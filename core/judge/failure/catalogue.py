@@ -4,6 +4,7 @@ import errno
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import NamedTuple
 
 import msgspec
@@ -33,7 +34,8 @@ OWN_WEIGHT = 1.0
 class Proof(msgspec.Struct, frozen=True):
     """What one sign proves: a class, and how much (0..1). ``meaning``: the sign in words, for kernel lines.
 
-    ``told``: by the words of a message or the line that raised it, not by the type of an exception alone.
+    ``told``: by the words of a message or the line that raised it, not by the type of an exception alone. ``fatal``:
+    the GPU works again only after a reset (Xid numbers).
     """
 
     failure: str
@@ -42,17 +44,16 @@ class Proof(msgspec.Struct, frozen=True):
     told: bool = False
     role: str = "root"
     warned: bool = False
+    fatal: bool = False
 
 
 class CompiledSignature(msgspec.Struct, frozen=True):
-    """A signature with its pattern compiled; ``literal`` lower-cased if ``caseless``. ``role`` "noise" too.
+    """A signature with its pattern compiled; ``literal`` lower-cased if ``caseless``. Its role may be "noise", too.
 
     ``numbered``: its literal has digits.
     """
 
-    failure: str
-    role: str
-    weight: float
+    proof: Proof
     literal: str
     caseless: bool
     numbered: bool
@@ -60,11 +61,9 @@ class CompiledSignature(msgspec.Struct, frozen=True):
 
 
 class Match(NamedTuple):
-    """A signature or status code found in a line, and where. ``pattern``: of the signature."""
+    """What a signature or status code in a line proves, and where it stands. ``pattern``: of the signature."""
 
-    failure: str
-    role: str
-    weight: float
+    proof: Proof
     start: int
     end: int
     pattern: str = ""
@@ -81,17 +80,13 @@ class CompiledCatalogue:
         self, catalogue: FailureCatalogue, shapes: ShapeTable, own: Mapping[str, Iterable[str]] | None = None
     ) -> None:
         classes = catalogue.classes
-        mine = [_own(failure, text) for failure, texts in (own or {}).items() for text in texts]
+        mine = [_compiled(failure, OWN_WEIGHT, "", text) for failure, texts in (own or {}).items() for text in texts]
         self._classes = {each.name: each for each in classes}
         self.shapes = shapes
         self.signatures = (
-            *(_compiled("", "noise", 1.0, row.literal, row.pattern) for row in catalogue.noise),
+            *(_compiled("", 1.0, row.literal, row.pattern, "noise") for row in catalogue.noise),
             *mine,
-            *(
-                _compiled(each.name, row.role, row.weight, row.literal, row.pattern)
-                for each in classes
-                for row in each.signatures
-            ),
+            *(_compiled(c.name, r.weight, r.literal, r.pattern, r.role) for c in classes for r in c.signatures),
         )
         """Noise first, then the project's own, then the shipped ones."""
         self._like = lru_cache(SHAPES_KEPT)(self._signatures_like)
@@ -121,17 +116,18 @@ class CompiledCatalogue:
         self.key_errors = tuple(
             _proofs((each.name, row, bounded(row.pattern)) for each in classes for row in each.key_errors)
         )
-        messages = sorted(((each.name, row) for each in classes for row in each.messages), key=_order)
-        self.messages = tuple(_proofs((name, row, _message(row, catalogue.concepts)) for name, row in messages))
-        kernel = sorted(((each.name, row) for each in classes for row in each.kernel_lines), key=_order)
-        self.kernel_lines = tuple(_proofs((name, row, bounded(row.pattern)) for name, row in kernel))
-        self.xids = {row.number: Proof(each.name, row.weight, row.meaning) for each in classes for row in each.xids}
-        self.fatal_xids = frozenset(row.number for each in classes for row in each.xids if row.fatal)
-        """After these the GPU works again only after a reset."""
-        numbers = SIGNALS
-        self.signals = {
-            numbers[name]: Proof(each.name, weight) for each in classes for name, weight in each.signals.items()
+        messages = sorted(((row.order, each.name, row) for each in classes for row in each.messages), key=itemgetter(0))
+        self.messages = tuple(_proofs((name, row, _message(row, catalogue.concepts)) for _, name, row in messages))
+        kernel = sorted(
+            ((row.order, each.name, row) for each in classes for row in each.kernel_lines), key=itemgetter(0)
+        )
+        self.kernel_lines = tuple(_proofs((name, row, bounded(row.pattern)) for _, name, row in kernel))
+        self.xids = {
+            row.number: Proof(each.name, row.weight, row.meaning, fatal=row.fatal)
+            for each in classes
+            for row in each.xids
         }
+        self.signals = {SIGNALS[name]: Proof(each.name, w) for each in classes for name, w in each.signals.items()}
         self.exit_codes = {int(code): Proof(each.name, w) for each in classes for code, w in each.exit_codes.items()}
 
     def class_of(self, name: str) -> FailureClass:
@@ -139,6 +135,11 @@ class CompiledCatalogue:
         return self._classes.get(name) or FailureClass(
             name=name, title=name.replace("_", " "), mechanism="", retryable=False, explanation=""
         )
+
+    def names_mechanism(self, kind: str) -> bool:
+        """Whether the type of an exception alone tells more than that the program has an error."""
+        known = self.exceptions.get(kind)
+        return known is not None and kind not in self.generic_exceptions and known.failure != "code_bug"
 
     def in_known_words(self, line: str) -> str:
         """The line with the names of other makers' parts replaced by those of the parts that the catalogue names."""
@@ -154,9 +155,9 @@ class CompiledCatalogue:
             at = row.pattern.search(line)
             if at is None:
                 continue
-            if row.role == "noise":
+            if row.proof.role == "noise":
                 return None
-            found.append(Match(row.failure, row.role, row.weight, *at.span(), row.pattern.text))
+            found.append(Match(row.proof, *at.span(), row.pattern.text))
         return found
 
     def _signatures_like(self, shape: bytes) -> tuple[CompiledSignature, ...]:
@@ -194,24 +195,16 @@ _ENDINGS = (
 """Endings of type names in tracebacks. Types with other names are found if the catalogue lists them."""
 
 
-def _own(failure: str, pattern: str) -> CompiledSignature:
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise ValueError(f"failure pattern {pattern!r}: {error}; fix the regular expression") from error
-    return _compiled(failure, "root", OWN_WEIGHT, "", pattern)
-
-
-def _compiled(failure: str, role: str, weight: float, literal: str, pattern: str) -> CompiledSignature:
-    caseless, pattern = pattern.startswith("(?i"), bounded(pattern)
+def _compiled(failure: str, weight: float, literal: str, pattern: str, role: str = "root") -> CompiledSignature:
+    if not literal:  # a project's own
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ValueError(f"failure pattern {pattern!r}: {error}; fix the regular expression") from error
+    caseless, proof = pattern.startswith("(?i"), Proof(failure, weight, told=True, role=role)
     literal = literal.lower() if caseless else literal
-    return CompiledSignature(
-        failure, role, weight, literal, caseless, _DIGIT.search(literal) is not None, LazyPattern(pattern)
-    )
-
-
-def _order(named: tuple[str, MessageWords | KernelPattern]) -> int:
-    return named[1].order
+    numbered = _DIGIT.search(literal) is not None
+    return CompiledSignature(proof, literal, caseless, numbered, LazyPattern(bounded(pattern)))
 
 
 def _proofs(
@@ -265,11 +258,15 @@ class StatusCodes:
     """The codes of all classes, compiled for ``find``."""
 
     def __init__(self, classes: Iterable[FailureClass]) -> None:
-        rows = [(each.name, code) for each in classes for code in (*each.codes, *_of_system(each.errnos))]
-        self._names = {name: (failure, code) for failure, code in rows for name in code.names}
-        self._numbers: dict[tuple[str, int | None], tuple[str, StatusCode]]
-        self._numbers = {(code.system, code.number): (failure, code) for failure, code in rows}
-        self._texts = {code.text.lower(): (failure, code) for failure, code in rows if code.text}
+        rows = [(Proof(each.name, code.weight, told=True), code) for each in classes for code in each.codes]
+        for each in classes:
+            for name, weight in each.errnos.items():
+                code = StatusCode(system="errno", weight=weight, number=getattr(errno, name), names=(name,))
+                rows.append((Proof(each.name, weight, told=True), code))
+        self._names = {name: proof for proof, code in rows for name in code.names}
+        self._numbers: dict[tuple[str, int | None], Proof]
+        self._numbers = {(code.system, code.number): proof for proof, code in rows}
+        self._texts = {code.text.lower(): proof for proof, code in rows if code.text}
         names = "|".join(sorted(map(re.escape, self._names), key=len, reverse=True))
         self._name = LazyPattern(rf"(?<![A-Za-z])(?:{names})(?![A-Za-z_])" if names else r"(?!)")
         clear = sorted((text for text in self._texts if len(text) >= CLEAR_CHARS), key=len, reverse=True)
@@ -288,26 +285,15 @@ class StatusCodes:
         """The codes that a line names."""
         if not self._is_coded(shape_of(line)):
             return
-        for found in self._name.finditer(line):
-            yield self._coded(self._names[found[0]], found)
-        for found in self._text.finditer(line):
-            yield self._coded(self._texts[(found["clear"] or found["short"]).lower()], found)
+        rows = [(found, self._names[found[0]]) for found in self._name.finditer(line)]
+        rows += [(m, self._texts[(m["clear"] or m["short"]).lower()]) for m in self._text.finditer(line)]
         for system, pattern in _NUMBERS.items():
             for found in pattern.finditer(line):
                 number = int(found[found.lastgroup or 0])
                 row = self._numbers.get((system, number)) or self._numbers.get((system, None))
-                if row is not None and number:
-                    yield self._coded(row, found)
-
-    @staticmethod
-    def _coded(row: tuple[str, StatusCode], found: re.Match[str]) -> Match:
-        failure, code = row
-        return Match(failure, "root", code.weight, *found.span())
-
-
-def _of_system(errnos: Mapping[str, float]) -> Iterator[StatusCode]:
-    for name, weight in errnos.items():
-        yield StatusCode(system="errno", weight=weight, number=getattr(errno, name), names=(name,))
+                rows += [(found, row)] if row is not None and number else []
+        for found, proof in rows:
+            yield Match(proof, *found.span())
 
 
 # What a message means, by the kinds of things it speaks of, in any order and in any library's words.
@@ -330,22 +316,16 @@ def pattern_of_meaning(meaning: str, concepts: Mapping[str, Sequence[str]]) -> s
     parts = []
     for term in meaning.split():
         absent = term.startswith("!")
-        words = [_words_of(name, concepts, meaning) for name in term.removeprefix("!").split("~")]
-        if len(words) == 2:
-            first, second = words
-            gap = rf".{{0,{NEAR_CHARS}}}?"
-            found = rf"(?:{first}{gap}{second}|{second}{gap}{first})"
-        else:
-            found = words[0]
+        words = []
+        for name in term.removeprefix("!").split("~"):
+            if name not in concepts:
+                raise ValueError(f"meaning {meaning!r}: no [concepts] entry {name!r}")
+            each = _GAP.sub(lambda found: found[0] if found[0] != " " else "[ _-]", "|".join(concepts[name]))
+            words.append(rf"(?<![a-z0-9])(?:{each})(?![a-z])")
+        gap = rf".{{0,{NEAR_CHARS}}}?"
+        found = rf"(?:{gap.join(words)}|{gap.join(reversed(words))})" if len(words) > 1 else words[0]
         parts.append(f"(?!.*?{found})" if absent else f"(?=.*?{found})")
     return rf"\A{''.join(parts)}"
-
-
-def _words_of(name: str, concepts: Mapping[str, Sequence[str]], meaning: str) -> str:
-    if name not in concepts:
-        raise ValueError(f"meaning {meaning!r}: no [concepts] entry {name!r}")
-    words = _GAP.sub(lambda found: found[0] if found[0] != " " else "[ _-]", "|".join(concepts[name]))
-    return rf"(?<![a-z0-9])(?:{words})(?![a-z])"
 
 
 # Kernel log lines about the GPU and memory: NVIDIA Xid numbers, the OOM killer, WSL2's GPU channel.
@@ -363,8 +343,8 @@ def read_kernel_line(text: str, catalogue: CompiledCatalogue) -> Proof | None:
     found = XID.search(text)
     if found is not None:
         known = catalogue.xids.get(int(found["number"]), UNKNOWN_XID)
-        name = f"Xid {found['number']}"
-        return Proof(known.failure, known.weight, f"{name}: {known.meaning}" if known.meaning else name)
+        meaning = f"Xid {found['number']}{': ' if known.meaning else ''}{known.meaning}"
+        return msgspec.structs.replace(known, meaning=meaning)
     low = text.lower()
     return next((proof for pattern, proof in catalogue.kernel_lines if pattern.search(low)), None)
 

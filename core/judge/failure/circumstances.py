@@ -1,18 +1,17 @@
 """What was so when an attempt ended, beside its log: it supports a diagnosis, replaces an open one, or contradicts it.
 
-Each rule is one row: a fact, the class that it shows, and what it does to a diagnosis of that class or without a sure
-one. A contradiction lowers the confidence and says why; it never names another class by itself.
+Each fact names the class that it shows, and what it does to a diagnosis of that class or without a sure one. A
+contradiction lowers the confidence and says why; it never names another class by itself.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
 
 from ...model.attempt import EndFacts
-from ...model.shipped import Diagnosis, FailureClass
+from ...model.shipped import Diagnosis, EvidenceLine, FailureClass
 from ...model.text import LazyPattern, plural, size
 from ..text.lines import peel, plain, unglued
 from .catalogue import XID, CompiledCatalogue, read_kernel_line
@@ -63,24 +62,15 @@ class Fact(NamedTuple):
 
 def fused(found: Diagnosis, about: Circumstances, catalogue: CompiledCatalogue) -> Diagnosis:
     """The diagnosis of the log and the exit status, seen together with what else was so."""
-    facts = [fact for rule in RULES for fact in rule(about, found)]
-    strongest = max(facts, key=lambda fact: fact.alone, default=None)
+    told = list(facts(about, found))
+    strongest = max(told, key=lambda fact: fact.alone, default=None)
     if strongest is not None and strongest.alone and found.failure != strongest.shows and _is_open(found, strongest):
         known = catalogue.class_of(strongest.shows)
-        found = msgspec.structs.replace(
-            found,
-            failure=known.name,
-            title=known.title,
-            retryable=known.retryable,
-            explanation=known.explanation,
-            remedies=known.remedies,
-            retry_reason=retry_reason(known),
-            confidence=strongest.alone,
-        )
-        found = _said(found, strongest.words)
-        facts = [fact for rule in RULES for fact in rule(about, found)]
-        facts = [fact for fact in facts if fact.words != strongest.words and fact.against != known.name]
-    for fact in facts:
+        other = diagnosis_of_class(known, strongest.alone)
+        kept = {name: getattr(found, name) for name in ("cause", "cascade", "place")}
+        found = _said(msgspec.structs.replace(other, **kept), strongest.words)
+        told = [f for f in facts(about, found) if f.words != strongest.words and f.against != known.name]
+    for fact in told:
         if fact.shows == found.failure:
             found = _said(found, fact.words, sure=found.confidence + SUPPORT * (1 - found.confidence))
         elif fact.against == found.failure:
@@ -102,10 +92,12 @@ def _said(found: Diagnosis, words: str, *, sure: float | None = None) -> Diagnos
     return msgspec.structs.replace(found, confidence=confidence, explanation=f"{found.explanation} {words}".strip())
 
 
-def _memory(about: Circumstances, found: Diagnosis) -> Iterator[Fact]:
+def facts(about: Circumstances, found: Diagnosis) -> Iterator[Fact]:
+    """What the circumstances say of an end with this diagnosis."""
+    cause = "" if found.cause is None else found.cause.text
     if about.oom_kills:
         yield Fact("The kernel killed a process for memory during the attempt.", shows="host_oom", alone=0.85)
-    elif about.oom_kills == 0 and found.cause is not None and "illed" in found.cause.text:
+    elif about.oom_kills == 0 and "illed" in cause:
         yield Fact("The kernel's counter shows no kill for memory.", against="host_oom")
     elif about.oom_kills == 0 and about.signal == SIGKILL and found.failure == "unknown":
         words = (
@@ -114,11 +106,9 @@ def _memory(about: Circumstances, found: Diagnosis) -> Iterator[Fact]:
         )
         yield Fact(words, of="unknown")
     if about.swap_used is not None and about.swap_used >= SWAP_FULL:
-        alone = 0.6 if about.signal == 9 and about.oom_kills is None else 0.0
+        alone = 0.6 if about.signal == SIGKILL and about.oom_kills is None else 0.0
         yield Fact(f"Swap was full ({about.swap_used:.0%}).", shows="host_oom", alone=alone)
 
-
-def _disk(about: Circumstances, _: Diagnosis) -> Iterator[Fact]:
     free, inodes = about.disk_free_bytes, about.disk_free_inodes
     if inodes is not None and inodes < 1:
         yield Fact("The file system of the output had no free inode.", shows="disk_full", alone=0.85)
@@ -128,45 +118,27 @@ def _disk(about: Circumstances, _: Diagnosis) -> Iterator[Fact]:
         words = f"The disk of the output had {size(free)} left: another disk is full, or a quota."
         yield Fact(words, against="disk_full")
 
-
-def _checkpoint(about: Circumstances, _: Diagnosis) -> Iterator[Fact]:
     if about.checkpoint in {"corrupt", "torn", "nonfinite"}:
-        words = f"The checkpoint that it resumed from is {about.checkpoint}."
-        if about.checkpoint == "nonfinite":
-            yield Fact(words, shows="nan_loss", alone=0.7)
-        else:
-            yield Fact(words, shows="checkpoint_corrupt", alone=0.75)
+        shows, alone = ("nan_loss", 0.7) if about.checkpoint == "nonfinite" else ("checkpoint_corrupt", 0.75)
+        yield Fact(f"The checkpoint that it resumed from is {about.checkpoint}.", shows=shows, alone=alone)
     elif about.checkpoint == "complete":
         yield Fact("The checkpoint that it resumed from was verified: complete.", against="checkpoint_corrupt")
 
-
-def _history(about: Circumstances, found: Diagnosis) -> Iterator[Fact]:
     times = sum(1 for each in about.earlier if each == found.failure)
     if times and found.failure != "unknown":
         yield Fact(f"It ended {times} of {plural(len(about.earlier), 'earlier attempt')}, too.", shows=found.failure)
-
-
-def _ending(about: Circumstances, found: Diagnosis) -> Iterator[Fact]:
     if about.signal in NATIVE and found.failure in RAISED:
         yield Fact("The process ended by a fault of its machine code, not by an exception.", against=found.failure)
-
-
-_PATH = LazyPattern(r"\b(?:FileNotFoundError|FileExistsError)\b")
-
-
-def _paths(about: Circumstances, found: Diagnosis) -> Iterator[Fact]:
-    if about.trained and found.cause is not None and _PATH.search(found.cause.text) is not None:
+    if about.trained and _PATH.search(cause) is not None:
         words = "It had trained, so no setting names a wrong path: another process or rank moved, removed or made it."
         yield Fact(words, shows="io_error", alone=0.7, instead="config_error")
-
-
-def _stacks(about: Circumstances, found: Diagnosis) -> Iterator[Fact]:
     for places, failure, words in PLACES:
         if any(place in about.stack for place in places):
             alone = 0.5 if found.failure == "unknown" else 0.0
             yield Fact(f"Its threads stood in {words}.", shows=failure, alone=alone)
 
 
+_PATH = LazyPattern(r"\b(?:FileNotFoundError|FileExistsError)\b")
 RAISED = frozenset({"config_error", "import_error", "dtype_error", "code_bug", "checkpoint_mismatch", "network_error"})
 """Classes of exceptions, after which Python exits with a status of its own."""
 PLACES = (
@@ -174,15 +146,6 @@ PLACES = (
     (("ncclAllReduce", "all_reduce", "barrier", "ProcessGroup"), "nccl_timeout", "a collective operation"),
 )
 """Functions on a stack, and what a run waits for that ends there."""
-RULES: tuple[Callable[[Circumstances, Diagnosis], Iterator[Fact]], ...] = (
-    _memory,
-    _disk,
-    _checkpoint,
-    _history,
-    _ending,
-    _paths,
-    _stacks,
-)
 
 
 # Why a restart may help, or would fail again, as a clause for people.
@@ -195,14 +158,24 @@ _WAITS = {
 }
 
 
-def is_lasting(known: FailureClass, cause: str) -> bool:
-    """Whether the cause line shows that such a failure would return, although the class may go away."""
-    return bool(known.lasting) and _pattern(known.lasting).search(cause.lower()) is not None
+def diagnosis_of_class(known: FailureClass, sure: float, line: EvidenceLine | None = None, text: str = "") -> Diagnosis:
+    """What an end by a failure of this class means. ``line``: shown as its cause; ``text``: the cause, if it is known.
 
-
-@cache
-def _pattern(text: str) -> LazyPattern:
-    return LazyPattern(text)
+    The class may have other words for such a line, and may say that what this text shows would return.
+    """
+    shown = "" if line is None else line.text
+    lasting = bool(known.lasting and text) and re.search(known.lasting, text.lower()) is not None
+    said = next((each for each in known.variants if re.search(each.pattern, shown)), known)
+    return Diagnosis(
+        failure=known.name,
+        retryable=known.retryable and not lasting,
+        confidence=round(sure, 3),
+        cause=line,
+        explanation=said.explanation,
+        remedies=said.remedies,
+        title=said.title,
+        retry_reason=retry_reason(known, lasting=lasting),
+    )
 
 
 def retry_reason(known: FailureClass, *, lasting: bool = False) -> str:
@@ -232,6 +205,8 @@ def retry_reason(known: FailureClass, *, lasting: bool = False) -> str:
 # must be that of a GPU of the run.
 
 _ADDRESS = LazyPattern(r"PCI:([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})", re.IGNORECASE)
+
+
 LOST = "gpu_lost"
 
 
@@ -244,11 +219,8 @@ class SeenGpu(NamedTuple):
 
 def names_lost_gpu(text: str, catalogue: CompiledCatalogue) -> bool:
     """Return whether the line says that a GPU is lost until a reset."""
-    found = XID.search(text)
-    if found is not None:
-        return int(found["number"]) in catalogue.fatal_xids
     known = read_kernel_line(text, catalogue)
-    return known is not None and known.failure == LOST
+    return known is not None and (known.fatal if XID.search(text) is not None else known.failure == LOST)
 
 
 def is_of_run(text: str, gpus: tuple[SeenGpu, ...]) -> bool:
@@ -278,7 +250,7 @@ def short_address(pci: str) -> str:
 
 CHANNEL = LazyPattern(r"\bdxg", re.IGNORECASE)
 NO_NEW_PROCESS = LazyPattern(r"\bdxg.{0,200}create_process failed:? ?-75", re.IGNORECASE)
-BREAKS = frozenset({"gpu_lost", "cuda_unknown_error"})
+BREAKS = frozenset({LOST, "cuda_unknown_error"})
 """Failure classes of a trainer that lost the channel, and of kernel lines that report it."""
 
 ChannelState = Literal["working", "failing", "lost"]
@@ -291,7 +263,7 @@ def channel_state(kernel: Iterable[str], catalogue: CompiledCatalogue) -> Channe
         if CHANNEL.search(line) is None:
             continue
         clue = read_kernel_line(line, catalogue)
-        if NO_NEW_PROCESS.search(line) is not None or (clue is not None and clue.failure == "gpu_lost"):
+        if NO_NEW_PROCESS.search(line) is not None or (clue is not None and clue.failure == LOST):
             return "lost"
         if clue is not None and clue.failure in BREAKS:
             state = "failing"

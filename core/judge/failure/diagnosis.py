@@ -8,24 +8,23 @@ among equals the first one counts, because launchers and other ranks report late
 a library's message as plain data looks like that failure; a SIGKILL by hand looks like one by the OOM killer.
 """
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from ...model.shipped import CauseVariant, Diagnosis, EvidenceLine, FailureClass
+from ...model.shipped import Diagnosis, EvidenceLine
 from ...model.text import LazyPattern
 from ..text.lines import Finished, fold, lines_with, peel, plain
 from ..text.reading import Reading
 from ..text.shapes import ShapeTable
 from ..text.worded_lines import read_segment
 from .catalogue import OWN_WEIGHT, CompiledCatalogue, Proof, read_kernel_line, signal_of
-from .circumstances import SIGKILL, Circumstances, fused, is_lasting, retry_reason
+from .circumstances import SIGKILL, SUREST, Circumstances, diagnosis_of_class, fused
 from .evidence_lines import FENCE, SURE_WORDS, is_of_traceback, read_last_words, read_line
 from .evidence_state import CASCADE_KEPT, GENERIC, NO_ENDS, TAIL_CHARS, TEXT_KEPT, DiagnosisState, RankEnd, with_finding
 from .evidence_state import exited as exited_rank
 from .evidence_state import killed as killed_rank
-from .tracebacks import Finding, find_exception
+from .tracebacks import CERTAIN, EQUAL, Finding, find_exception
 
 SURVIVED_STEPS = 4
 """A failure line counts as survived once the step has moved this often. Why not once: a bar is redrawn once more after
@@ -146,8 +145,6 @@ def is_news(line: str, catalogue: CompiledCatalogue) -> bool:
     return catalogue.shapes.phase_of_line(line.lower()) is not None
 
 
-SUREST = 0.97
-"""The highest confidence that a log can give."""
 SPECIFIC = 0.8
 """Weight from which evidence names a mechanism."""
 UNKNOWN_SIGNAL = Proof("unknown", 0.25)
@@ -170,24 +167,16 @@ def diagnose(
     complete. ``about``: what else was so at the end; its signal is this one.
     """
     killed, about = signal_of(exit_code, signal), about or Circumstances()
-    state = with_last_line(state, catalogue)
     if not (state.survived or any(each.role != "cascade" and each.failure != "success" for each in state.findings)):
         state = with_last_words(state, catalogue, killed=killed == SIGKILL)
     state, who, end = _without_victims(state, catalogue)
     found = _weigh(state, catalogue, exit_code, killed, oom_kills=about.oom_kills, finished_hint=finished_hint)
     if end is not None and found.failure == "unknown":
-        found = _with_cause(found, EvidenceLine(end.line, end.text))
+        lines = (*found.cascade, *([] if found.cause is None else [found.cause]))
+        found = with_lines(msgspec.structs.replace(found, cause=EvidenceLine(end.line, end.text)), lines)
     if who:
         found = msgspec.structs.replace(found, explanation=f"{who} {found.explanation}")
     return fused(found, msgspec.structs.replace(about, signal=killed), catalogue)
-
-
-def _with_cause(found: Diagnosis, cause: EvidenceLine) -> Diagnosis:
-    """``found`` with this line as its cause; the line that was it so far is shown among the others."""
-    others = {each.line: each for each in (*found.cascade, *([] if found.cause is None else [found.cause]))}
-    others.pop(cause.line, None)
-    cascade = tuple(sorted(others.values(), key=_line_of))[:CASCADE_KEPT]
-    return msgspec.structs.replace(found, cause=cause, cascade=cascade)
 
 
 def _without_victims(state: DiagnosisState, catalogue: CompiledCatalogue) -> tuple[DiagnosisState, str, RankEnd | None]:
@@ -247,7 +236,7 @@ def _weigh(
     finished_hint: bool,
 ) -> Diagnosis:
     cause = root_of(state, catalogue)
-    done = next((each for each in state.findings if each.failure == "success"), None)
+    done = state.of_class("success")
     if oom_kills and killed == 9 and (cause is None or cause.weight < SPECIFIC):
         return _answer(catalogue, state, "host_oom", 0.9, cause if cause and cause.failure == "host_oom" else None)
     if cause is not None and cause.weight >= GENERIC:
@@ -289,7 +278,6 @@ def hidden_failure(
     Lines after which training went on do not count, and of the exceptions only those that a traceback ends: a logged
     one was handled. ``short``: training is known to have ended early, so that the kernel log counts, and weak evidence.
     """
-    state = with_last_line(state, catalogue)
     since = state.beats[0] if len(state.beats) > 1 else 0
     late = [e for e in state.findings if e.last > since and e.failure not in NO_FAILURES and not _went_on(e, state)]
     late = [e for e in late if short or e.role != "confirmation" or e.count > 1]  # one bad batch may be skipped
@@ -319,7 +307,7 @@ def _went_on(mine: Finding, state: DiagnosisState) -> bool:
 
 def ends_after(state: DiagnosisState, mine: Finding) -> bool:
     """Whether words that are said only at a good end follow ``mine``."""
-    done = next((each for each in state.findings if each.failure == "success"), None)
+    done = state.of_class("success")
     return done is not None and done.last > mine.last and done.weight > SAID_AFTER_ANY_END
 
 
@@ -355,7 +343,7 @@ _FAILED_RANK = LazyPattern(
 
 def _confidence(state: DiagnosisState, cause: Finding) -> float:
     rival = any(
-        each.role == "root" and each.failure != cause.failure and each.weight >= cause.weight - PEERS / 2
+        each.role == "root" and each.failure != cause.failure and each.weight >= cause.weight - EQUAL / 2
         for each in state.findings
     )
     return min(SUREST, max(0.05, strength(cause) - (0.1 if rival else 0.0)))
@@ -372,43 +360,30 @@ def _killed_child(
 def _answer(
     catalogue: CompiledCatalogue, state: DiagnosisState, failure: str, confidence: float, cause: Finding | None
 ) -> Diagnosis:
-    known = catalogue.class_of(failure)
-    evidence = (
-        EvidenceLine(cause.line, " ".join((cause.text, *cause.details)))
-        if cause is not None
-        else _best_line(state, failure)
-    )
-    at = evidence.line if evidence is not None else 0
+    """Without a cause the most useful line of the log is shown, for the user to judge; none after a success.
+
+    A line that the training survived is not shown: it would read as the cause of an end that nothing explains.
+    """
+    line = None if cause is None else EvidenceLine(cause.line, " ".join((cause.text, *cause.details)))
+    if cause is None and failure != "success":
+        told = [each for each in state.findings if each.failure not in ("success", "unknown")]
+        best = max(told, key=lambda each: each.weight, default=None)
+        line = None if best is None else EvidenceLine(best.line, best.text)
+    at = 0 if line is None else line.line
     if failure == "unknown":  # all suspicious lines
         others = [each for each in (*state.survived, *state.findings) if each.failure != "success"]
     else:
         others = [each for each in state.findings if each.role == "root" and each.line > at]
-    later = [EvidenceLine(each.line, each.text) for each in others]
-    cascade = sorted({each.line: each for each in (*state.cascade, *later) if each.line != at}.values(), key=_line_of)
-    lasting = cause is not None and is_lasting(known, cause.text)
-    said = _variant(known, evidence) or known
-    return Diagnosis(
-        failure=failure,
-        retryable=known.retryable and not lasting,
-        confidence=round(confidence, 3),
-        cause=evidence,
-        cascade=tuple(cascade[:CASCADE_KEPT]),
-        explanation=said.explanation,
-        remedies=said.remedies,
-        title=said.title,
-        retry_reason=retry_reason(known, lasting=lasting),
-        place="" if cause is None else cause.place,
-    )
+    found = diagnosis_of_class(catalogue.class_of(failure), confidence, line, "" if cause is None else cause.text)
+    found = msgspec.structs.replace(found, place="" if cause is None else cause.place)
+    return with_lines(found, (*state.cascade, *(EvidenceLine(each.line, each.text) for each in others)))
 
 
-def _variant(known: FailureClass, evidence: EvidenceLine | None) -> CauseVariant | None:
-    """The words for this cause line, if the class has other ones for it."""
-    text = "" if evidence is None else evidence.text
-    return next((each for each in known.variants if re.search(each.pattern, text)), None)
-
-
-def _line_of(evidence: EvidenceLine) -> int:
-    return evidence.line
+def with_lines(found: Diagnosis, lines: Iterable[EvidenceLine], most: int = CASCADE_KEPT) -> Diagnosis:
+    """``found`` with these lines beside its cause, in the order of the log."""
+    at = 0 if found.cause is None else found.cause.line
+    shown = sorted({each.line: each for each in lines if each.line != at}.values(), key=lambda each: each.line)
+    return msgspec.structs.replace(found, cascade=tuple(shown[:most]))
 
 
 def line_of(found: Diagnosis) -> str:
@@ -418,8 +393,7 @@ def line_of(found: Diagnosis) -> str:
 
 def finished(state: DiagnosisState, catalogue: CompiledCatalogue, why: str, *, sure: float) -> Diagnosis:
     """The diagnosis of a training that is over. ``why``: what shows that, or that nothing does."""
-    state = with_last_line(state, catalogue)
-    done = next((each for each in state.findings if each.failure == "success"), None)
+    done = state.of_class("success")
     found = _answer(catalogue, state, "success", sure if done is None else sure + TOLD, done)
     return msgspec.structs.replace(found, explanation=f"{found.explanation[:-1]}: {why}." if why else found.explanation)
 
@@ -430,22 +404,9 @@ TOLD = 0.05
 
 def diagnosis_as(state: DiagnosisState, catalogue: CompiledCatalogue, failure: str) -> Diagnosis:
     """The diagnosis of an end whose class other evidence shows; "unknown": nothing explains it."""
-    state = with_last_line(state, catalogue)
-    cause = next((each for each in state.findings if each.failure == failure), None)
+    cause = state.of_class(failure)
     sure = UNKNOWN_CODE.weight if cause is None else max(HIDDEN[0], min(HIDDEN[1], cause.weight))
     return _answer(catalogue, state, failure, sure, cause)
-
-
-def _best_line(state: DiagnosisState, failure: str) -> EvidenceLine | None:
-    """The most useful line of the log if there is no cause line, for the user to judge; None for success.
-
-    A line that the training survived is none: it would read as the cause of an end that nothing explains.
-    """
-    if failure == "success":
-        return None
-    lines = [each for each in state.findings if each.failure not in ("success", "unknown")]
-    best = max(lines, key=lambda each: each.weight, default=None)
-    return None if best is None else EvidenceLine(best.line, best.text)
 
 
 # Which finding is the root cause.
@@ -456,8 +417,6 @@ def _best_line(state: DiagnosisState, failure: str) -> EvidenceLine | None:
 
 NO_FAILURES = frozenset({"success", "killed_by_user"})
 """Classes that are no failure of the training."""
-PEERS = 0.12
-"""Pieces of evidence that differ less in weight are equally strong; the first one is the cause."""
 WARNED = 0.85
 """What a warning proves of what an event proves."""
 NEAR = 2
@@ -477,23 +436,17 @@ def root_of(state: DiagnosisState, catalogue: CompiledCatalogue) -> Finding | No
     if not counting:
         return None
     best = max(map(strength, counting))
-    bar = best if best >= OWN_WEIGHT else best - PEERS  # a project's own pattern has no equal
+    bar = best if best >= OWN_WEIGHT else best - EQUAL  # a project's own pattern has no equal
     peers = [each for each in counting if strength(each) >= bar]
     told = [each for each in peers if each.told and each.terminal and strength(each) >= CERTAIN]
-    return min(told if told and not all(each.told for each in peers) else peers, key=_order)
-
-
-def _order(finding: Finding) -> tuple[int, float]:
-    return finding.line, -finding.weight
+    return min(
+        told if told and not all(each.told for each in peers) else peers, key=lambda each: (each.line, -each.weight)
+    )
 
 
 def strength(finding: Finding) -> float:
     """How much it proves."""
     return finding.weight * WARNED if finding.warned else finding.weight
-
-
-CERTAIN = 0.8
-"""Weight from which one class explains another one that follows from it."""
 
 
 def _explains(cause: Finding, mine: Finding, catalogue: CompiledCatalogue) -> bool:

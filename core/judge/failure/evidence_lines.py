@@ -39,8 +39,6 @@ from .tracebacks import (
     frame_of,
     proof_of,
     proof_of_message,
-    proof_of_words,
-    reads_configuration,
 )
 from .tracebacks import RaisedAt as Named
 
@@ -106,27 +104,26 @@ def _read(state: DiagnosisState, number: int, carried: Carried, catalogue: Compi
     if TRACEBACK in text and not is_label(text):
         if state.unraised and state.unraised >= number - 1:
             return state
-        opened = tracebacks.begin(block, source, number)
+        opened = tracebacks.begin(block, source)
         state = with_block(state, opened, hot=TRACEBACK_SEGMENTS)
         return msgspec.structs.replace(state, traceback=number, watch=state.watch or _NO_PROGRESS)
     open_block = block if block is not None and not block.ended else None
-    if text[:1] in " \t│[" and any(word in text for word in CONFIG_READS) and reads_configuration(text):
-        state = msgspec.structs.replace(state, config_read=number)
-        return state if open_block is None else with_block(state, tracebacks.with_inner(open_block, text))
-    if text[:1] in " \t│[" and any(word in text for word in CHECKPOINT_READS) and "rror" not in text:
-        state = msgspec.structs.replace(state, restored=number)
-        return state if open_block is None else with_block(state, tracebacks.with_inner(open_block, text))
+    if text[:1] in " \t│[":
+        config = any(word in text for word in CONFIG_READS) and tracebacks.CONFIGURED.search(text) is not None
+        if config or ("rror" not in text and any(word in text for word in CHECKPOINT_READS)):
+            state = msgspec.structs.replace(state, **{"config_read" if config else "restored": number})
+            return state if open_block is None else with_block(state, tracebacks.with_inner(open_block, text))
     if open_block is not None and tracebacks.is_inner(text):
         return with_block(state, tracebacks.with_inner(open_block, text))
     if state.hot and text.strip():
         state = with_place(with_detail(state, source, number, text), source, number, text)
-    link = tracebacks.link_of(text)
+    link = next((link for words, link in tracebacks.LINKS.items() if words in text), "")
     if link:
-        known = block if block is not None and block.ended else _untraced(state, source, number)
+        known = block if block is not None and block.ended else _untraced(state, source)
         return with_block(state, msgspec.structs.replace(known, link=link))
     boxed = _BOXED.match(text) if open_block is None else None
     if boxed is not None:
-        carried = Carried(boxed["sentence"], source, carried.level)
+        carried = carried._replace(text=boxed["sentence"])
     elif _SOURCE.match(text):
         frame = frame_of(text)
         if frame is None or frame.function:
@@ -134,9 +131,9 @@ def _read(state: DiagnosisState, number: int, carried: Carried, catalogue: Compi
         return msgspec.structs.replace(state, header=(number, frame.place))
     if _UNRAISED.match(text):
         return msgspec.structs.replace(state, unraised=number)
-    if goes_on(text) and not state.report:
+    if _GOES_ON.match(text) and not state.report:
         return without_handled(state, number)
-    if tracebacks.opens_report(text):
+    if tracebacks.OPENS_REPORT.match(text):
         state = msgspec.structs.replace(state, report=number, hot=max(state.hot, DETAIL_LINES))
     return _weigh(state, number, carried, open_block, catalogue)
 
@@ -147,7 +144,7 @@ def _weigh(
     """``block``: the open traceback of the same rank."""
     shown = carried.text
     text = catalogue.in_known_words(_COMMAND.sub("Command", shown))
-    carried = carried if text == shown else Carried(text, carried.source, carried.level)
+    carried = carried._replace(text=text)
     named = find_exception(text, catalogue) or (any_exception(text) if block is not None else None)
     if named is not None and state.unraised and number - state.unraised <= TRACEBACK_SEGMENTS:
         return msgspec.structs.replace(state, unraised=0, traceback=0)
@@ -167,17 +164,18 @@ def _weigh(
             best = proof_of_message("Exception", said["message"], catalogue) or UNTOLD
         if best is None and all(each.role == "cascade" for each in weighed):
             if _ERROR.match(text if not carried.level else f"{carried.level} {text}"):
-                best = _worded(text, carried, catalogue, least=SURE_WORDS if weighed else 0.0)
+                best = _worded(carried, catalogue, least=SURE_WORDS if weighed else 0.0)
             elif _explains_untold(state, number, carried.source):
-                best = _worded(text, carried, catalogue, least=DETAIL_LEAST)
+                best = _worded(carried, catalogue, least=DETAIL_LEAST)
         return _with_line(state, _finding(best, number, shown, carried.source, terminal=terminal), weighed)
     at = text.find(named.type)
     if not raised and act_of(text, at, at + len(named.type), failure="", level=carried.level) not in EVIDENT:
         return state
     if block is None and 0 < state.traced >= number - DETAIL_LINES and _REPORTER.search(text) is not None:
         return with_cascade_line(state, number, shown)
-    state = msgspec.structs.replace(state, raised=number)
-    known = _typed(state, number, named, catalogue, with_message=best is None)
+    configured = bool(state.config_read) and number - state.config_read <= NEAR_LINES
+    restored = bool(state.restored) and number - state.restored <= NEAR_LINES
+    known = proof_of(named, catalogue, configured=configured, restored=restored, with_message=best is None)
     if known is None and named.type not in catalogue.consequences and block is not None and best is None:
         known = UNTOLD
     if known is not None and (best is None or (best.weight < GENERIC and known.weight > best.weight)):
@@ -207,7 +205,7 @@ def _finding(best: Proof | None, number: int, text: str, source: str, *, termina
 
 def _by_place(named: Named, block: Block, carried: Carried, catalogue: CompiledCatalogue) -> Proof | None:
     """What a type that proves nothing alone does by its place: ``EOFError in …/getpass.py:_raw_input``."""
-    placed = Carried(f"{named.type} in {block.last}", carried.source, carried.level)
+    placed = carried._replace(text=f"{named.type} in {block.last}")
     matches = catalogue.matches(placed.text)
     return None if matches is None else _strongest(_evidence(placed, matches, raised=True, catalogue=catalogue))
 
@@ -220,14 +218,14 @@ def _explains_untold(state: DiagnosisState, number: int, source: str) -> bool:
     )
 
 
-def _untraced(state: DiagnosisState, source: str, number: int) -> Block:
+def _untraced(state: DiagnosisState, source: str) -> Block:
     """The block of an exception whose traceback begins before the log does."""
     near = [each for each in state.findings if each.terminal and each.source == source and each.role == "root"]
     last = max(near, key=lambda each: each.line, default=None)
     if last is None:
-        return Block(source, number)
+        return Block(source)
     told = last.weight >= tracebacks.CERTAIN
-    return Block(source, number, raised=msgspec.structs.replace(last, told=told), ended=True)
+    return Block(source, raised=msgspec.structs.replace(last, told=told), ended=True)
 
 
 def read_last_words(
@@ -239,10 +237,10 @@ def read_last_words(
     matches = catalogue.matches(text)
     if matches is None:
         return state
-    carried = Carried(text, carried.source, carried.level)
+    carried = carried._replace(text=text)
     best = _strongest(_evidence(carried, matches, raised=False, catalogue=catalogue))
     if best is None and not matches:  # a line that speaks of a failure that it does not report has no further words
-        best = _worded(text, carried, catalogue, least=least)
+        best = _worded(carried, catalogue, least=least)
     if best is None or "\n" in text or (best.failure == UNTOLD.failure and _LOCATED.match(text) is None):
         return state
     return _with_line(state, _finding(best, number, line, carried.source, terminal=False), ())
@@ -258,33 +256,21 @@ def is_of_traceback(line: str) -> bool:
     return TRACEBACK in text or tracebacks.is_inner(text)
 
 
-def _worded(text: str, carried: Carried, catalogue: CompiledCatalogue, *, least: float = 0.0) -> Proof | None:
+def _worded(carried: Carried, catalogue: CompiledCatalogue, *, least: float = 0.0) -> Proof | None:
     """What the words of a line prove that names no exception and that no signature knows; None below ``least``."""
-    if catalogue.matches(text) is None or is_talk(text, carried.level):
-        return None
-    proof = proof_of_words(text, catalogue)
-    return None if proof is None or proof.weight < least else proof
+    proof = None if is_talk(*carried) else proof_of_message("Exception", carried.text, catalogue)
+    sure = 0.0 if proof is None else round(proof.weight * LOGGED, 3)
+    return None if proof is None or sure < least else Proof(proof.failure, sure, told=True)
 
 
+LOGGED = 0.85
+"""What the words of a logged error prove of what those of an exception prove."""
 _WHAT = LazyPattern(r"\s*what\(\):\s+(?P<message>\S.*)")
 """libstdc++: the message of the C++ exception that ended the program."""
 _ERROR = LazyPattern(
     r"(?i:(?:[\w./-]+: )?(?:fatal|error|critical|abort(?:ed|ing)?|exception|fehler|erreur|ошибка)\b|错误|エラー)"
 )
 """A line that is an error by its level, or by its first word."""
-
-
-def _typed(
-    state: DiagnosisState, number: int, named: Named, catalogue: CompiledCatalogue, *, with_message: bool
-) -> Proof | None:
-    """What the exception proves by its type, its message (``with_message``) and the line that raised it."""
-    return proof_of(
-        named,
-        catalogue,
-        configured=bool(state.config_read) and number - state.config_read <= NEAR_LINES,
-        restored=bool(state.restored) and number - state.restored <= NEAR_LINES,
-        with_message=with_message,
-    )
 
 
 def _with_raised(state: DiagnosisState, block: Block, mine: Finding, weighed: Iterable[Proof]) -> DiagnosisState:
@@ -318,18 +304,18 @@ def _evidence(
 ) -> Iterator[Proof]:
     """What the signatures, status codes and kernel messages in a line prove, if the line reports an event."""
     text, level = carried.text, carried.level
-    for each in (*matches, *catalogue.codes.find(text)):
-        own = each.weight >= OWN_WEIGHT  # a project's pattern says itself what is an event
-        act = act_of(text, each.start, each.end, failure=each.failure, level=level, raised=raised)
-        if own or act in EVIDENT:
-            warned = act == "warning" and not own
-            yield Proof(each.failure, each.weight, told=True, role=each.role, warned=warned)
+    for proof, start, end, _ in (*matches, *catalogue.codes.find(text)):
+        act = act_of(text, start, end, failure=proof.failure, level=level, raised=raised)
+        if act == "event" or proof.weight >= OWN_WEIGHT:  # a project's pattern says itself what is an event
+            yield proof
+        elif act == "warning":
+            yield msgspec.structs.replace(proof, warned=True)
     at = next((text.find(gate) for gate in KERNEL_GATES if gate in text), None)
-    proof = None if at is None else read_kernel_line(text, catalogue)
-    if at is None or proof is None or proof.failure == "unknown":
+    known = None if at is None else read_kernel_line(text, catalogue)
+    if at is None or known is None or known.failure == "unknown":
         return
-    if act_of(text, at, len(text), failure=proof.failure, level="", raised=raised) == "event":
-        yield Proof(proof.failure, proof.weight, told=True)
+    if act_of(text, at, len(text), failure=known.failure, level="", raised=raised) == "event":
+        yield Proof(known.failure, known.weight, told=True)
 
 
 def _in_report(state: DiagnosisState, number: int, carried: Carried) -> bool:
@@ -472,12 +458,7 @@ def act_of(text: str, start: int, end: int, *, failure: str, level: str = "", ra
     return "warning" if level == "warning" and failure not in PLANNED else "event"
 
 
-def goes_on(text: str) -> bool:
-    """True for a line that says how the program goes on after what the line before it reports."""
-    return _GOES_ON.match(text) is not None
-
-
-def is_talk(text: str, level: str) -> bool:
+def is_talk(text: str, _source: str, level: str) -> bool:
     """True if the line as a whole reports no event; for lines of which only the kind of words would prove anything."""
     if _HYPOTHESIS.search(text) is not None or _EARLIER.search(text) is not None:
         return True

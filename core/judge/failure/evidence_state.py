@@ -8,8 +8,7 @@ from ...model.shipped import EvidenceLine
 from ...model.text import LazyPattern, beginning
 from ..text.lines import LineFold, plain
 from ..text.reading import Reading
-from .tracebacks import KEPT as BLOCKS_KEPT
-from .tracebacks import Block, Finding, frame_of, marked
+from .tracebacks import KEPT, Block, Finding, frame_of, marked
 
 # Which rank of a distributed training ended first by itself, from what its launcher and its ranks print.
 #
@@ -21,7 +20,6 @@ from .tracebacks import Block, Finding, frame_of, marked
 # Source: torch.distributed.elastic prints the exit code and pid of each failed rank, and the pid of each rank it ends.
 
 GATES = ("exitcode", "closing signal", "(local_rank:")
-KEPT = 64
 OTHERS = frozenset({1, 2, 6, 15})
 """Signals with which a rank is ended from outside, or by its own watchdog, because of another one."""
 _END = LazyPattern(r"exitcode\s*:\s*(?P<code>-?\d+)\)?(?: local_rank: (?P<rank>\d+))? \(pid: (?P<pid>\d+)\)")
@@ -65,16 +63,13 @@ def with_line(found: RankEnds, number: int, line: str) -> RankEnds:
     if end is None:
         return found
     pid, told = int(end["pid"]), found.named
-    local = None if end["rank"] is None else int(end["rank"])
     known = next((each for each in found.ends if each.pid == pid), None)
-    if known is None:
-        rank = local if told is None else told
-        mine = RankEnd(pid, int(end["code"]), rank, number, beginning(line.strip(), 200), told is not None)
-        return msgspec.structs.replace(found, ends=(*found.ends, mine)[:KEPT], named=None)
-    if told is None or known.sure:
-        return found if told is None else msgspec.structs.replace(found, named=None)
-    ends = [msgspec.structs.replace(each, rank=told, sure=True) if each is known else each for each in found.ends]
-    return msgspec.structs.replace(found, ends=tuple(ends), named=None)
+    local = None if end["rank"] is None else int(end["rank"])
+    mine = known or RankEnd(pid, int(end["code"]), local, number, beginning(line.strip(), 200))
+    if told is not None and not mine.sure:
+        mine = msgspec.structs.replace(mine, rank=told, sure=True)
+    others = [mine if each is known else each for each in found.ends]
+    return msgspec.structs.replace(found, ends=(*others, *([] if known else [mine]))[:KEPT], named=None)
 
 
 def killed(found: RankEnds) -> RankEnd | None:
@@ -122,10 +117,10 @@ class DiagnosisState(msgspec.Struct, frozen=True):
     """Evidence so far. ``watch``: progress since the first evidence, None before it.
 
     ``kernel``: the newest kernel lines that match a failure class, whatever the log says about the same class.
-    ``config_read``, ``restored``, ``raised``: the newest line that read a configuration, read a checkpoint, named an
-    exception; 0 = none. ``beats``: the lines of the last two steps after the first evidence. ``unraised``: the newest
-    line that begins the report of an exception that ended nothing. ``traceback``: the newest line that begins a
-    traceback; ``traced``: the newest exception at the end of one. ``blocks``: tracebacks, by rank or process.
+    ``config_read``, ``restored``: the newest line that read a configuration, read a checkpoint; 0 = none. ``beats``:
+    the lines of the last two steps after the first evidence. ``unraised``: the newest line that begins the report of an
+    exception that ended nothing. ``traceback``: the newest line that begins a traceback; ``traced``: the newest
+    exception at the end of one. ``blocks``: tracebacks, by rank or process.
     ``hot``: segments that are read whether or not a gate opens for them. ``report``: the newest line with which a
     program reported its death; ``fenced``: the line on which a quotation of several lines began; ``tail``: the last
     text. ``header``: the newest line that begins with a file and a line outside a traceback, and both as ``file:line``.
@@ -138,7 +133,6 @@ class DiagnosisState(msgspec.Struct, frozen=True):
     watch: Reading | None = None
     config_read: int = 0
     restored: int = 0
-    raised: int = 0
     kernel: tuple[str, ...] = ()
     beats: tuple[int, ...] = ()
     unraised: int = 0
@@ -166,6 +160,10 @@ class DiagnosisState(msgspec.Struct, frozen=True):
             if text.strip():
                 yield self.fold.lines + 1 - back, text.rstrip()
 
+    def of_class(self, failure: str) -> Finding | None:
+        """The first finding of a class."""
+        return next((each for each in self.findings if each.failure == failure), None)
+
     def block(self, source: str) -> Block | None:
         """The newest traceback of a rank or process."""
         return next((each for each in self.blocks if each.source == source), None)
@@ -174,7 +172,7 @@ class DiagnosisState(msgspec.Struct, frozen=True):
 def with_block(state: DiagnosisState, block: Block, *, hot: int = 0) -> DiagnosisState:
     """Put the block in the place of the one of the same rank or process."""
     others = tuple(each for each in state.blocks if each.source != block.source)
-    return msgspec.structs.replace(state, blocks=(*others, block)[-BLOCKS_KEPT:], hot=max(state.hot, hot))
+    return msgspec.structs.replace(state, blocks=(*others, block)[-KEPT:], hot=max(state.hot, hot))
 
 
 def kept_text(line: str) -> str:
@@ -208,12 +206,16 @@ def _kind(each: Finding) -> tuple[str, str, bool, bool, str]:
 
 def with_detail(state: DiagnosisState, source: str, number: int, text: str) -> DiagnosisState:
     """The state after a line in which an exception's message may go on: that ended with a colon, this is indented."""
-    for at, each in enumerate(state.findings):
+    for each in state.findings:
         goes_on = each.role == "root" and each.source == source and each.text.endswith(":") and text[:1] in " \t"
         if goes_on and len(each.details) < DETAILS_KEPT and each.line + len(each.details) + 1 == number:
-            told = msgspec.structs.replace(each, details=(*each.details, kept_text(text)))
-            return msgspec.structs.replace(state, findings=(*state.findings[:at], told, *state.findings[at + 1 :]))
+            return _changed(state, each, details=(*each.details, kept_text(text)))
     return state
+
+
+def _changed(state: DiagnosisState, finding: Finding, **fields: object) -> DiagnosisState:
+    told = msgspec.structs.replace(finding, **fields)
+    return msgspec.structs.replace(state, findings=tuple(told if e is finding else e for e in state.findings))
 
 
 def with_place(state: DiagnosisState, source: str, number: int, text: str) -> DiagnosisState:
@@ -223,14 +225,10 @@ def with_place(state: DiagnosisState, source: str, number: int, text: str) -> Di
     one first.
     """
     mark, frame = marked(text), frame_of(text)
-    if not mark and (frame is None or not frame.own):
-        return state
+    place = mark or (frame.place if frame is not None and frame.own else "")
     near = [e for e in state.findings if e.terminal and e.source == source and 0 < number - e.line <= PLACE_LINES]
     last = max(near, key=lambda each: each.line, default=None)
-    if last is None or (last.place and not mark):
-        return state
-    told = msgspec.structs.replace(last, place=mark or (frame.place if frame is not None else ""))
-    return msgspec.structs.replace(state, findings=tuple(told if e is last else e for e in state.findings))
+    return state if not place or last is None or (last.place and not mark) else _changed(state, last, place=place)
 
 
 def without_raised(state: DiagnosisState, raised: Finding) -> DiagnosisState:

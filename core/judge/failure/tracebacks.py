@@ -2,6 +2,7 @@
 
 import builtins
 import re
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -27,20 +28,21 @@ LINKS: dict[str, Link] = {
 KEPT = 64
 """Blocks that are followed at a time, one for each rank or process."""
 EQUAL = 0.12
-"""A wrapper tells more than what it wraps if it proves more by this much."""
+"""Pieces of evidence that differ less in weight are equally strong; the first one is the cause."""
 CERTAIN = 0.8
-"""Weight from which what a library caught is more than a question it asked."""
+"""Weight from which one class explains another one, and what a library caught is more than a question it asked."""
 DETAIL_LINES = 12
 """Lines after what was raised that belong to its message (NCCL's "Last error:", hydra's "full_key:")."""
 CODE_CHARS = 400
 """Characters kept of the source that a frame quotes."""
 _LIBRARY = LazyPattern(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python\d|<frozen|^<string>")
 _WITH_ERRNO = LazyPattern(r"[\w.]+: \[Errno \d+\]")
-_OPENERS = LazyPattern(
+OPENS_REPORT = LazyPattern(
     r"\s*(?:terminate called|what\(\):|thread '[^']*' (?:\(\d+\) )?panicked at|\*\*\* (?:Check failure|SIG"
     r"|Aborted)|Check failed:|"
     r"Fatal Python error|Uncaught exception|Unhandled exception|\[rank\d+\]\S* Fatal)"
 )
+"""A line with which a program reports its own death."""
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -80,7 +82,6 @@ class Block(msgspec.Struct, frozen=True):
     """
 
     source: str
-    began: int
     link: Link = ""
     before: Finding | None = None
     before_first: str = ""
@@ -95,23 +96,13 @@ class Block(msgspec.Struct, frozen=True):
     ended: bool = False
 
 
-def opens_report(text: str) -> bool:
-    """True for a line with which a program reports its own death."""
-    return _OPENERS.match(text) is not None
-
-
-def link_of(text: str) -> Link:
-    """How the next traceback follows from the last one, "" if the line does not say."""
-    return next((link for words, link in LINKS.items() if words in text), "")
-
-
-def begin(found: Block | None, source: str, number: int) -> Block:
+def begin(found: Block | None, source: str) -> Block:
     """The block that a traceback's first line begins; it continues the chain of ``found``."""
     if found is None or not found.link:
-        return Block(source, number)
+        return Block(source)
     if not found.ended:  # the end of the earlier one was not seen
-        return Block(source, number, found.link)
-    return Block(source, number, found.link, found.raised, found.first, found.library)
+        return Block(source, found.link)
+    return Block(source, found.link, found.raised, found.first, found.library)
 
 
 def with_inner(block: Block, text: str) -> Block:
@@ -167,9 +158,10 @@ def earlier_counts(block: Block, before: Finding, raised: Finding) -> bool:
 # The type counts less than a message that a signature knows. Of a generic type the words of the message count, so that
 # a library that no signature knows is understood, too; such weights stay below what counts as sure.
 
-_CONFIGURED = LazyPattern(
+CONFIGURED = LazyPattern(
     r"\b(?:args|cfg|config|conf|opts?|params|hparams|hyp|settings|options|FLAGS)(?:\[|\.\w+\[|\.get\()"
 )
+"""A source line that reads arguments or a configuration: its KeyError is a config error."""
 _HUMP = LazyPattern(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _OF_CONFIG = frozenset({"KeyError", "AttributeError", "AssertionError", "ValueError"})
 """Types that mean a wrong configuration if the line that raised them read one."""
@@ -190,10 +182,9 @@ def find_exception(line: str, catalogue: CompiledCatalogue) -> RaisedAt | None:
     found = catalogue.exception_line.search(line)
     if found is None:
         return None
-    module, _, kind = found["type"].rpartition(".")
-    if kind.endswith("Warning") or (kind in ("Error", "Failed", "Timeout", "Exit", "Interrupt") and not module):
-        return None
-    return RaisedAt(kind, module, found["message"] or "")
+    raised = _raised(found)
+    bare = raised.type in ("Error", "Failed", "Timeout", "Exit", "Interrupt") and not raised.module
+    return None if raised.type.endswith("Warning") or bare else raised
 
 
 _ANY = LazyPattern(r"(?P<type>(?:[A-Za-z_]\w*\.)+_?[A-Z]\w*|_?[A-Z][a-z]\w*[A-Z]\w*)(?:: (?P<message>.*))?$")
@@ -202,15 +193,12 @@ _ANY = LazyPattern(r"(?P<type>(?:[A-Za-z_]\w*\.)+_?[A-Z]\w*|_?[A-Z][a-z]\w*[A-Z]
 def any_exception(line: str) -> RaisedAt | None:
     """The exception that ends a traceback, whatever its type is called; None if the line does not look like one."""
     found = _ANY.match(line)
-    if found is None:
-        return None
+    return None if found is None else _raised(found)
+
+
+def _raised(found: re.Match[str]) -> RaisedAt:
     module, _, kind = found["type"].rpartition(".")
     return RaisedAt(kind, module, found["message"] or "")
-
-
-def reads_configuration(line: str) -> bool:
-    """True for a source line that reads arguments or a configuration: its KeyError is a config error."""
-    return _CONFIGURED.search(line) is not None
 
 
 def proof_of(
@@ -238,49 +226,22 @@ def proof_of(
     if known is None or generic:
         inner = find_exception(raised.message, catalogue)
         # Julia's LoadError, a handler of its own, a RuntimeError of Paddle
-        if inner is not None and inner.type != kind and (not generic or _names_mechanism(inner.type, catalogue)):
+        if inner is not None and inner.type != kind and (not generic or catalogue.names_mechanism(inner.type)):
             return proof_of(inner, catalogue, configured=configured, restored=restored, with_message=with_message)
     if with_message and (known is None or kind == "KeyError" or generic):
         known = proof_of_message(kind, raised.message, catalogue) or known
     if known is not None:
         return known
-    proofs = [catalogue.exceptions[name] for name in catalogue.exception_patterns if _fits(kind, name)]
-    proofs += [proof for proof in (_of_module(raised.module, catalogue),) if proof is not None]
-    return max(proofs, key=lambda proof: proof.weight, default=None)
-
-
-def _names_mechanism(kind: str, catalogue: CompiledCatalogue) -> bool:
-    """Whether the type alone tells more than that the program has an error."""
-    known = catalogue.exceptions.get(kind)
-    return known is not None and kind not in catalogue.generic_exceptions and known.failure != "code_bug"
-
-
-def _of_module(module: str, catalogue: CompiledCatalogue) -> Proof | None:
-    """What the package proves that defines the type."""
-    while module:
-        if (proof := catalogue.modules.get(module)) is not None:
-            return proof
+    proofs = [catalogue.exceptions[name] for name in catalogue.exception_patterns if fnmatchcase(kind, name)]
+    module = raised.module
+    while module and module not in catalogue.modules:
         module = module.rpartition(".")[0]
-    return None
-
-
-def _fits(kind: str, name: str) -> bool:
-    """Whether the type has this name, in which ``*`` at either end stands for anything."""
-    if name.endswith("*"):
-        return name[1:-1] in kind if name.startswith("*") else kind.startswith(name[:-1])
-    return kind.endswith(name[1:])
-
-
-def proof_of_words(text: str, catalogue: CompiledCatalogue) -> Proof | None:
-    """What the words of an error line prove that names no exception; less than those of an exception."""
-    proof = proof_of_message("Exception", text, catalogue)
-    return None if proof is None else Proof(proof.failure, round(proof.weight * LOGGED, 3), told=True)
+    proofs += [catalogue.modules[module]] if module else []
+    return max(proofs, key=lambda proof: proof.weight, default=None)
 
 
 MESSAGE_CHARS = 240
 """Characters of a message whose words count. Behind them stand dumps of objects."""
-LOGGED = 0.85
-"""What the words of a logged error prove of what those of an exception prove."""
 
 
 _ADDRESS = LazyPattern(r"(?P<host>\bhttps?://[\w.:-]+)/\S*")

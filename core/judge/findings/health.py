@@ -5,7 +5,7 @@ from functools import lru_cache
 
 import msgspec
 
-from ...model.observation import GpuReading, GpuSample, HostSample
+from ...model.observation import GpuSample, HostSample
 from ...model.progress import GPU_IS_GONE, SLOWED_BY_FAULT, VRAM_STABLE_PCT, Level, health_clause
 from ...model.settings import Health as HealthSettings
 from ...model.text import size
@@ -63,7 +63,7 @@ class Band(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     outside_t: float | None = None
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class Change(msgspec.Struct, frozen=True):
     """A change of a metric's level."""
 
     metric: str
@@ -101,12 +101,9 @@ def host_values(sample: HostSample) -> Iterator[tuple[str, str, float]]:
     """Yield metric, row and value of a host sample."""
     if sample.ram_used_bytes is not None and sample.ram_total_bytes:
         yield "ram_used", "ram_used", 100.0 * sample.ram_used_bytes / sample.ram_total_bytes
-    if sample.ram_available_bytes is not None:
-        yield "ram_available", "ram_available", sample.ram_available_bytes
-    if sample.swap_used_bytes is not None:
-        yield "swap_used", "swap_used", sample.swap_used_bytes
-    if sample.disk_free_bytes is not None:
-        yield "disk_free", "disk_free", sample.disk_free_bytes
+    for row in ("ram_available", "swap_used", "disk_free"):
+        if (value := getattr(sample, f"{row}_bytes")) is not None:
+            yield row, row, value
 
 
 def take(
@@ -127,8 +124,7 @@ def take(
             held = Band(level=level)
             alarming = ORDER[level] >= ORDER[metric.incident_from]
             limit = {"danger": metric.danger, "warning": metric.warning}.get(level)
-            change = Change(metric=name, value=value, unit=metric.unit, level=level, before=before)
-            changes.append(msgspec.structs.replace(change, alarming=alarming, limit=limit))
+            changes.append(Change(name, value, metric.unit, level, before, alarming, limit))
         if held != band:
             new = dict(bands) if new is None else new
             new[name] = held
@@ -207,14 +203,8 @@ def _seen(sample: GpuSample) -> Iterator[tuple[str, tuple[str, bool]]]:
     for gpu in sample.gpus:
         if gpu.trouble and gpu.own is not False and gpu.trouble.startswith(GPU_IS_GONE):
             yield f"gpu{gpu.index}.lost", (f"GPU {gpu.index} {gpu.trouble}", gpu.own is True)
-        slowed = slowed_by(gpu)
-        if slowed:
+        if slowed := " and ".join(each for each in gpu.throttle or () if each in SLOWED_BY_FAULT):
             yield f"gpu{gpu.index}.slowed", (f"GPU {gpu.index} is slowed down by {slowed}", False)
-
-
-def slowed_by(gpu: GpuReading) -> str:
-    """The faults that reduce its clocks, as text; empty if none does."""
-    return " and ".join(each for each in gpu.throttle or () if each in SLOWED_BY_FAULT)
 
 
 # When the disk will be full, from how much free space each checkpoint took and how often one comes.

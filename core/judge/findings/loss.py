@@ -108,12 +108,12 @@ FALLING_LINES = 100
 """Losses within which a falling loss has a new floor."""
 
 LossStateName = Literal["falling", "flat", "diverging", "nan", "unknown"]
-_OTHER_AIM = LazyPattern(
+OTHER_AIM = LazyPattern(
     r"(?i)(?<![a-z])(?:(?:ep(?:isode)?|mean|avg)_)?(?:rew(?:ard)?s?(?:_mean)?|returns?|advantages?|entropy(?:_loss)?"
     r"|(?:loss[_ ])?(?:d|g|disc(?:riminator)?|gen(?:erator)?)[_ ]?loss|loss[_ ](?:d|g)(?:_\w+)?|[dg]_(?:real|fake|gan))"
     r"['\"]?\s{0,8}[:=|]\s{0,8}-?\d"
 )
-"""A number beside the loss that shows an aim other than a lower loss."""
+"""A reward or a game of two networks beside the loss: an aim other than a lower loss, which may then rise."""
 
 
 class Loss(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -156,6 +156,11 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def diverges(self) -> bool:
         return self.fell and (self.lasting or self.long.finding == "diverging")
+
+    @property
+    def is_spike(self) -> bool:
+        """Whether it has just been far above its trend for ``SPIKE_BEATS`` steps; true once per spike."""
+        return self.high == SPIKE_BEATS
 
     @property
     def is_far(self) -> bool:
@@ -231,13 +236,3 @@ def state_of(loss: Loss, *, is_nan: bool, diverges: bool) -> LossStateName:
     if loss.floor is None or loss.beats < SPIKE_BEATS:
         return "unknown"
     return "falling" if loss.floor_age < FALLING_LINES and loss.floor < (loss.first or 0.0) else "flat"
-
-
-def is_spike(loss: Loss) -> bool:
-    """Return whether the loss has just been far above its trend for ``SPIKE_BEATS`` steps; true once per spike."""
-    return loss.high == SPIKE_BEATS
-
-
-def has_another_aim(text: str) -> bool:
-    """Whether these lines show a reward or a game of two networks, whose losses may rise."""
-    return _OTHER_AIM.search(text) is not None

@@ -12,7 +12,7 @@ from ...model.text import LazyPattern
 from .. import memory
 from ..attempt_progress import knows_its_step
 from ..findings import pace
-from ..hang import deadlines, evidence, launcher, liveness, pauses, ranks, rules
+from ..hang import deadlines, evidence, liveness, pauses, ranks, rules
 from ..hang.deadlines import HangInput, SavePhase
 from ..hang.evidence import Quiet
 from ..knowledge import Knowledge
@@ -32,8 +32,6 @@ replace = msgspec.structs.replace
 
 CAPTURE_S = 30.0
 """Longest wait for the evidence (py-spy) before the stop."""
-TOLD_FROM_S = 5.0
-"""A shorter silence says nothing: readings come about once a second."""
 NO_PROGRESS = "no_progress"
 """Class of the incident (kind ``stall``) of a run that makes no new highest step."""
 
@@ -50,7 +48,7 @@ def check_hang(builder: StepBuilder) -> None:
         return
     run = _input(builder)
     # A trainer that waits for a person is not hung; a restart would ask the same question.
-    if silence_s >= deadlines.floor_s(setting.min_s, run.period_s) and state.asks_since is None:
+    if silence_s >= run.floor_s and state.asks_since is None:
         _check_silence(builder, run)
     elif state.quiet is not None:
         close_quiet(builder, "training advances")
@@ -60,63 +58,44 @@ def check_hang(builder: StepBuilder) -> None:
 
 
 def _input(builder: StepBuilder) -> HangInput:
-    state, setting = builder.state, builder.settings.hang
-    pause = state.pause
+    state = builder.state
     newest, line = resume_point.newest_verified(state.checkpoints), plain(state.diagnosis.fold.rest).strip()
-    part = pause.stopped == "part" and pause.since_t is not None
     return HangInput(
         now=builder.now,
+        t=builder.t,
         period_s=state.time.period_s or 1.0,
-        hang=setting,
-        clock=state.clock,
-        liveness=state.liveness,
-        log=state.log_activity,
-        phase_times=state.phase_times,
+        hang=builder.settings.hang,
         ended_well=ended_well(state),
         step=state.attempt.step,
         checkpoint_age_s=builder.t - (state.attempt.start_t if newest is None else newest.t),
-        saving=save_in_progress(state),
+        save=save_in_progress(state),
         has_saved=any(known.own and known.complete for known in state.checkpoints.known),
-        silent_rank=ranks.silent(state.ranks, builder.t),
-        begun_again=state.launcher.restarts > 0,
-        waiting=launcher.waiting(state.launcher),
-        joining_s=launcher.joining_s(state.launcher),
-        stopped_s=builder.t - (pause.since_t or 0.0) if part else None,
-        stopped_ranks=pause.ranks,
         question=line[-120:] if QUESTION.search(line) is not None else "",
+        **{name: getattr(state, name) for name in SHARED},
     )
+
+
+SHARED = frozenset(HangInput.__struct_fields__) & frozenset(JudgeState.__struct_fields__)
 
 
 def is_over(builder: StepBuilder) -> bool:
     """Whether a hang that waits for an answer would not be declared now: signs of life are back."""
-    state = builder.state
-    if state.withheld is None or not isinstance(state.machine, Hung):
+    if builder.state.withheld is None or not isinstance(builder.machine, Hung):
         return False
-    limit_s = _limit_s(builder)
-    if limit_s is not None and stalled_for_s(state, builder.now) >= limit_s:
-        return False
-    return rules.judge(_input(builder)) is None
-
-
-def _limit_s(builder: StepBuilder) -> float | None:
-    """How long no new highest step is usual at most."""
-    return deadlines.limit_s(deadlines.usual_s(builder.state.clock), builder.settings.hang.max_s)
+    run = _input(builder)
+    return rules.no_progress(run) is None and rules.judge(run) is None
 
 
 def _check_silence(builder: StepBuilder, run: HangInput) -> None:
     """Open or close the incident *quiet*, and declare a hang if ending the run costs less than waiting."""
-    state = builder.state
-    verdict = rules.judge(run)
-    if verdict is None or verdict.weight not in {"certain", "strong"}:
-        verdict = rules.in_loop(run, state.loops) or verdict
+    state, verdict = builder.state, rules.judge(run)
     ends = verdict is not None and _is_due(state, run, verdict)
     if not ends:
         _look_for_loop(builder, run)
     sign = verdict if verdict is not None else rules.judge(run, rules.QUIET_SHARE)
     if sign is None:
-        if state.quiet is not None:
-            saves = f"a save is in progress: {run.saving}"
-            close_quiet(builder, saves if run.saving else "there are signs of life again, or the log prints")
+        saves = f"a save is in progress: {run.save}"
+        close_quiet(builder, saves if run.save else "there are signs of life again, or the log prints")
         return
     if state.quiet is None:
         open_quiet(builder, sign, capture=not ends)
@@ -146,7 +125,7 @@ def _hang_t(builder: StepBuilder) -> float | None:
     if state.quiet is not None:
         return state.quiet.due_t
     silence_s = builder.now - state.clock.last
-    if silence_s < TOLD_FROM_S or state.asks_since is not None or state.time.stopped:
+    if silence_s < rules.STILL_S or state.asks_since is not None or state.time.stopped:
         return None
     if isinstance(state.machine, Hung | Suspended) or not is_watched(state.machine):
         return None
@@ -204,12 +183,21 @@ def _capture(builder: StepBuilder, why: str, incident: int) -> int:
 def on_quiet_evidence(builder: StepBuilder, quiet: Quiet, outcome: Outcome) -> None:
     """Add what the stacks show to the incident *quiet*; a save lasts until its file is complete."""
     _see_save(builder, outcome)
-    incident = builder.find_incident(quiet.incident)
-    signs = evidence.signs_of(outcome)
-    if incident is not None and signs:
-        said = tuple(sign.what for sign in signs)
-        builder.update_incident(incident.id, evidence=(*incident.evidence, *_evidence(said)))
-        builder.set(quiet=replace(quiet, kind=signs[0].kind, signs=said))
+    if signs := _add_signs(builder, quiet.incident, outcome):
+        builder.set(quiet=replace(quiet, kind=signs[0].kind, signs=tuple(sign.what for sign in signs)))
+
+
+def _add_signs(
+    builder: StepBuilder, number: int, outcome: Outcome | None, *, names: bool = False
+) -> tuple[evidence.Sign, ...]:
+    """Add what the stacks show to the evidence of an open incident. ``names``: it gets the kind that they show."""
+    incident, signs = builder.find_incident(number), evidence.signs_of(outcome)
+    if incident is None or not signs:
+        return ()
+    class_ = signs[0].kind if names else incident.class_
+    said = (*incident.evidence, *_evidence(sign.what for sign in signs))
+    builder.update_incident(number, evidence=said, class_=class_)
+    return signs
 
 
 def _check_lost_gpu(builder: StepBuilder, run: HangInput) -> None:
@@ -225,24 +213,16 @@ def _check_lost_gpu(builder: StepBuilder, run: HangInput) -> None:
 
 def _check_progress(builder: StepBuilder, run: HangInput) -> None:
     """The slow clock: no new highest step of this attempt, whatever else the run does."""
-    limit_s, stalled_s = _limit_s(builder), stalled_for_s(builder.state, run.now)
-    if limit_s is None or stalled_s < limit_s:
+    verdict, state = rules.no_progress(run), builder.state
+    if verdict is None:
         builder.close_all("a new highest step, or an evaluation or a save that advances", NO_PROGRESS)
         return
-    verdict = rules.no_progress(run, limit_s, stalled_s)
     if builder.open_of(NO_PROGRESS) is None:
         told = _evidence(verdict.evidence)
         builder.warn("stall", NO_PROGRESS, verdict.reason, title="no progress", evidence=told)
-    state = builder.state
-    acts = stalled_s >= verdict.deadline_s and run.now >= state.attempt.patient_until
-    if acts and not isinstance(state.machine, Hung) and rules.can_tell(run):
+    acts = verdict.silent_s >= verdict.deadline_s and run.now >= state.attempt.patient_until
+    if acts and not isinstance(state.machine, Hung) and rules.may_end(run):
         declare(builder, verdict)
-
-
-def stalled_for_s(state: JudgeState, now: float) -> float:
-    """Return for how long no step was higher than ever and no evaluation or save advanced, in active seconds."""
-    works_at = max(state.liveness.file_at or 0.0, state.log_activity.work_bar_at)
-    return now - max(state.peak.at, works_at if works_at > state.clock.last else 0.0)
 
 
 def declare(builder: StepBuilder, verdict: rules.Verdict) -> None:
@@ -292,14 +272,11 @@ def end_hung(builder: StepBuilder, machine: Hung, outcome: Outcome | None = None
         builder.close_incident(machine.incident, f"a save is in progress: {in_save}")
         follow_trainer(builder, "a save is in progress")
         return
-    incident, signs = builder.find_incident(machine.incident), evidence.signs_of(outcome)
-    if incident is not None and signs:
-        # What a process waits for is better evidence than what its GPU and CPU looked like, but no better than a stop.
-        known = incident.class_ == "exiting" or builder.state.pause.stopped == "part"
-        class_ = incident.class_ if known else signs[0].kind
-        said = _evidence(sign.what for sign in signs)
-        builder.update_incident(machine.incident, evidence=(*incident.evidence, *said), class_=class_)
-        incident = builder.find_incident(machine.incident)
+    incident = builder.find_incident(machine.incident)
+    # What a process waits for is better evidence than what its GPU and CPU looked like, but no better than a stop.
+    known = incident is None or incident.class_ == "exiting" or builder.state.pause.stopped == "part"
+    _add_signs(builder, machine.incident, outcome, names=not known)
+    incident = builder.find_incident(machine.incident)
     if must_wait(builder):
         mounts = builder.state.liveness.silent_mounts
         for_what = f"until {', '.join(mounts)} answers" if mounts else "until it is free"
@@ -417,7 +394,7 @@ def save_in_progress(state: JudgeState) -> str:
     """Return what shows a save that is not complete, as a clause; "" = nothing does."""
     attempt = state.attempt
     last_t = attempt.start_t if attempt.beat_t is None else attempt.beat_t
-    newest = [known for known in state.checkpoints.known if known.own and known.t >= last_t - deadlines.LATE_S]
+    newest = [known for known in state.checkpoints.known if known.own and known.t >= last_t - pauses.READ_LATE_S]
     unfinished = next((known for known in newest if _is_unfinished(known)), None)
     if unfinished is not None:
         return f"{base_name(unfinished.path)} is not complete"

@@ -259,7 +259,7 @@ def _pace(builder: StepBuilder) -> None:
 def _on_loss(builder: StepBuilder) -> None:
     """What the newest loss shows, together with those before it."""
     seen, state = builder.state.loss, builder.state
-    if loss.is_spike(seen) and not seen.diverges and not builder.warned_lately("loss", "spike"):
+    if seen.is_spike and not seen.diverges and not builder.warned_lately("loss", "spike"):
         # A loss that wavers about the bound is reported once.
         trend = f"{seen.trend:.3g}" if seen.trend is not None else "its trend"
         builder.warn("loss", "spike", f"the loss is {state.progress.loss:.3g}, far above {trend}", ending="reported")
@@ -269,7 +269,7 @@ def _on_loss(builder: StepBuilder) -> None:
         return
     if not seen.diverges:
         builder.close_all("the loss is near its lowest again", DIVERGING)
-    elif loss.has_another_aim(state.diagnosis.tail):
+    elif loss.OTHER_AIM.search(state.diagnosis.tail):
         return
     else:
         apply.on_divergence(builder)

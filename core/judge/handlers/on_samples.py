@@ -22,7 +22,7 @@ from ..hang.liveness import with_gpus
 from ..progress import begin_attempt
 from ..recovery import attempts, exits, restarts, unclear_states
 from ..recovery.attempts import TERMINATION, close_quiet
-from ..recovery.commands import follow_trainer
+from ..recovery.commands import awake
 from ..state import DiskLow, JudgeState, StepBuilder
 from . import checkpoint_jobs, hang_check, hints
 
@@ -186,7 +186,7 @@ def on_process(builder: StepBuilder, sample: observations.ProcessSample) -> None
     seen = liveness.with_process(state.liveness, sample, now, builder.settings.hang, state.clock.last)
     # Something that is not stopped still runs if a GPU of the run or its CPU is busy now.
     fresh = seen.gpu_at is not None and now - seen.gpu_at <= pauses.longest_gap(state.time.period_s)
-    works = bool(seen.cpu_bits & 1) or (fresh and not activity.LOADED.isdisjoint(seen.gpu))
+    works = bool(seen.working.bits & 1) or (fresh and not activity.LOADED.isdisjoint(seen.gpu))
     pause = pauses.with_process(state.pause, sample, builder.t, others_work=works)
     builder.set(peak=peak, liveness=seen, pause=pause)
     _see_ranks(builder, sample)
@@ -248,7 +248,7 @@ def _see_ranks(builder: StepBuilder, sample: observations.ProcessSample) -> None
     if not sample.ranks and not state.ranks and not sample.agents:
         return
     found = ranks.with_processes(state.ranks, sample.ranks, builder.t)
-    known, again = launcher.with_sample(state.launcher, sample)
+    known, again = launcher.with_sample(state.launcher, state.ranks, sample)
     most = max((agent.max_restarts or 0 for agent in known.agents), default=0)
     if most and not known.told:
         known = replace(known, told=True)
@@ -319,24 +319,17 @@ def on_job(builder: StepBuilder, seen: observations.JobSeen) -> None:
         reason = f" ({seen.reason})" if seen.reason else ""
         _stop_time(builder, "queue", run_states.Queued(), f"job {seen.job} is {seen.state or 'PENDING'}{reason}")
     elif isinstance(machine, run_states.Queued) and seen.phase in {"running", "ending", "ended"}:
-        _go_on(builder, f"job {seen.job} runs{f' on {seen.nodes}' if seen.nodes else ''}")
+        awake(builder, f"job {seen.job} runs{f' on {seen.nodes}' if seen.nodes else ''}")
     _tell_unschedulable(builder, seen)
     exits.check(builder)
 
 
 def _stop_time(builder: StepBuilder, event: run_states.Event, machine: run_states.Machine, reason: str) -> None:
-    """Time does not count until ``_go_on``."""
+    """Time does not count until ``awake``."""
     state = builder.state
     builder.set(time=replace(state.time, stopped=True), clock=replace(state.clock, last=builder.now))
     close_quiet(builder, reason)
     builder.move(event, machine, reason)
-
-
-def _go_on(builder: StepBuilder, reason: str) -> None:
-    state, now = builder.state, builder.now
-    time, seen = replace(state.time, stopped=False), liveness.after_gap(state.liveness, now)
-    builder.set(time=time, clock=replace(state.clock, last=now), liveness=seen)
-    follow_trainer(builder, reason)
 
 
 def _tell_unschedulable(builder: StepBuilder, seen: observations.JobSeen) -> None:
@@ -411,7 +404,7 @@ def _follow_pause(builder: StepBuilder) -> None:
     pause, machine = builder.state.pause, builder.machine
     if pause.stopped != "all" or pause.since_t is None:
         if isinstance(machine, run_states.Suspended):
-            _go_on(builder, "the trainer was continued")
+            awake(builder, "the trainer was continued")
         builder.close_all("it was continued", SUSPENDED)
     elif isinstance(machine, run_states.Starting | run_states.Running):
         _stop_time(builder, "suspend", run_states.Suspended(), "a signal stopped every computing process (state T)")
@@ -419,7 +412,9 @@ def _follow_pause(builder: StepBuilder) -> None:
         stopped_s, min_s = builder.t - pause.since_t, builder.settings.hang.min_s
         how = f"`{builder.typed('resume')}` (or `kill -CONT PID`) lets it go on"
         reason = f"a signal that is not from trainwatch stopped the trainer (state T): {how}"
-        if builder.open_of(SUSPENDED) is None and stopped_s >= (min(pauses.SETTLED_S, min_s) if pause.sure else min_s):
+        if builder.open_of(SUSPENDED) is None and stopped_s >= (
+            min(pauses.READ_LATE_S, min_s) if pause.sure else min_s
+        ):
             builder.open_incident("stall", SUSPENDED, reason, severity="warning")
         known = builder.open_of(SUSPENDED)
         told_t = builder.state.warned.get(f"stall:{SUSPENDED}", -1.0)

@@ -194,19 +194,14 @@ def watch(normals: tuple[GpuNormal, ...], gpus: tuple[GpuReading, ...]) -> tuple
 
 
 def _watch(normal: GpuNormal, gpu: GpuReading) -> GpuNormal:
-    power, util = gpu.power_w, gpu.util_pct
-    working = util is None or util >= WORKING_UTIL_PCT
-    rest = normal.rest_w
-    limit = gpu.power_limit_w
-    if limit is not None and limit != normal.limit_w:
-        before = normal.limit_w
-        if before is None:
-            normal = msgspec.structs.replace(normal, limit_w=limit)
-        elif abs(limit - before) > LIMIT_SHARE * before:
-            normal = GpuNormal(index=normal.index, rest_w=rest, limit_w=limit)
+    power, util, rest, limit = gpu.power_w, gpu.util_pct, normal.rest_w, gpu.power_limit_w
+    if limit is not None and normal.limit_w is not None and abs(limit - normal.limit_w) > LIMIT_SHARE * normal.limit_w:
+        normal = GpuNormal(index=normal.index, rest_w=rest, limit_w=limit)
+    elif limit is not None and normal.limit_w is None:
+        normal = msgspec.structs.replace(normal, limit_w=limit)
     if power is not None and (rest is None or power < rest):
         normal = msgspec.structs.replace(normal, rest_w=power)
-    if not working or (power is None and util is None):
+    if (power is None and util is None) or (util is not None and util < WORKING_UTIL_PCT):
         return normal if normal.steady_w is None else msgspec.structs.replace(normal, steady_w=None)
     return msgspec.structs.replace(
         normal,
@@ -255,46 +250,35 @@ def blend(before: float | None, newest: float) -> float:
 
 def read(normal: GpuNormal, gpu: GpuReading, idle_util_pct: float) -> GpuState:
     """Return what one GPU does in one sample."""
-    util, power = gpu.util_pct, gpu.power_w
-    if power is None:
-        if util is None:
-            return "unknown"
-        if util >= PINNED_UTIL_PCT:
-            return "pinned"
-        resting = min(WORKING_UTIL_PCT, RESTING_UTIL_SHARE * (normal.util_pct or 0.0))
-        return "idle" if util < max(idle_util_pct, resting) else "active"
-    share = power_share(normal, gpu)
+    util, share = gpu.util_pct, power_share(normal, gpu)
     if util is None:
         if share is None:
             return "unknown"
         return "busy" if share >= BUSY_SHARE else "idle" if share < IDLE_SHARE else "active"
+    full = util >= PINNED_UTIL_PCT
+    if gpu.power_w is None:
+        resting = min(WORKING_UTIL_PCT, RESTING_UTIL_SHARE * (normal.util_pct or 0.0))
+        return "pinned" if full else "idle" if util < max(idle_util_pct, resting) else "active"
     if util < idle_util_pct:
         return "idle"
     if share is None:
-        return "pinned" if util >= PINNED_UTIL_PCT else "active"
+        return "pinned" if full else "active"
     if share >= BUSY_SHARE:
-        return "dim" if share < DIM_SHARE and util >= PINNED_UTIL_PCT and normal.busy_w is not None else "busy"
-    if util >= PINNED_UTIL_PCT:
-        return "spin"
-    if util >= WORKING_UTIL_PCT:
-        return "active"
-    return "idle" if share < IDLE_SHARE else "active"
+        return "dim" if full and share < DIM_SHARE and normal.busy_w is not None else "busy"
+    return "spin" if full else "idle" if util < WORKING_UTIL_PCT and share < IDLE_SHARE else "active"
 
 
 def power_share(normal: GpuNormal, gpu: GpuReading) -> float | None:
-    """Return the power on a scale from rest (0) to usual (1); None if neither usual power nor limit is known."""
-    power = normal.steady_w if normal.steady_w is not None else gpu.power_w
-    if power is None:
+    """Return the power on a scale from rest (0) to usual (1); None if it, or what it is compared with, is unknown."""
+    limit, usual = gpu.power_limit_w, normal.busy_w
+    if gpu.power_w is None or (usual is None and limit is None):
         return None
-    limit = gpu.power_limit_w
-    usual = normal.busy_w
+    power = gpu.power_w if normal.steady_w is None else normal.steady_w
+    most = limit or usual or 1.0
     if usual is None:
-        if limit is None:
-            return None
         # Not learned yet: scaled by the limit, so that BUSY_SHARE falls on BUSY_LIMIT_SHARE of it.
-        return power / limit * (BUSY_SHARE / BUSY_LIMIT_SHARE)
-    rest = normal.rest_w if normal.rest_w is not None else (limit or usual) * REST_LIMIT_SHARE
-    if rest >= (limit or usual) * BUSY_LIMIT_SHARE:
-        # Adopted while it trained: the lowest power seen is that of work.
-        rest = (limit or usual) * REST_LIMIT_SHARE
+        return power / most * (BUSY_SHARE / BUSY_LIMIT_SHARE)
+    rest = normal.rest_w
+    if rest is None or rest >= most * BUSY_LIMIT_SHARE:  # adopted while it trained: the lowest power is that of work
+        rest = most * REST_LIMIT_SHARE
     return (power - rest) / max(usual - rest, 1.0)

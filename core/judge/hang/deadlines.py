@@ -7,16 +7,18 @@ them. Sources: the longest harmless silences in public reports of each kind, and
 """
 
 from functools import cached_property
+from typing import Literal
 
 import msgspec
 
-from ...model.observation import Rank
 from ...model.progress import Progress
 from ...model.settings import Hang
 from . import liveness
 from .activity import ANNOUNCED, LogActivity
+from .launcher import Launcher, joining_s, waiting
 from .liveness import Liveness
-from .pauses import UNSEEN, PhaseTimes, habit, longest_gap
+from .pauses import UNSEEN, LoopWatch, Pause, PhaseTimes, habit, longest_gap
+from .ranks import Ranks, silent
 
 # The usual time from one step to the next, and when a step is overdue.
 #
@@ -39,6 +41,15 @@ PAUSE_FADE = 0.9
 """x the longest pause, at each shorter one: one odd pause does not count forever."""
 
 
+class Block(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The block under way: lines, their time together, the longest distance, and steps."""
+
+    n: int = 0
+    sum_s: float = 0.0
+    max_s: float = 0.0
+    steps: int = 0
+
+
 class StepClock(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """All times in active seconds. ``slow_s``, ``typical_s`` and ``step_s`` are None until the first block is full.
 
@@ -49,10 +60,7 @@ class StepClock(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     start: float = 0.0
     last: float = 0.0
     beats: int = 0
-    block_n: int = 0
-    block_sum_s: float = 0.0
-    block_max_s: float = 0.0
-    block_steps: int = 0
+    block: Block = Block()
     slowest: tuple[float, ...] = ()
     means: tuple[float, ...] = ()
     slow_s: float | None = None
@@ -67,13 +75,10 @@ class StepClock(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """When a time ended in which nothing was read: lines that were printed in it may come at once. None = none do."""
 
 
-_NO_BLOCK: dict[str, float] = {"block_n": 0, "block_sum_s": 0.0, "block_max_s": 0.0, "block_steps": 0}
-
-
 def begin_attempt(clock: StepClock, now: float) -> StepClock:
     """Start the clock of a new attempt; what is usual for this run stays known."""
     return msgspec.structs.replace(
-        clock, start=now, last=now, beats=0, far_n=0, longest_s=0.0, behind_from=None, **_NO_BLOCK
+        clock, start=now, last=now, beats=0, far_n=0, longest_s=0.0, behind_from=None, block=Block()
     )
 
 
@@ -101,20 +106,20 @@ def beat(clock: StepClock, now: float, steps: int, warmup_beats: int, *, announc
 
 
 def _in_block(clock: StepClock, interval: float, steps: int) -> dict[str, object]:
-    n, total = clock.block_n + 1, clock.block_sum_s + interval
-    most, count = max(clock.block_max_s, interval), clock.block_steps + steps
-    if total < BLOCK_S:
-        return {"block_n": n, "block_sum_s": total, "block_max_s": most, "block_steps": count}
-    slowest = (*clock.slowest, most)[-BLOCKS:]
-    means = (*clock.means, total / n)[-BLOCKS:]
+    old = clock.block
+    new = Block(old.n + 1, old.sum_s + interval, max(old.max_s, interval), old.steps + steps)
+    if new.sum_s < BLOCK_S:
+        return {"block": new}
+    slowest = (*clock.slowest, new.max_s)[-BLOCKS:]
+    means = (*clock.means, new.sum_s / new.n)[-BLOCKS:]
     return {
-        **_NO_BLOCK,
+        "block": Block(),
         "slowest": slowest,
         "means": means,
         # The second slowest of the blocks, the slowest of fewer than four: one odd step does not count.
         "slow_s": sorted(slowest)[-1 if len(slowest) < 4 else -2],
         "typical_s": sorted(means)[len(means) // 2],
-        "step_s": total / max(count, 1),
+        "step_s": new.sum_s / max(new.steps, 1),
     }
 
 
@@ -125,7 +130,7 @@ def usual_s(clock: StepClock) -> float | None:
 
 def told_usual_s(clock: StepClock) -> float | None:
     """Return the same as people are told it: without the wait for the first line (imports, data)."""
-    return clock.block_max_s if clock.slow_s is None and clock.block_n else usual_s(clock)
+    return clock.block.max_s if clock.slow_s is None and clock.block.n else usual_s(clock)
 
 
 def restart_wait(clock: StepClock, now: float) -> StepClock:
@@ -138,323 +143,7 @@ def after_gap(clock: StepClock, now: float) -> StepClock:
 
     What it printed then is read at once; the block in which that happens would show a pace that never was.
     """
-    return msgspec.structs.replace(clock, last=now, behind_from=now, **_NO_BLOCK)
-
-
-SPIN = 4.2
-"""x ``min_s`` (380 s): some GPU is near 100 % at low power and none works. Ranks that wait in a barrier look the same
-while rank 0 computes metrics on its CPU."""
-UNCERTAIN = 4.2
-"""x ``min_s`` (380 s): no sign of life, but the log still prints, or the run has made fewer steps than its warm-up and
-the next one may compile."""
-EXPECTED = 6.2
-"""x ``min_s`` (560 s): no step is due: a phase such as an evaluation was announced, or the training is done."""
-AMBIGUOUS = 9.2
-"""x ``min_s`` (830 s): normal work would look the same: a GPU near 100 % whose power is unknown, an announced phase
-without GPU readings, a spin in an announced phase whose log still prints."""
-LONG_WORK = 17.0
-"""x ``min_s`` (25 min): an announced phase with a GPU near 100 % of unknown power, an announced upload."""
-PARTLY_SEEN = 2.0
-"""x the deadline when GPU readings or process readings are missing: work may be going on where nothing can be read."""
-BLOCKED_S = 600.0
-"""A process is blocked in the kernel (state D): network mounts come back after minutes, however short ``min_s`` is."""
-BLOCKED_MOST_S = 880.0
-"""A blocked process is a hang then, whatever is at risk. Nothing is ended while it is blocked."""
-SAVE = 6.7
-"""x ``min_s`` (10 min): no byte of a save moved. A mount that uploads at ``close()`` shows nothing in the trainer."""
-FIRST_SAVE = 20.0
-"""x ``min_s`` (30 min): the same in the first save of a run, whose storage is not known yet."""
-SLOWEST_SAVE = 5.0
-"""x the slowest save of this run: storage that was slow is slower at times."""
-FLOOR_SHARE = 0.75
-"""x ``min_s``: no verdict before this, however slow the sampling is."""
-REFILL_S = 52.0
-"""Added to ``min_s`` before the first silence counts: loops refill buffers or wait for a disk this long."""
-SHORT_S = 38.0
-"""A ``min_s`` below this is set by hand for short runs, and used unchanged."""
-KNOWN_FACTOR = 2.0
-"""x the longest harmless silence, or spin, of this run: pauses grow slowly."""
-PAUSE_BY_DESIGN_S = 35.0
-"""A run that was silent for this long without harm makes such pauses by design, and gets ``PAUSE_BY_DESIGN``."""
-PAUSE_BY_DESIGN = 2.6
-"""x ``min_s`` (234 s): the lengths of pauses by design (rollouts, buffer refills) vary."""
-LINE_FACTOR = 1.5
-"""x the slowest usual distance of progress lines: a line must be missing before its steps are."""
-STARTUP_SHARE = 0.9
-"""x ``hang.startup_s``: leaves time to notice before it has passed."""
-STARTUP_FACTOR = 6.0
-"""x the longest known start of this command: a first start finds cold caches."""
-PRINTED_LATELY = 2.0
-"""x ``min_s`` (180 s): a log whose newest line is older does not print any more."""
-
-
-class HangInput(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """What a verdict is made from: the settings, what the judge knows, and what follows from it. Active seconds."""
-
-    now: float
-    period_s: float
-    hang: Hang
-    clock: StepClock
-    liveness: Liveness
-    log: LogActivity
-    phase_times: PhaseTimes = PhaseTimes()
-    ended_well: bool = False
-    """The last step is done and, if the run saves at all, the final checkpoint is complete."""
-    step: int | None = None
-    checkpoint_age_s: float | None = None
-    saving: str = ""
-    """What shows that a save is in progress; "" = none is."""
-    has_saved: bool = False
-    """A checkpoint of this run is complete."""
-    silent_rank: str = ""
-    """A sentence about the rank for which the others wait."""
-    begun_again: bool = False
-    """The launcher started its workers again in this attempt; ``clock.beats`` counts from then on."""
-    waiting: str = ""
-    """A sentence about launchers that wait without workers."""
-    joining_s: float | None = None
-    """How long they may wait for those of other nodes; None = nobody comes any more."""
-    stopped_s: float | None = None
-    """How long some, but not all, of the computing processes have been stopped (state T); None = none is."""
-    stopped_ranks: tuple[Rank, ...] = ()
-    question: str = ""
-    """The unfinished last line of the log, if it asks for something."""
-
-    @cached_property
-    def since(self) -> float:
-        """When the training last advanced: a step, a phase it announced, a bar of such a phase that grew."""
-        log = self.log
-        return max(self.clock.last, log.phase_at if log.trusted else 0.0, log.bar_moved_at)
-
-    @property
-    def silence_s(self) -> float:
-        return self.now - self.since
-
-    @cached_property
-    def fresh_s(self) -> float:
-        """A reading that is older proves nothing about now."""
-        return longest_gap(self.period_s)
-
-    @cached_property
-    def announced(self) -> bool:
-        """A living trainer announced a phase in which no step is due."""
-        return self.log.trusted and self.log.phase in ANNOUNCED
-
-    @cached_property
-    def late_s(self) -> float:
-        """The silence from which a step is late by this run's own pace, ``hang.max_s`` at most."""
-        return min(self.hang.max_s, overdue(self))
-
-    def _is_fresh(self, at: float | None) -> bool:
-        return at is not None and self.now - at <= self.fresh_s
-
-    @cached_property
-    def sees_process(self) -> bool:
-        return self._is_fresh(self.liveness.process_at)
-
-    @cached_property
-    def sees_gpu(self) -> bool:
-        return self._is_fresh(self.liveness.gpu_at)
-
-    @cached_property
-    def works(self) -> bool:
-        return self._is_fresh(self.liveness.busy_at)
-
-    @cached_property
-    def blocked(self) -> bool:
-        return liveness.is_blocked(self.liveness)
-
-    @cached_property
-    def dead_s(self) -> float:
-        """How long no sign of life was seen."""
-        return self.now - max(liveness.last_sign(self.liveness, cpu=True), self.since, self._freed_at)
-
-    @cached_property
-    def still_s(self) -> float:
-        """How long none was seen but those of one busy core."""
-        return self.now - max(liveness.last_sign(self.liveness, cpu=False), self.since, self._freed_at)
-
-    @property
-    def _freed_at(self) -> float:
-        return 0.0 if self.blocked else self.liveness.unblocked_at
-
-    @property
-    def no_work_s(self) -> float:
-        """How long no GPU worked, no byte moved and no file grew."""
-        return self.now - max(liveness.last_work(self.liveness), self.since)
-
-    @property
-    def no_byte_s(self) -> float:
-        return self.now - max(liveness.last_byte(self.liveness), self.since)
-
-    @cached_property
-    def _spins(self) -> bool:
-        return self.sees_gpu and self.liveness.spin_at == self.liveness.gpu_at
-
-    @cached_property
-    def _wavers(self) -> bool:
-        """Power wavers about the bound of a spin: an evaluation limited by memory, not a collective."""
-        dim_at = self.liveness.dim_at
-        return self.announced and dim_at is not None and dim_at > self.now - self.still_s + self.fresh_s
-
-    @cached_property
-    def spinning(self) -> bool:
-        """A GPU is near 100 % far below its usual power."""
-        return self._spins and not self._wavers
-
-    @cached_property
-    def dim(self) -> bool:
-        """A GPU is near 100 % at less than its usual power."""
-        return self.sees_gpu and (self.liveness.dim_at == self.liveness.gpu_at or (self._spins and self._wavers))
-
-    @cached_property
-    def pinned(self) -> bool:
-        """A GPU is near 100 %, and its power is unknown."""
-        return self.sees_gpu and not self._spins and self.liveness.pinned_at == self.liveness.gpu_at
-
-    @property
-    def loaded(self) -> bool:
-        return self.spinning or self.pinned or self.dim
-
-    @cached_property
-    def gpus_rest_s(self) -> float:
-        """How long all GPUs that may be the run's were at rest and no byte moved; 0 if one is not, or not seen.
-
-        GPUs that are known to be of others say nothing about what it waits for.
-        """
-        seen = self.liveness
-        unrest_at = seen.unrest_at or 0.0
-        if not self.sees_gpu or unrest_at >= (seen.gpu_at or 0.0):
-            return 0.0
-        return self.now - max(unrest_at, liveness.last_work(seen), self.since)
-
-    @property
-    def still_prints(self) -> bool:
-        """The log has grown by more than one line since the last step, the newest of them lately."""
-        log = self.log
-        lately = log.printed_at is not None and self.now - log.printed_at <= PRINTED_LATELY * self.hang.min_s
-        return lately and log.printed_lines > 1
-
-
-def floor_s(min_s: float, period_s: float) -> float:
-    """Return the silence from which a verdict is possible: one sampling period before ``min_s``, to notice in time."""
-    return max(FLOOR_SHARE * min_s, min_s - period_s)
-
-
-def overdue(run: HangInput) -> float:
-    """Return the silence from which a step is late by this run's own pace.
-
-    Some trainers print one line for many steps: one line must be missing first.
-    """
-    return max(floor_s(run.hang.min_s, run.period_s), pace_s(run))
-
-
-def pace_s(run: HangInput) -> float:
-    """Return the silence after which a step is late by this run's own pace; 0 if it is not known."""
-    clock = run.clock
-    return LINE_FACTOR * (clock.slow_s or 0.0) + run.hang.deadline_factor * (clock.step_s or 0.0)
-
-
-def far_overdue(run: HangInput) -> float:
-    """Return the silence from which a step is certainly late, for signs that are ambiguous by themselves."""
-    return max(overdue(run), run.hang.deadline_factor * (usual_s(run.clock) or 0.0))
-
-
-def for_save(run: HangInput) -> float:
-    """Return how long no byte of a save may move, whatever the processes and GPUs do."""
-    known = habit(run.phase_times, "save")
-    factor = SAVE if run.has_saved or known.times else FIRST_SAVE
-    return max(factor * run.hang.min_s, SLOWEST_SAVE * known.longest_s)
-
-
-def for_spin(run: HangInput) -> float:
-    """Return the deadline for a GPU near 100 % at a third of its usual power."""
-    seen, log = run.liveness, run.log
-    known_s = seen.longest_spin_s
-    if run.clock.beats == 0:
-        # One GPU alone waits for no other, and a small model on a big GPU draws little.
-        several = len(seen.normals) > 1 and log.phase not in {"preprocess", "compile"}
-        factor = SPIN if several or seen.spin_known else AMBIGUOUS
-        known_s = max(known_s, run.phase_times.start.longest_s)
-    elif not run.announced:
-        factor = SPIN
-    else:
-        factor = AMBIGUOUS if run.still_prints else EXPECTED
-    return max(factor * run.hang.min_s, KNOWN_FACTOR * known_s)
-
-
-def for_pinned(run: HangInput) -> float:
-    """Return the deadline for a GPU near 100 % whose power is unknown."""
-    started = run.clock.beats > 0
-    deadline_s = (LONG_WORK if started and run.announced else AMBIGUOUS) * run.hang.min_s
-    if not started:
-        deadline_s = max(deadline_s, STARTUP_SHARE * run.hang.startup_s)
-    return max(deadline_s, KNOWN_FACTOR * max(longest_known(run), run.liveness.longest_spin_s))
-
-
-def for_loop(run: HangInput, *, polls: bool) -> float:
-    """Return the deadline for processes in a loop that changes nothing. ``polls``: what it asks for may still come."""
-    deadline_s = for_pinned(run) if polls else for_spin(run)
-    return max(deadline_s, KNOWN_FACTOR * longest_known(run))
-
-
-def for_dim(run: HangInput) -> float:
-    """Return the deadline for a GPU near 100 % at half to two thirds of its usual power.
-
-    If the pace is known, no phase was announced and the run makes no pauses, it is a spin like any other.
-    """
-    clock = run.clock
-    pauses = clock.pause_s >= PAUSE_BY_DESIGN_S
-    if clock.beats == 0 or clock.slow_s is None or pauses or run.announced:
-        return for_pinned(run)
-    return for_spin(run)
-
-
-def longest_known(run: HangInput) -> float:
-    """Return how long the run once stayed without a step in this situation: its start, this phase, or training."""
-    times, started = run.phase_times, run.clock.beats > 0
-    known = (habit(times, run.log.phase) if run.announced else UNSEEN) if started else times.start
-    return max(known.longest_s, run.clock.pause_s)
-
-
-def _for_start(run: HangInput) -> float:
-    """Return the deadline without signs of life before the first step. A known start shortens or lengthens it."""
-    known = run.phase_times.start
-    deadline_s = STARTUP_SHARE * run.hang.startup_s
-    if known.times:
-        deadline_s = min(deadline_s, max(EXPECTED * run.hang.min_s, STARTUP_FACTOR * known.longest_s))
-    return max(deadline_s, KNOWN_FACTOR * known.quiet_s, run.hang.min_s)
-
-
-def for_dead(run: HangInput, *, partly_seen: bool | None = None) -> float:
-    """Return the deadline without any sign of life. ``partly_seen``: either GPUs or processes cannot be read."""
-    partly = not (run.sees_gpu and run.sees_process) if partly_seen is None else partly_seen
-    return max(_for_silence(run, partly_seen=partly), run.joining_s or 0.0)
-
-
-def _for_silence(run: HangInput, *, partly_seen: bool) -> float:
-    clock, seen, log = run.clock, run.liveness, run.log
-    # The first lines after a restart of the workers may be the last ones of those that ended.
-    if clock.beats == 0 or (run.begun_again and clock.beats <= run.hang.warmup_steps):
-        return _for_start(run)
-    min_s = run.hang.min_s
-    deadline_s = min_s + min(REFILL_S, max(0.0, min_s - SHORT_S)) - run.period_s
-    deadline_s = deadline_s if deadline_s >= min_s else floor_s(min_s, run.period_s)
-    if partly_seen and seen.gpu_at is not None:
-        deadline_s *= PARTLY_SEEN
-    if seen.longest_silence_s >= PAUSE_BY_DESIGN_S:
-        deadline_s = max(deadline_s, PAUSE_BY_DESIGN * run.hang.min_s)
-    if run.still_prints:
-        deadline_s = max(deadline_s, UNCERTAIN * run.hang.min_s)
-    if run.announced:
-        factor = AMBIGUOUS if seen.gpu_at is None else EXPECTED
-        known_s = habit(run.phase_times, log.phase).quiet_s
-        deadline_s = max(deadline_s, factor * run.hang.min_s, KNOWN_FACTOR * known_s)
-    if log.exit_work_at is not None:
-        deadline_s = max(deadline_s, LONG_WORK * run.hang.min_s)
-    if clock.beats <= run.hang.warmup_steps and clock.slow_s is None:
-        deadline_s = max(deadline_s, UNCERTAIN * run.hang.min_s)
-    return min(max(deadline_s, KNOWN_FACTOR * seen.longest_silence_s), run.hang.max_s)
+    return msgspec.structs.replace(clock, last=now, behind_from=now, block=Block())
 
 
 # The second, slow clock: when the step last was higher than ever in this attempt.
@@ -509,11 +198,6 @@ def _is_another(peak: StepPeak, step: int, total: int | None, epoch: int | None)
     return total is None or peak.step >= ENDED_SHARE * total
 
 
-def limit_s(usual_s: float | None, max_s: float) -> float | None:
-    """Return how long no new highest step is usual at most; None if no distance of lines is known yet."""
-    return None if usual_s is None else max(max_s, STALL_FACTOR * usual_s)
-
-
 # The save in progress: a phase in which no step is due, from its first sign to the completed file.
 #
 # Its signs are a checkpoint that is not complete and younger than the last step, a line that announces a save, and a
@@ -524,8 +208,6 @@ def limit_s(usual_s: float | None, max_s: float) -> float | None:
 # A step ends the phase: a trainer that saves in the background goes on. So does the completed file, whatever the last
 # line says. Known false alarms: a trainer that prepares a further file for minutes after the first one is complete.
 
-LATE_S = 10.0
-"""A file this much older than the last step may be younger: lines of the log may be read a little late."""
 SLACK_S = 2.0
 """The same of a complete file, which ends the phase: the log is read once a second."""
 
@@ -543,3 +225,314 @@ class SavePhase(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 NO_SAVE = SavePhase()
+
+
+UNCERTAIN = 4.2
+"""x ``min_s`` (380 s): honest work could look like this: a GPU near 100 % at low power while none works (ranks wait in
+a barrier while rank 0 computes metrics on its CPU), a log that still prints, or fewer steps than the warm-up, so that
+the next one may compile."""
+EXPECTED = 6.2
+"""x ``min_s`` (560 s): no step is due: a phase such as an evaluation was announced, or the training is done."""
+AMBIGUOUS = 9.2
+"""x ``min_s`` (830 s): normal work would look the same: a GPU near 100 % whose power is unknown, an announced phase
+without GPU readings, a spin in an announced phase whose log still prints."""
+LONG_WORK = 17.0
+"""x ``min_s`` (25 min): an announced phase with a GPU near 100 % of unknown power, an announced upload."""
+UNSEEN_FACTOR = 2.0
+"""x the deadline if GPUs, processes or both cannot be read: work may be going on where nothing is seen."""
+OVER = 2.0
+"""x ``min_s`` (180 s): nothing for this long is no accident. A log without a new line does not print any more; no sign
+of life at all, where none is expected, needs no weighing of costs."""
+BLOCKED_S = 600.0
+"""A process is blocked in the kernel (state D): network mounts come back after minutes, however short ``min_s`` is."""
+BLOCKED_MOST_S = 880.0
+"""A blocked process is a hang then, whatever is at risk. Nothing is ended while it is blocked."""
+SAVE = 6.7
+"""x ``min_s`` (10 min): no byte of a save moved. A mount that uploads at ``close()`` shows nothing in the trainer."""
+FIRST_SAVE = 20.0
+"""x ``min_s`` (30 min): the same in the first save of a run, whose storage is not known yet."""
+SLOWEST_SAVE = 5.0
+"""x the slowest save of this run: storage that was slow is slower at times."""
+FLOOR_SHARE = 0.75
+"""x ``min_s``: no verdict before this, however slow the sampling is."""
+REFILL_S = 52.0
+"""Added to ``min_s`` before the first silence counts: loops refill buffers or wait for a disk this long."""
+SHORT_S = 38.0
+"""A ``min_s`` below this is set by hand for short runs, and used unchanged."""
+KNOWN_FACTOR = 2.0
+"""x the longest harmless silence, or spin, of this run: pauses grow slowly."""
+PAUSE_BY_DESIGN_S = 35.0
+"""A run that was silent for this long without harm makes such pauses by design, and gets ``PAUSE_BY_DESIGN``."""
+PAUSE_BY_DESIGN = 2.6
+"""x ``min_s`` (234 s): the lengths of pauses by design (rollouts, buffer refills) vary."""
+LINE_FACTOR = 1.5
+"""x the slowest usual distance of progress lines: a line must be missing before its steps are."""
+STARTUP_SHARE = 0.9
+"""x ``hang.startup_s``: leaves time to notice before it has passed."""
+STARTUP_FACTOR = 6.0
+"""x the longest known start of this command: a first start finds cold caches."""
+
+
+class HangInput(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """What a verdict is made from: settings, parts of the judge's state under their names, and what follows from them.
+
+    Times in active seconds; ``t``: run seconds.
+    """
+
+    now: float
+    t: float
+    period_s: float
+    hang: Hang
+    clock: StepClock
+    peak: StepPeak
+    liveness: Liveness
+    log_activity: LogActivity
+    phase_times: PhaseTimes
+    pause: Pause
+    loops: LoopWatch
+    ranks: Ranks
+    launcher: Launcher
+    ended_well: bool
+    """The last step is done and, if the run saves at all, the final checkpoint is complete."""
+    step: int | None
+    checkpoint_age_s: float
+    save: str
+    """What shows that a save is in progress; "" = none is."""
+    has_saved: bool
+    """A checkpoint of this run is complete."""
+    question: str
+    """The unfinished last line of the log, if it asks for something."""
+
+    @cached_property
+    def since(self) -> float:
+        """When the training last advanced: a step, a phase it announced, a bar of such a phase that grew."""
+        log = self.log_activity
+        return max(self.clock.last, log.phase_at if log.trusted else 0.0, log.bar_moved_at)
+
+    def _for_s(self, *at: float) -> float:
+        """How long neither the training advanced nor any of these times came."""
+        return self.now - max(self.since, *at)
+
+    @property
+    def silence_s(self) -> float:
+        return self.now - self.since
+
+    @cached_property
+    def fresh_s(self) -> float:
+        """A reading that is older proves nothing about now."""
+        return longest_gap(self.period_s)
+
+    @cached_property
+    def announced(self) -> bool:
+        """A living trainer announced a phase in which no step is due."""
+        return self.log_activity.trusted and self.log_activity.phase in ANNOUNCED
+
+    @cached_property
+    def floor_s(self) -> float:
+        """The silence from which a verdict is possible: one sampling period before ``min_s``, to notice in time."""
+        return max(FLOOR_SHARE * self.hang.min_s, self.hang.min_s - self.period_s)
+
+    @property
+    def pace_s(self) -> float:
+        """The silence after which a step is late by this run's own pace; 0 if it is not known.
+
+        Some trainers print one line for many steps: one line must be missing first.
+        """
+        return LINE_FACTOR * (self.clock.slow_s or 0.0) + self.hang.deadline_factor * (self.clock.step_s or 0.0)
+
+    @cached_property
+    def late_s(self) -> float:
+        """The same, at least ``floor_s`` and at most ``hang.max_s``."""
+        return min(self.hang.max_s, max(self.floor_s, self.pace_s))
+
+    @property
+    def far_overdue_s(self) -> float:
+        """The silence from which a step is certainly late, for signs that are ambiguous by themselves."""
+        return max(self.floor_s, self.pace_s, self.hang.deadline_factor * (usual_s(self.clock) or 0.0))
+
+    def is_fresh(self, at: float | None) -> bool:
+        return at is not None and self.now - at <= self.fresh_s
+
+    @cached_property
+    def sees_process(self) -> bool:
+        return self.is_fresh(self.liveness.process_at)
+
+    @cached_property
+    def sees_gpu(self) -> bool:
+        return self.is_fresh(self.liveness.gpu_at)
+
+    @property
+    def works(self) -> bool:
+        """A GPU works."""
+        return self.is_fresh(self.liveness.busy_at)
+
+    @cached_property
+    def blocked(self) -> bool:
+        return liveness.is_blocked(self.liveness)
+
+    @cached_property
+    def dead_s(self) -> float:
+        """How long no sign of life was seen."""
+        return self._for_s(liveness.last_sign(self.liveness, cpu=True), self._freed_at)
+
+    @cached_property
+    def still_s(self) -> float:
+        """How long none was seen but those of one busy core."""
+        return self._for_s(liveness.last_sign(self.liveness, cpu=False), self._freed_at)
+
+    @property
+    def _freed_at(self) -> float:
+        return 0.0 if self.blocked else self.liveness.unblocked_at
+
+    @property
+    def no_work_s(self) -> float:
+        """How long no GPU worked, no byte moved and no file grew."""
+        return self._for_s(liveness.last_work(self.liveness))
+
+    @property
+    def no_byte_s(self) -> float:
+        return self._for_s(liveness.last_byte(self.liveness))
+
+    @cached_property
+    def load(self) -> Literal["spin", "dim", "pinned"] | None:
+        """How a GPU is near 100 %: far below its usual power, below it, or at an unknown one; None = none is."""
+        seen = self.liveness
+        if not self.sees_gpu:
+            return None
+        if seen.spin_at == seen.gpu_at:
+            # Power that wavers about the bound of a spin: an evaluation limited by memory, not a collective.
+            wavers = self.announced and (seen.dim_at or 0.0) > self.now - self.still_s + self.fresh_s
+            return "dim" if wavers else "spin"
+        return "dim" if seen.dim_at == seen.gpu_at else "pinned" if seen.pinned_at == seen.gpu_at else None
+
+    @cached_property
+    def gpus_rest_s(self) -> float:
+        """How long all GPUs that may be the run's were at rest and no byte moved; 0 if one is not, or not seen.
+
+        GPUs that are known to be of others say nothing about what it waits for.
+        """
+        seen = self.liveness
+        unrest_at = seen.unrest_at or 0.0
+        if not self.sees_gpu or unrest_at >= (seen.gpu_at or 0.0):
+            return 0.0
+        return self._for_s(unrest_at, liveness.last_work(seen))
+
+    @property
+    def still_prints(self) -> bool:
+        """The log has grown by more than one line since the last step, the newest of them lately."""
+        at = self.log_activity.printed_at
+        lately = at is not None and self.now - at <= OVER * self.hang.min_s
+        return lately and self.log_activity.printed_lines > 1
+
+    @property
+    def stopped_s(self) -> float | None:
+        """How long some, but not all, of the computing processes have been stopped (state T); None = none is."""
+        since_t = self.pause.since_t
+        return self.t - since_t if self.pause.stopped == "part" and since_t is not None else None
+
+    @cached_property
+    def waiting(self) -> str:
+        """A sentence about launchers that wait without workers."""
+        return waiting(self.launcher)
+
+    @cached_property
+    def silent_rank(self) -> str:
+        """A sentence about the rank for which the others wait."""
+        return silent(self.ranks, self.t)
+
+    @property
+    def stalled_s(self) -> float:
+        """How long no step was higher than ever and no evaluation or save advanced."""
+        works_at = max(self.liveness.file_at or 0.0, self.log_activity.work_bar_at)
+        return self.now - max(self.peak.at, works_at if works_at > self.clock.last else 0.0)
+
+
+def for_save(run: HangInput) -> float:
+    """Return how long no byte of a save may move, whatever the processes and GPUs do."""
+    known = habit(run.phase_times, "save")
+    factor = SAVE if run.has_saved or known.times else FIRST_SAVE
+    return max(factor * run.hang.min_s, SLOWEST_SAVE * known.longest_s)
+
+
+def for_spin(run: HangInput) -> float:
+    """Return the deadline for a GPU near 100 % at a third of its usual power."""
+    seen, log = run.liveness, run.log_activity
+    known_s = seen.longest_spin_s
+    if run.clock.beats == 0:
+        # One GPU alone waits for no other, and a small model on a big GPU draws little.
+        several = len(seen.normals) > 1 and log.phase not in {"preprocess", "compile"}
+        factor = UNCERTAIN if several or seen.spin_known else AMBIGUOUS
+        known_s = max(known_s, run.phase_times.start.longest_s)
+    elif not run.announced:
+        factor = UNCERTAIN
+    else:
+        factor = AMBIGUOUS if run.still_prints else EXPECTED
+    return max(factor * run.hang.min_s, KNOWN_FACTOR * known_s)
+
+
+def for_pinned(run: HangInput) -> float:
+    """Return the deadline for a GPU near 100 % whose power is unknown."""
+    started, known_s = run.clock.beats > 0, max(longest_known(run), run.liveness.longest_spin_s)
+    factor = LONG_WORK if started and run.announced else AMBIGUOUS
+    startup_s = 0.0 if started else STARTUP_SHARE * run.hang.startup_s
+    return max(factor * run.hang.min_s, startup_s, KNOWN_FACTOR * known_s)
+
+
+def for_loop(run: HangInput, *, polls: bool) -> float:
+    """Return the deadline for processes in a loop that changes nothing. ``polls``: what it asks for may still come."""
+    deadline_s = for_pinned(run) if polls else for_spin(run)
+    return max(deadline_s, KNOWN_FACTOR * longest_known(run))
+
+
+def for_dim(run: HangInput) -> float:
+    """Return the deadline for a GPU near 100 % at half to two thirds of its usual power.
+
+    If the pace is known, no phase was announced and the run makes no pauses, it is a spin like any other.
+    """
+    clock = run.clock
+    pauses = clock.pause_s >= PAUSE_BY_DESIGN_S
+    if clock.beats == 0 or clock.slow_s is None or pauses or run.announced:
+        return for_pinned(run)
+    return for_spin(run)
+
+
+def longest_known(run: HangInput) -> float:
+    """Return how long the run once stayed without a step in this situation: its start, this phase, or training."""
+    times, started = run.phase_times, run.clock.beats > 0
+    known = (habit(times, run.log_activity.phase) if run.announced else UNSEEN) if started else times.start
+    return max(known.longest_s, run.clock.pause_s)
+
+
+def _for_start(run: HangInput) -> float:
+    """Return the deadline without signs of life before the first step. A known start shortens or lengthens it."""
+    known = run.phase_times.start
+    deadline_s = STARTUP_SHARE * run.hang.startup_s
+    if known.times:
+        deadline_s = min(deadline_s, max(EXPECTED * run.hang.min_s, STARTUP_FACTOR * known.longest_s))
+    return max(deadline_s, KNOWN_FACTOR * known.quiet_s, run.hang.min_s)
+
+
+def for_dead(run: HangInput, *, partly_seen: bool | None = None) -> float:
+    """Return the deadline without any sign of life. ``partly_seen``: either GPUs or processes cannot be read."""
+    partly = not (run.sees_gpu and run.sees_process) if partly_seen is None else partly_seen
+    return max(_for_silence(run, partly_seen=partly), joining_s(run.launcher) or 0.0)
+
+
+def _for_silence(run: HangInput, *, partly_seen: bool) -> float:
+    clock, seen, min_s, warms_up = run.clock, run.liveness, run.hang.min_s, run.clock.beats <= run.hang.warmup_steps
+    # The first lines after a restart of the workers may be the last ones of those that ended.
+    if clock.beats == 0 or (run.launcher.restarts and warms_up):
+        return _for_start(run)
+    usual_s = min_s + min(REFILL_S, max(0.0, min_s - SHORT_S)) - run.period_s
+    usual_s = usual_s if usual_s >= min_s else run.floor_s
+    longest_s = [usual_s * UNSEEN_FACTOR if partly_seen and seen.gpu_at is not None else usual_s]
+    if seen.longest_silence_s >= PAUSE_BY_DESIGN_S:
+        longest_s.append(PAUSE_BY_DESIGN * min_s)
+    if run.still_prints or (warms_up and clock.slow_s is None):
+        longest_s.append(UNCERTAIN * min_s)
+    if run.announced:
+        longest_s.append((AMBIGUOUS if seen.gpu_at is None else EXPECTED) * min_s)
+        longest_s.append(KNOWN_FACTOR * habit(run.phase_times, run.log_activity.phase).quiet_s)
+    if run.log_activity.exit_work_at is not None:
+        longest_s.append(LONG_WORK * min_s)
+    return min(max(*longest_s, KNOWN_FACTOR * seen.longest_silence_s), run.hang.max_s)

@@ -91,7 +91,7 @@ MINUTES_FROM_S = 600.0
 
 
 def evidence_of(run: HangInput) -> list[str]:
-    clock, seen, log, now = run.clock, run.liveness, run.log, run.now
+    clock, seen, log, now = run.clock, run.liveness, run.log_activity, run.now
     lines = [sentence for sentence in (run.silent_rank, run.waiting) if sentence]
     if clock.beats == 0:
         lines.append(f"no step yet, {duration(now - clock.start)} after the start")
@@ -101,8 +101,8 @@ def evidence_of(run: HangInput) -> list[str]:
         lines.append(f"{at} was {duration(now - clock.last)} ago{usual}")
     if run.announced:
         lines.append(f"phase {log.phase}, announced {duration(now - log.phase_at)} ago")
-    if run.saving:
-        lines.append(f"a save is in progress: {run.saving}")
+    if run.save:
+        lines.append(f"a save is in progress: {run.save}")
     lines.extend(_gpu_evidence(seen))
     if seen.process_at is not None and seen.cpu is not None:
         usual = f" (usually {seen.cpu_normal:.2f})" if seen.cpu_normal is not None else ""
@@ -113,13 +113,12 @@ def evidence_of(run: HangInput) -> list[str]:
         moved = seen.bytes_at
         none_yet = f"{few} read and written so far"
         lines.append(none_yet if moved is None else f"last bytes moved {duration(now - moved)} ago ({few} since)")
-    if seen.net_at is not None:
-        lines.append(f"last traffic of its sockets {duration(now - seen.net_at)} ago")
+    if seen.sending.at is not None:
+        lines.append(f"last traffic of its sockets {duration(now - seen.sending.at)} ago")
     if run.stopped_s is not None:
         lines.append(f"{stopped_in(run, 'has', 'have')} been stopped (state T) for {duration(run.stopped_s)}")
-    if seen.blocked:
-        since = seen.blocked_from if seen.blocked_from is not None else now
-        lines.append(f"a process has been blocked in the kernel (state D) for {duration(now - since)}")
+    if seen.blocked_from is not None:
+        lines.append(f"a process has been blocked in the kernel (state D) for {duration(now - seen.blocked_from)}")
     if seen.silent_mounts:
         lines.append(f"does not answer: {', '.join(seen.silent_mounts)}")
     if seen.zombies > seen.zombies_normal:
@@ -139,8 +138,8 @@ def evidence_of(run: HangInput) -> list[str]:
 
 def stopped_in(run: HangInput, one: str, several: str) -> str:
     """What of the run is stopped, and the verb for ``one`` or ``several``: the ranks if any are known to be."""
-    names = [str(rank) for rank in run.stopped_ranks] or ["some of its processes"]
-    return f"{', '.join(names)} {one if len(run.stopped_ranks) == 1 else several}"
+    names = [str(rank) for rank in run.pause.ranks] or ["some of its processes"]
+    return f"{', '.join(names)} {one if len(run.pause.ranks) == 1 else several}"
 
 
 def _gpu_evidence(seen: Liveness) -> list[str]:

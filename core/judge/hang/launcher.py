@@ -11,19 +11,19 @@ only if it does not, it is a hang.
 import msgspec
 
 from ...model.observation import Agent, ProcessSample, Rank
+from .ranks import Ranks
 
 LAST_CALL_S = 60.0
 """Added to the time-out of torchrun's rendezvous: its last call and its end take up to 30 s each (torch 2.13)."""
 
 
 class Launcher(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``pids``: of each rank's process. ``begun``: ranks that were begun anew in the newest restart of the workers.
+    """``begun``: ranks that were begun anew in the newest restart of the workers. ``restarts``: those that were seen.
 
-    ``restarts``: those that were seen. ``told``: it was said that the launcher restarts. ``agents``: the newest ones.
+    ``told``: it was said that the launcher restarts. ``agents``: the newest ones.
     ``from_step``: step at which the workers ended that are begun anew, until the first step after that.
     """
 
-    pids: dict[int, int] = {}
     begun: tuple[int, ...] = ()
     restarts: int = 0
     told: bool = False
@@ -33,16 +33,16 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     from_step: int | None = None
 
 
-NONE = Launcher()
+def with_sample(known: Launcher, ranks: Ranks, sample: ProcessSample) -> tuple[Launcher, tuple[Rank, ...]]:
+    """Take a sample. Also the ranks that begin a restart of the workers with it; () = none begins.
 
-
-def with_sample(known: Launcher, sample: ProcessSample) -> tuple[Launcher, tuple[Rank, ...]]:
-    """Take a sample. Also the ranks that begin a restart of the workers with it; () = none begins."""
+    ``ranks``: as they were before it.
+    """
     if not sample.agents and not known.agents:
         return known, ()
+    before = {each.rank: each.pid for each in ranks if each.pid is not None}
     living = [each for each in sample.ranks if each.state not in "ZX"]
-    now = {each.rank: each.pid for each in living}
-    anew = [each for each in living if known.pids.get(each.rank, each.pid) != each.pid]
+    anew = [each for each in living if before.get(each.rank, each.pid) != each.pid]
     again: tuple[Rank, ...] = ()
     begun = known.begun
     if anew:
@@ -52,7 +52,6 @@ def with_sample(known: Launcher, sample: ProcessSample) -> tuple[Launcher, tuple
     return (
         msgspec.structs.replace(
             known,
-            pids={**known.pids, **now},
             begun=begun,
             restarts=known.restarts + bool(again),
             agents=sample.agents,

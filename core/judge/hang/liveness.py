@@ -20,15 +20,26 @@ CPU_NORMAL_SHARE = 0.3
 """Share of the usual CPU from which it is a sign, if less than ``idle_cpu_cores``: some trainers need little."""
 CPU_STARVED_SHARE = 0.5
 """Share of the usual CPU from which it is a sign while workers are dead or blocked: the main process polls for them."""
-ALIVE_S = 20.0
-"""How old the newest sign of life may be for a printed phase to be believed: watchdogs of dead trainers print, too."""
+
+
+class Sign(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A sign that counts if the newest sample and most of the window show it. ``at``: when it counted last.
+
+    ``bits``: one per sample of the window, the newest lowest.
+    """
+
+    bits: int = 0
+    at: float | None = None
+
+    def after(self, now: float, window: int, *, shows: bool, at_once: bool = False) -> "Sign":
+        """Take a sample. ``at_once``: it counts in any case."""
+        bits = (self.bits << 1 | shows) & ((1 << window) - 1)
+        counts = at_once or (shows and 2 * bits.bit_count() > window)
+        return Sign(bits, now if counts else self.at)
 
 
 class Liveness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``*_at``: when the sign was last seen, in active seconds; None = not yet.
-
-    ``cpu_bits`` and ``io_bits``: one bit per sample of the window, the newest lowest. ``*_normal``: while training.
-    """
+    """``*_at``: when the sign was last seen, in active seconds; None = not yet. ``*_normal``: while training."""
 
     normals: tuple[GpuNormal, ...] = ()
     gpu: tuple[GpuState, ...] = ()
@@ -56,36 +67,32 @@ class Liveness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     process_at: float | None = None
     cpu: float | None = None
-    cpu_bits: int = 0
+    working: Sign = Sign()
+    """The CPU of its processes."""
     run_n: int = 0
     """Samples in a row with a process that was running or waited for a core (state R)."""
     run_from: float = 0.0
     """When the first of them came."""
     run_sum: float = 0.0
     """Such processes, added up over the samples in ``cpu_count``."""
-    cpu_alive_at: float | None = None
     many_cores_at: float | None = None
     cpu_sum: float = 0.0
     cpu_count: int = 0
     cpu_normal: float | None = None
-    io_bits: int = 0
-    io_at: float | None = None
-    """Bytes were read or written for most of the window, or many at once."""
+    moving: Sign = Sign()
+    """Bytes read or written, also many at once."""
     bytes_at: float | None = None
     """The newest sample with more than ``idle_io_bytes_per_s``, a sign of life or not."""
     read_bytes: float | None = None
     write_bytes: float | None = None
     net_bytes: float | None = None
     net_seen_at: float | None = None
-    net_bits: int = 0
-    net_at: float | None = None
-    """Bytes moved over sockets for most of the window."""
+    sending: Sign = Sign()
+    """Bytes moved over sockets."""
     procs: int | None = None
     procs_normal: int | None = None
-    blocked: int = 0
-    """Samples in a row with a process in state D."""
     blocked_from: float | None = None
-    """When the first of them came."""
+    """The first of the newest samples in a row with a process in state D; None = the newest has none."""
     answer_from: float | None = None
     """Since when all mounts answer although a process is blocked."""
     stuck: bool = False
@@ -172,7 +179,8 @@ def after_gap(seen: Liveness, now: float) -> Liveness:
         start_at=now,
         normals=activity.drop_samples(seen.normals),
         **dict.fromkeys(("read_bytes", "write_bytes", "net_bytes", "net_seen_at")),
-        **dict.fromkeys(("net_bits", "cpu_bits", "io_bits", "run_n"), 0),
+        **{name: Sign(at=getattr(seen, name).at) for name in ("working", "moving", "sending")},
+        run_n=0,
         **_NO_SPELL,
         **_NO_CPU,
     )
@@ -198,18 +206,21 @@ def last_work(seen: Liveness) -> float:
 
 
 def last_byte(seen: Liveness) -> float:
-    return max(seen.start_at, seen.io_at or 0.0, seen.net_at or 0.0, seen.file_at or 0.0)
+    return max(seen.start_at, seen.moving.at or 0.0, seen.sending.at or 0.0, seen.file_at or 0.0)
 
 
 def last_sign(seen: Liveness, *, cpu: bool) -> float:
     """Return when a sign of life was last seen. ``cpu``: one busy core is enough, else several are needed."""
-    return max(last_work(seen), (seen.cpu_alive_at if cpu else seen.many_cores_at) or 0.0)
+    return max(last_work(seen), (seen.working.at if cpu else seen.many_cores_at) or 0.0)
 
 
 def was_alive(seen: Liveness, beat_at: float, now: float, margin_s: float) -> bool:
-    """Return whether the trainer was alive when it printed what came ``now``, or nothing can be seen at all."""
+    """Return whether the trainer was alive when it printed what came ``now``, or nothing can be seen at all.
+
+    Watchdogs of dead trainers print, too.
+    """
     unseen = seen.process_at is None and seen.gpu_at is None
-    return unseen or now - max(beat_at, last_sign(seen, cpu=True)) <= ALIVE_S + margin_s
+    return unseen or now - max(beat_at, last_sign(seen, cpu=True)) <= WINDOW_S + margin_s
 
 
 def silence_now(seen: Liveness, now: float, beat_at: float) -> float:
@@ -260,7 +271,8 @@ def with_gpus(seen: Liveness, sample: GpuSample, now: float, hang: Hang, beat_at
 # Signs of life from samples of the run's processes: CPU, bytes read, written and sent, and what blocks them.
 
 WINDOW_S = 20.0
-"""CPU and I/O count as a sign if most samples of this window show them: a metrics thread wakes up for 3 s a minute."""
+"""CPU and I/O count as a sign if most samples of this window show them: a metrics thread wakes up for 3 s a minute. A
+sign of life that is older is over."""
 WINDOW_MIN = 3
 """Samples in that window at least, however slow the sampling is."""
 WINDOW_MAX = 15
@@ -295,35 +307,33 @@ def with_process(seen: Liveness, sample: ProcessSample, now: float, hang: Hang, 
     many = (cpu or 0.0) >= (max(CPU_MANY_CORES, WAITING_CORES * len(seen.normals)) if waits else CPU_MANY_CORES)
     moved = _moved(seen.read_bytes, sample.read_bytes) + _moved(seen.write_bytes, sample.write_bytes)
     moves = elapsed > 0.0 and moved >= hang.idle_io_bytes_per_s * elapsed
-    cpu_bits, io_bits = _shifted(seen.cpu_bits, window, computes), _shifted(seen.io_bits, window, moves)
-    io_now = moves and (moved >= IO_AT_ONCE_S * hang.idle_io_bytes_per_s or _lasts(io_bits, window))
-    cpu_alive = wants_core or _lasts(cpu_bits, window)
+    many_bytes = moves and moved >= IO_AT_ONCE_S * hang.idle_io_bytes_per_s
+    working = seen.working.after(now, window, shows=computes, at_once=wants_core)
+    moving = seen.moving.after(now, window, shows=moves, at_once=many_bytes)
     states = sample.states
     after = msgspec.structs.replace(
         seen,
         process_at=now if cpu is not None or sample.read_bytes is not None else last,
         cpu=cpu,
-        cpu_bits=cpu_bits,
+        working=working,
         run_n=run_n,
         run_from=run_from,
         run_sum=seen.run_sum + (0.0 if cpu is None else sample.states.get("R", 0)),
         cpu_sum=seen.cpu_sum + (cpu or 0.0),
         cpu_count=seen.cpu_count + (cpu is not None),
-        cpu_alive_at=now if cpu_alive else seen.cpu_alive_at,
-        many_cores_at=now if computes and many and cpu_alive else seen.many_cores_at,
-        io_bits=io_bits,
-        io_at=now if io_now else seen.io_at,
-        bytes_at=now if io_bits & 1 else seen.bytes_at,
+        many_cores_at=now if computes and many and working.at == now else seen.many_cores_at,
+        moving=moving,
+        bytes_at=now if moves else seen.bytes_at,
         read_bytes=sample.read_bytes if sample.read_bytes is not None else seen.read_bytes,
         write_bytes=sample.write_bytes if sample.write_bytes is not None else seen.write_bytes,
         procs=sample.procs,
         zombies=states.get("Z", 0),
         window=window,
-        silence_s=silence_now(seen, now, beat_at) if cpu_alive or io_now else seen.silence_s,
+        silence_s=silence_now(seen, now, beat_at) if now in {working.at, moving.at} else seen.silence_s,
     )
     if sample.net_bytes is not None:
         after = _with_net(after, sample.net_bytes, now, beat_at)
-    return after if not states.get("D") and not seen.blocked else _with_blocked(after, sample, now, hang)
+    return after if not states.get("D") and seen.blocked_from is None else _with_blocked(after, sample, now, hang)
 
 
 def _with_net(seen: Liveness, net_bytes: float, now: float, beat_at: float) -> Liveness:
@@ -332,15 +342,14 @@ def _with_net(seen: Liveness, net_bytes: float, now: float, beat_at: float) -> L
     if before is None or last is None or now <= last:
         return msgspec.structs.replace(seen, net_bytes=net_bytes, net_seen_at=now)
     window = _window(now - last)
-    bits = _shifted(seen.net_bits, window, _moved(before, net_bytes) >= NET_BYTES_PER_S * (now - last))
-    lasts = _lasts(bits, window)
+    shows = _moved(before, net_bytes) >= NET_BYTES_PER_S * (now - last)
+    sending = seen.sending.after(now, window, shows=shows)
     return msgspec.structs.replace(
         seen,
         net_bytes=net_bytes,
         net_seen_at=now,
-        net_bits=bits,
-        net_at=now if lasts else seen.net_at,
-        silence_s=silence_now(seen, now, beat_at) if lasts else seen.silence_s,
+        sending=sending,
+        silence_s=silence_now(seen, now, beat_at) if sending.at == now else seen.silence_s,
     )
 
 
@@ -349,15 +358,14 @@ def _with_blocked(seen: Liveness, sample: ProcessSample, now: float, hang: Hang)
     mounts = sample.silent_mounts
     if not sample.states.get("D", 0):
         freed_at = now if is_blocked(seen) else seen.unblocked_at
-        free: dict[str, object] = {"blocked": 0, "stuck": False, "blocked_from": None, "answer_from": None}
+        free: dict[str, object] = {"stuck": False, "blocked_from": None, "answer_from": None}
         return msgspec.structs.replace(seen, unblocked_at=freed_at, silent_mounts=mounts, **free)
     answer_from = seen.answer_from if seen.answer_from is not None else now
     blocked_from = seen.blocked_from if seen.blocked_from is not None else now
     return msgspec.structs.replace(
         seen,
-        blocked=seen.blocked + 1,
         blocked_from=blocked_from,
-        stuck=seen.blocked > 0 and 2.0 * (now - blocked_from) >= min(WINDOW_S, hang.min_s),
+        stuck=2.0 * (now - blocked_from) >= min(WINDOW_S, hang.min_s),
         silent_mounts=mounts,
         answer_from=answer_from if mounts == () else None,
     )
@@ -368,18 +376,9 @@ def is_blocked(seen: Liveness) -> bool:
 
     If bytes move it only waits for its turn at a busy disk, or for its own memory in a swap storm.
     """
-    moved_at = seen.io_at or 0.0
+    moved_at = seen.moving.at or 0.0
     moves = moved_at > (seen.blocked_from or 0.0) and (seen.process_at or 0.0) - moved_at <= WINDOW_S
     return seen.stuck and not moves
-
-
-def _shifted(bits: int, window: int, sign: bool) -> int:
-    return (bits << 1 | sign) & ((1 << window) - 1)
-
-
-def _lasts(bits: int, window: int) -> bool:
-    """Whether the newest sample and most of the window show the sign."""
-    return bool(bits & 1) and 2 * bits.bit_count() > window
 
 
 def _moved(before: float | None, after: float | None) -> float:

@@ -58,17 +58,14 @@ def merged(one: PhaseHabit, other: PhaseHabit) -> PhaseHabit:
 
 
 def _grown(habit: PhaseHabit, lasted_s: float, quiet_s: float) -> PhaseHabit:
-    return PhaseHabit(
-        times=habit.times + 1,
-        longest_s=max(habit.longest_s, lasted_s),
-        quiet_s=max(habit.quiet_s, min(quiet_s, lasted_s)),
-    )
+    return merged(habit, PhaseHabit(times=habit.times + 1, longest_s=lasted_s, quiet_s=min(quiet_s, lasted_s)))
 
 
 Stopped = Literal["none", "part", "all"]
 
-SETTLED_S = 10.0
-"""A step this long after the stop was not made before it: lines of the log may be read a little late."""
+READ_LATE_S = 10.0
+"""Lines of the log may be read so much later than they were printed: a step so soon after a stop was made before it,
+and a file so much older than the last step may be younger."""
 
 
 class Pause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -113,7 +110,7 @@ def _stopped(sample: ProcessSample, count: int, *, others_work: bool) -> Stopped
 
 
 def with_step(pause: Pause, t: float) -> Pause:
-    if pause.since_t is None or pause.stepped or t - pause.since_t < SETTLED_S:
+    if pause.since_t is None or pause.stepped or t - pause.since_t < READ_LATE_S:
         return pause
     return msgspec.structs.replace(pause, stepped=True)
 

@@ -11,11 +11,10 @@ from ...model.observation import Rank
 from ...model.text import LazyPattern
 from ..text.counters import find_step
 from ..text.lines import own_text
+from .pauses import READ_LATE_S
 
 AT_MOST = 512
 """Ranks remembered."""
-BEHIND_S = 10.0
-"""A rank whose newest line is so much older than that of the others is behind; x2 the usual distance of its lines."""
 LINE_KEPT = 120
 """Characters kept of a line."""
 
@@ -29,7 +28,6 @@ class SeenRank(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rank: int
     pid: int | None = None
     state: str | None = None
-    since_t: float | None = None
     gone_t: float | None = None
     stopped_t: float | None = None
     """When it was last seen stopped (state T): while it is killed it has other states for a moment."""
@@ -62,12 +60,10 @@ def _with_process(each: SeenRank, process: Rank | None, t: float) -> SeenRank:
     if process is None or process.state in "ZX":
         gone = each.gone_t is not None or each.pid is None
         return each if gone else msgspec.structs.replace(each, gone_t=t)
-    same = (process.pid, process.state) == (each.pid, each.state)
     return msgspec.structs.replace(
         each,
         pid=process.pid,
         state=process.state,
-        since_t=each.since_t if same else t,
         gone_t=None,
         stopped_t=t if process.state == "T" else each.stopped_t,
     )
@@ -140,7 +136,7 @@ def _behind(ranks: Ranks, now_t: float) -> str:
         found = [each for each in told if each.step == min(steps)]
         return _all_but_some(ranks, found, f"is behind at step {min(steps)}, the others are at {max(steps)}")
     newest = max(each.line_t or 0.0 for each in told)
-    found = [each for each in told if newest - (each.line_t or 0.0) > BEHIND_S]
+    found = [each for each in told if newest - (each.line_t or 0.0) > READ_LATE_S]
     if not found:
         return ""
     last = f"{now_t - max(each.line_t or 0.0 for each in found):.0f} s"
@@ -153,7 +149,7 @@ def stopped(ranks: Ranks) -> str:
         each
         for each in ranks
         if each.state == "T"
-        or (each.stopped_t is not None and each.gone_t is not None and each.gone_t - each.stopped_t <= BEHIND_S)
+        or (each.stopped_t is not None and each.gone_t is not None and each.gone_t - each.stopped_t <= READ_LATE_S)
     ]
     return _all_but_some(ranks, found, "was stopped (state T), and the others waited for it")
 

@@ -25,7 +25,6 @@ from ...model.attempt import HangKind
 from . import deadlines, liveness, pauses
 from .deadlines import HangInput
 from .evidence import duration, evidence_of, stopped_in
-from .pauses import LoopWatch
 
 # Whether a run that makes no step is ended now, or given more time: the cost of waiting against the cost of an error.
 #
@@ -93,24 +92,18 @@ class Verdict(Case, frozen=True, kw_only=True):
     evidence: tuple[str, ...]
 
 
-WAITING_CORES = 0.5
+POLLING_CORES = 0.5
 """Cores, and share of the usual CPU, from which processes may be polling for their GPU, if no GPU can be read."""
 CONCLUSIVE = 2.0
-"""x the deadline: evidence that lasts this long needs no missing progress line, and a busy core no longer counts."""
-READINGS_LOST = 2.0
-"""x ``hang.max_s``: all readings went away together with the steps, so the monitoring is more likely to have failed."""
+"""x the deadline: evidence that lasts this long needs no missing progress line, and busy cores no longer count."""
 POLLING_WITHOUT_GPU = 3.0
 """x ``hang.max_s``: one core is busy and no GPU can be read, so that this core is all that could be seen of work."""
-POLLING = 2.0
-"""x ``hang.max_s``: several cores are busy, but no GPU works and no byte moves: a polling loop."""
 QUIET_SHARE = 0.65
 """x the deadline from which a run is quiet."""
 TOLD_S = 165.0
 """Without a sign of life for so long before the first step, or after the end, people are told."""
 STILL_S = 4.0
 """Without a sign of life for so long, people are told when the silence would be a hang."""
-DEAD_FOR_SURE = 2.0
-"""x ``min_s`` (180 s): no sign of life at all for this long, where none is expected, needs no weighing of costs."""
 
 Answer = Verdict | Literal["alive"] | None
 """*alive*: not hung, or too early to tell. None: the rule says nothing."""
@@ -123,54 +116,50 @@ def judge(run: HangInput, share: float = 1.0) -> Verdict | None:
 
 
 def too_soon(run: HangInput, _share: float) -> Answer:
-    return "alive" if run.silence_s < deadlines.floor_s(run.hang.min_s, run.period_s) else None
+    return "alive" if run.silence_s < run.floor_s else None
 
 
 def without_readings(run: HangInput, share: float) -> Answer:
     """Neither processes nor GPUs can be read."""
     if run.sees_process or run.sees_gpu:
         return None
-    hang, clock, seen = run.hang, run.clock, run.liveness
-    deadline_s = max(hang.max_s, hang.deadline_factor * max(clock.slow_s or 0.0, deadlines.longest_known(run)))
-    if clock.beats == 0:
+    hang, seen = run.hang, run.liveness
+    deadline_s = max(hang.max_s, hang.deadline_factor * max(run.clock.slow_s or 0.0, deadlines.longest_known(run)))
+    if run.clock.beats == 0:
         deadline_s = max(deadline_s, hang.startup_s)
     if seen.process_at is not None or seen.gpu_at is not None:
-        deadline_s *= READINGS_LOST
-    if run.silence_s < share * deadline_s:
-        return "alive"
+        deadline_s *= deadlines.UNSEEN_FACTOR
     kind: HangKind = "exiting" if run.ended_well else "idle"
-    return _verdict(
-        run, kind, "no step for very long, and nothing else can be seen", run.silence_s, deadline_s, weight="weak"
-    )
+    reason = "no step for very long, and nothing else can be seen"
+    early = run.silence_s < share * deadline_s
+    return "alive" if early else _verdict(run, kind, reason, run.silence_s, deadline_s, weight="weak")
 
 
 def done_but_alive(run: HangInput, share: float) -> Answer:
     """The training is done, and its process does not end. Cores and GPUs that wait are no work."""
     if not run.ended_well:
         return None
-    deadline_s = (deadlines.EXPECTED if run.log.exit_work_at is None else deadlines.LONG_WORK) * run.hang.min_s
-    quiet_s = run.still_s if run.loaded or not run.sees_gpu else run.dead_s
-    if quiet_s < _told_from(run, deadline_s, share) and run.still_s < CONCLUSIVE * share * deadline_s:
-        return "alive"
-    return _verdict(
-        run, "exiting", "the training is done, but its process does not end", quiet_s, deadline_s, weight="certain"
-    )
+    factor = deadlines.EXPECTED if run.log_activity.exit_work_at is None else deadlines.LONG_WORK
+    deadline_s = factor * run.hang.min_s
+    quiet_s = run.still_s if run.load or not run.sees_gpu else run.dead_s
+    due = quiet_s >= _told_from(run, deadline_s, share) or run.still_s >= CONCLUSIVE * share * deadline_s
+    reason = "the training is done, but its process does not end"
+    return _verdict(run, "exiting", reason, quiet_s, deadline_s) if due else "alive"
 
 
 def in_save(run: HangInput, share: float) -> Answer:
     """GPUs that wait for a save, and cores that poll, show nothing of what the storage does."""
-    if not run.saving:
+    if not run.save:
         return None
-    deadline_s = deadlines.for_save(run)
-    if run.no_byte_s < share * deadline_s:
+    deadline_s, still_s = deadlines.for_save(run), run.no_byte_s
+    if still_s < share * deadline_s:
         return "alive"
-    return _verdict(run, _kind(run, "spin"), "no byte of its save moved", run.no_byte_s, deadline_s, weight="certain")
+    return _verdict(run, _kind(run, "spin"), "no byte of its save moved", still_s, deadline_s)
 
 
 def some_are_stopped(run: HangInput, share: float) -> Answer:
     """Some computing processes are stopped (state T), and the others wait for them."""
-    deadline_s = deadlines.for_dead(run)
-    stopped_s = min(run.stopped_s or 0.0, run.silence_s)
+    deadline_s, stopped_s = deadlines.for_dead(run), min(run.stopped_s or 0.0, run.silence_s)
     if run.stopped_s is None or stopped_s < max(share * deadline_s, run.late_s):
         return None
     return _dead(run, "starved", _stopped(run), stopped_s, deadline_s)
@@ -178,41 +167,39 @@ def some_are_stopped(run: HangInput, share: float) -> Answer:
 
 def checkpoint_is_too_old(run: HangInput, _share: float) -> Answer:
     """What ``hang.checkpoint_age_s`` asks for."""
-    oldest_s, age_s = run.hang.checkpoint_age_s, run.checkpoint_age_s
-    if oldest_s is None or age_s is None or age_s <= oldest_s or run.silence_s < run.late_s:
+    oldest_s = run.hang.checkpoint_age_s
+    if oldest_s is None or run.checkpoint_age_s <= oldest_s or run.silence_s < run.late_s:
         return None
-    kind: HangKind = "spin" if run.spinning or run.pinned or (run.works and run.sees_gpu) else _kind(run)
-    busy = " although the GPU is busy" if run.works else ""
-    if not busy and run.dead_s <= run.fresh_s:
-        busy = " although the CPU is busy"
-    reason = f"no step{busy}, and the newest checkpoint is older than hang.checkpoint_age_s"
-    return _verdict(run, kind, reason, run.dead_s, 0.0, weight="certain")
+    kind: HangKind = "spin" if run.load in {"spin", "pinned"} or (run.works and run.sees_gpu) else _kind(run)
+    busy = "GPU" if run.works else "CPU" if run.dead_s <= run.fresh_s else ""
+    although = f" although the {busy} is busy" if busy else ""
+    reason = f"no step{although}, and the newest checkpoint is older than hang.checkpoint_age_s"
+    return _verdict(run, kind, reason, run.dead_s, 0.0)
 
 
 def spinning(run: HangInput, share: float) -> Answer:
     """A GPU near 100 % far below its usual power."""
-    if not run.spinning:
+    if run.load != "spin":
         return None
-    spin_s = deadlines.for_spin(run)
+    spin_s, still_s = deadlines.for_spin(run), run.still_s
     line_s = min(run.hang.max_s, deadlines.LINE_FACTOR * (run.clock.slow_s or 0.0))
-    if run.still_s < share * spin_s or (run.silence_s < line_s and run.still_s < CONCLUSIVE * spin_s):
-        return "alive"
-    return _verdict(
-        run, "spin", "no step while the GPU spins far below its usual power", run.still_s, spin_s, weight="strong"
-    )
+    due = still_s >= share * spin_s and (run.silence_s >= line_s or still_s >= CONCLUSIVE * spin_s)
+    reason = "no step while the GPU spins far below its usual power"
+    return _verdict(run, "spin", reason, still_s, spin_s, weight="strong") if due else "alive"
 
 
 def at_full_load(run: HangInput, share: float) -> Answer:
     """A GPU near 100 % whose power is unknown, or between that of a spin and the usual one."""
-    if not (run.pinned or run.dim):
+    if run.load is None:
         return None
-    full_s = deadlines.for_dim(run) if run.dim else deadlines.for_pinned(run)
-    if run.still_s < share * full_s or run.silence_s < deadlines.far_overdue(run):
-        return "alive"
+    dim = run.load == "dim"
+    full_s = deadlines.for_dim(run) if dim else deadlines.for_pinned(run)
     # In a run that makes pauses a smaller phase draws this power, too.
-    weight: Weight = "weak" if run.dim and run.clock.pause_s >= deadlines.PAUSE_BY_DESIGN_S else "strong"
-    power = "at much less power than usual" if run.dim else "(its power is unknown)"
-    return _verdict(run, "spin", f"no step while the GPU reports 100 % {power}", run.still_s, full_s, weight=weight)
+    weight: Weight = "weak" if dim and run.clock.pause_s >= deadlines.PAUSE_BY_DESIGN_S else "strong"
+    power = "at much less power than usual" if dim else "(its power is unknown)"
+    due = run.still_s >= share * full_s and run.silence_s >= run.far_overdue_s
+    reason = f"no step while the GPU reports 100 % {power}"
+    return _verdict(run, "spin", reason, run.still_s, full_s, weight=weight) if due else "alive"
 
 
 def no_sign_of_life(run: HangInput, share: float) -> Answer:
@@ -228,10 +215,24 @@ def no_sign_of_life(run: HangInput, share: float) -> Answer:
     return _dead(run, _kind(run), reason, run.dead_s, deadline_s)
 
 
-def _told_from(run: HangInput, deadline_s: float, share: float) -> float:
-    """Return from when people are told before the first step, or after the end; or the deadline."""
-    uploads = run.log.exit_work_at is not None  # which may move no byte that is seen
-    return share * deadline_s if share >= 1.0 or uploads else min(share * deadline_s, TOLD_S)
+def in_loop(run: HangInput, _share: float) -> Answer:
+    """The looks at this silence found all that is busy in loops, or in waits for GPUs at rest.
+
+    It may come before its deadline: what ending the run costs decides.
+    """
+    watch = run.loops
+    if not pauses.is_found(watch, run.since) or not can_loop(run):
+        return None
+    if watch.waits:
+        does, silent_s, deadline_s = "wait for GPUs that do nothing", run.gpus_rest_s, _for_wait(run)
+    else:
+        deadline_s = deadlines.for_loop(run, polls=watch.polls)
+        does, silent_s = "are in a loop that changes nothing", run.no_work_s
+    if silent_s < (1.0 if watch.waits and run.clock.beats == 0 else QUIET_SHARE) * deadline_s:
+        return None
+    return _verdict(
+        run, "spin", f"no step, and its processes {does}", silent_s, deadline_s, weight="strong", first=watch.places
+    )
 
 
 def blocked_for_now(run: HangInput, share: float) -> Answer:
@@ -240,60 +241,48 @@ def blocked_for_now(run: HangInput, share: float) -> Answer:
 
 def busy_beside_unseen_gpus(run: HangInput, share: float) -> Answer:
     """Cores are busy, and no GPU can be read: they may be all that could be seen of work."""
-    pinned_s = deadlines.for_pinned(run)
-    early = run.still_s < share * pinned_s or run.silence_s < deadlines.far_overdue(run)
-    if run.liveness.gpu_at is not None or not run.clock.beats or early:
+    seen, pinned_s = run.liveness, deadlines.for_pinned(run)
+    early = run.still_s < share * pinned_s or run.silence_s < run.far_overdue_s
+    if seen.gpu_at is not None or not run.clock.beats or early:
         return None
-    reason = "no step and no byte moved for long, only busy cores (no GPU can be read)"
-    seen = run.liveness
     # As much CPU as if the processes polled for a GPU, used or waited for?
     cores = max(seen.cpu_sum, seen.run_sum) / max(1, seen.cpu_count)
-    if cores >= max(WAITING_CORES, WAITING_CORES * (seen.cpu_normal or 0.0)):
-        return _verdict(run, "spin", reason, run.still_s, pinned_s, weight="even")
-    return _verdict(run, _kind(run), reason, run.still_s, pinned_s, weight="weak")
+    polls = cores >= POLLING_CORES * max(1.0, seen.cpu_normal or 0.0)
+    reason = "no step and no byte moved for long, only busy cores (no GPU can be read)"
+    return _verdict(
+        run, "spin" if polls else _kind(run), reason, run.still_s, pinned_s, weight="even" if polls else "weak"
+    )
 
 
 def step_is_not_due(run: HangInput, _share: float) -> Answer:
     return "alive" if run.silence_s < run.hang.deadline_factor * (run.clock.slow_s or 0.0) else None
 
 
-def _most_s(run: HangInput) -> float:
-    """Return how long busy cores alone count as work."""
-    startup_s = run.hang.startup_s if run.clock.beats == 0 else 0.0
-    most_s = max(run.hang.max_s, deadlines.KNOWN_FACTOR * deadlines.longest_known(run), startup_s)
-    return most_s * POLLING_WITHOUT_GPU if run.liveness.gpu_at is None else most_s
-
-
 def gpus_of_others(run: HangInput, share: float) -> Answer:
     """GPUs are busy, and they are known to be of others."""
-    seen = run.liveness
-    own_s = (seen.process_at or 0.0) - max(liveness.last_byte(seen), seen.cpu_alive_at or 0.0, run.since)
-    if not seen.foreign or own_s < share * _most_s(run):
+    seen, most_s = run.liveness, _most_s(run)
+    own_s = (seen.process_at or 0.0) - max(liveness.last_byte(seen), seen.working.at or 0.0, run.since)
+    if not seen.foreign or own_s < share * most_s:
         return None
     reason = "no step and no sign of life, and the busy GPUs are not this run's"
-    return _verdict(run, _kind(run), reason, own_s, _most_s(run), weight="strong")
+    return _verdict(run, _kind(run), reason, own_s, most_s, weight="strong")
 
 
 def one_busy_core(run: HangInput, share: float) -> Answer:
-    if run.still_s < share * _most_s(run):
-        return None
-    return _verdict(
-        run, _kind(run), "no step for long, and only one core is busy", run.still_s, _most_s(run), weight="weak"
+    most_s, reason = _most_s(run), "no step for long, and only one core is busy"
+    return (
+        None if run.still_s < share * most_s else _verdict(run, _kind(run), reason, run.still_s, most_s, weight="weak")
     )
 
 
 def polling(run: HangInput, share: float) -> Answer:
     """Cores are busy, and nothing comes of it."""
     idle_s = run.now - max(liveness.last_work(run.liveness), run.clock.last)
-    most_s = max(POLLING * run.hang.max_s, _most_s(run))
-    if not run.clock.beats or run.announced or idle_s < share * most_s:
-        return None
+    most_s, waits = max(CONCLUSIVE * run.hang.max_s, _most_s(run)), not run.clock.beats or run.announced
+    if waits or idle_s < share * most_s:
+        return "alive"
     reason = "no step for very long; cores are busy, but no GPU works"
     return _verdict(run, _kind(run), reason, idle_s, most_s, weight="weak")
-
-
-def nothing_yet(_run: HangInput, _share: float) -> Answer:
-    return "alive"
 
 
 RULES: tuple[Callable[[HangInput, float], Answer], ...] = (
@@ -306,14 +295,48 @@ RULES: tuple[Callable[[HangInput, float], Answer], ...] = (
     spinning,
     at_full_load,
     no_sign_of_life,
+    in_loop,
     blocked_for_now,
     busy_beside_unseen_gpus,
     step_is_not_due,
     gpus_of_others,
     one_busy_core,
     polling,
-    nothing_yet,
 )
+
+
+def lost_gpu(run: HangInput, fault_at: float) -> Verdict | None:
+    """Return a verdict if no step follows a kernel line that says that a GPU of this run is lost."""
+    last, quiet_s = run.clock.last, run.hang.quiet_s
+    silence_s = run.now - max(last, fault_at)
+    if silence_s < quiet_s or run.now - last < run.pace_s:
+        return None
+    return _verdict(run, _kind(run, "spin"), "no step since a GPU of this run was lost", silence_s, quiet_s)
+
+
+def no_progress(run: HangInput) -> Verdict | None:
+    """Return the verdict if the run made no new highest step for long, whatever it does meanwhile: the slow clock.
+
+    It is ended from the deadline on, if its readings are there and no phase that works was announced (``may_end``).
+    """
+    stalled_s, usual_s = run.stalled_s, deadlines.usual_s(run.clock)
+    if usual_s is None:
+        return None
+    limit_s = max(run.hang.max_s, deadlines.STALL_FACTOR * usual_s)
+    if stalled_s < limit_s:
+        return None
+    works = run.now - max(liveness.last_sign(run.liveness, cpu=True), run.clock.last) <= run.fresh_s
+    reason, kind = f"no new highest step for {duration(stalled_s)}", "spin" if works else _kind(run)
+    verdict = _verdict(run, kind, reason, stalled_s, deadlines.ACT_FACTOR * limit_s, first=(reason,))
+    return msgspec.structs.replace(verdict, reason=reason)
+
+
+def may_end(run: HangInput) -> bool:
+    if run.save or not (run.sees_process or run.sees_gpu):
+        return False
+    if run.blocked and run.now - run.clock.last < deadlines.BLOCKED_S:
+        return False
+    return not (run.works and run.announced and run.log_activity.phase_at >= run.clock.last)
 
 
 def dead_from(run: HangInput) -> Case | None:
@@ -321,87 +344,48 @@ def dead_from(run: HangInput) -> Case | None:
 
     None: one is seen.
     """
-    clock = run.clock
-    if run.saving:
+    last = run.clock.last
+    if run.save:
         deadline_s, still_s = deadlines.for_save(run), run.no_byte_s
-        silent_s = run.now - clock.last - still_s + deadline_s
+        silent_s = run.now - last - still_s + deadline_s
         return None if still_s < STILL_S else Case(weight="certain", silent_s=silent_s, deadline_s=deadline_s)
-    works = run.loaded or run.blocked or run.stopped_s is not None
-    if not run.sees_process or not clock.beats or run.ended_well or works or run.dead_s < STILL_S:
+    works = run.load or run.blocked or run.stopped_s is not None
+    if not run.sees_process or not run.clock.beats or run.ended_well or works or run.dead_s < STILL_S:
         return None
     deadline_s = deadlines.for_dead(run)
-    alive_s = run.silence_s - run.dead_s
-    silent_s = max(deadline_s, run.late_s, alive_s + _without_sign_s(run, deadline_s))
-    return Case(weight="strong", silent_s=silent_s + run.since - clock.last, deadline_s=deadline_s)
+    silent_s = max(deadline_s, run.late_s, run.silence_s - run.dead_s + _without_sign_s(run, deadline_s))
+    return Case(weight="strong", silent_s=silent_s + run.since - last, deadline_s=deadline_s)
 
 
 def can_loop(run: HangInput) -> bool:
     """Return whether nothing but busy processes has been seen for so long that a look at them is worth it."""
-    alive_at = run.liveness.cpu_alive_at
-    busy = alive_at is not None and run.now - alive_at <= run.fresh_s
-    if not busy or run.ended_well or run.saving or run.silence_s < run.late_s:
+    if not run.is_fresh(run.liveness.working.at) or run.ended_well or run.save or run.silence_s < run.late_s:
         return False
-    if not run.sees_process or run.loaded:  # the GPUs show more
+    if not run.sees_process or run.load:  # the GPUs show more
         return False
     return run.no_work_s >= QUIET_SHARE * deadlines.for_loop(run, polls=False) or can_wait(run)
 
 
 def can_wait(run: HangInput) -> bool:
     """Return whether all GPUs that may be the run's have been at rest so long that a wait for them is worth a look."""
-    return run.gpus_rest_s >= QUIET_SHARE * deadlines.for_dead(run, partly_seen=False)
+    return run.gpus_rest_s >= QUIET_SHARE * _for_wait(run)
 
 
-def in_loop(run: HangInput, watch: LoopWatch) -> Verdict | None:
-    """Return a verdict if the looks at this silence found all that is busy in loops, or in waits for GPUs at rest.
-
-    It may come before its deadline: what ending the run costs decides.
-    """
-    if not pauses.is_found(watch, run.since) or not can_loop(run):
-        return None
-    if watch.waits:
-        reason = "no step, and its processes wait for GPUs that do nothing"
-        silent_s, deadline_s = run.gpus_rest_s, deadlines.for_dead(run, partly_seen=False)
-    else:
-        reason = "no step, and its processes are in a loop that changes nothing"
-        silent_s, deadline_s = run.no_work_s, deadlines.for_loop(run, polls=watch.polls)
-    if silent_s < (1.0 if watch.waits and run.clock.beats == 0 else QUIET_SHARE) * deadline_s:
-        return None
-    verdict = _verdict(run, "spin", reason, silent_s, deadline_s, weight="strong")
-    return msgspec.structs.replace(verdict, evidence=(*watch.places, *verdict.evidence))
+def _for_wait(run: HangInput) -> float:
+    return deadlines.for_dead(run, partly_seen=False)
 
 
-def lost_gpu(run: HangInput, fault_at: float) -> Verdict | None:
-    """Return a verdict if no step follows a kernel line that says that a GPU of this run is lost."""
-    last, quiet_s = run.clock.last, run.hang.quiet_s
-    silence_s = run.now - max(last, fault_at)
-    if silence_s < quiet_s or run.now - last < deadlines.pace_s(run):
-        return None
-    return _verdict(
-        run, _kind(run, "spin"), "no step since a GPU of this run was lost", silence_s, quiet_s, weight="certain"
-    )
+def _told_from(run: HangInput, deadline_s: float, share: float) -> float:
+    """Return from when people are told before the first step, or after the end; or the deadline."""
+    uploads = run.log_activity.exit_work_at is not None  # which may move no byte that is seen
+    return share * deadline_s if share >= 1.0 or uploads else min(share * deadline_s, TOLD_S)
 
 
-def no_progress(run: HangInput, limit_s: float, stalled_s: float) -> Verdict:
-    """Return the verdict on a run that made no new highest step for long, whatever it does meanwhile."""
-    works = run.now - max(liveness.last_sign(run.liveness, cpu=True), run.clock.last) <= run.fresh_s
-    reason = f"no new highest step for {duration(stalled_s)}"
-    return Verdict(
-        kind="spin" if works else _kind(run),
-        reason=reason,
-        evidence=(reason, *evidence_of(run)),
-        weight="certain",
-        silent_s=stalled_s,
-        deadline_s=deadlines.ACT_FACTOR * limit_s,
-    )
-
-
-def can_tell(run: HangInput) -> bool:
-    """Return whether a run without progress may be ended: readings are there, and no phase that works was announced."""
-    if run.saving or not (run.sees_process or run.sees_gpu):
-        return False
-    if run.blocked and run.now - run.clock.last < deadlines.BLOCKED_S:
-        return False
-    return not (run.works and run.announced and run.log.phase_at >= run.clock.last)
+def _most_s(run: HangInput) -> float:
+    """Return how long busy cores alone count as work."""
+    startup_s = run.hang.startup_s if run.clock.beats == 0 else 0.0
+    most_s = max(run.hang.max_s, deadlines.KNOWN_FACTOR * deadlines.longest_known(run), startup_s)
+    return most_s * POLLING_WITHOUT_GPU if run.liveness.gpu_at is None else most_s
 
 
 def _stopped(run: HangInput) -> str:
@@ -417,7 +401,7 @@ def _dead(run: HangInput, kind: HangKind, reason: str, silent_s: float, deadline
         sure_s = deadline_s
     else:
         # It is said within this time, so one sampling period to lose the last sign and one to notice are left.
-        sure_s = DEAD_FOR_SURE * (run.hang.min_s - run.period_s)
+        sure_s = deadlines.OVER * (run.hang.min_s - run.period_s)
     partly = seen.gpu_at is not None and (seen.process_at is None or seen.process_at < seen.start_at)
     weight: Weight = "certain" if run.silence_s >= sure_s and not partly else "strong"
     return _verdict(run, kind, reason, silent_s, deadline_s, weight=weight)
@@ -433,7 +417,7 @@ def _kind(run: HangInput, at_load: HangKind | None = None) -> HangKind:
 
     ``at_load``: what it is if a GPU is near 100 %.
     """
-    if at_load is not None and run.loaded:
+    if at_load is not None and run.load:
         return at_load
     seen = run.liveness
     if run.waiting:
@@ -447,13 +431,15 @@ def _kind(run: HangInput, at_load: HangKind | None = None) -> HangKind:
 
 
 def _verdict(
-    run: HangInput, kind: HangKind, reason: str, silent_s: float, deadline_s: float, *, weight: Weight
+    run: HangInput,
+    kind: HangKind,
+    reason: str,
+    silent_s: float,
+    deadline_s: float,
+    *,
+    weight: Weight = "certain",
+    first: tuple[str, ...] = (),
 ) -> Verdict:
-    return Verdict(
-        kind=kind,
-        reason=f"{reason} ({duration(run.silence_s)})",
-        evidence=tuple(evidence_of(run)),
-        weight=weight,
-        silent_s=silent_s,
-        deadline_s=deadline_s,
-    )
+    """``first``: evidence before that of every hang."""
+    reason, evidence = f"{reason} ({duration(run.silence_s)})", (*first, *evidence_of(run))
+    return Verdict(kind=kind, reason=reason, evidence=evidence, weight=weight, silent_s=silent_s, deadline_s=deadline_s)

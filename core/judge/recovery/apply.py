@@ -19,7 +19,7 @@ from ...model.text import plural
 from .. import memory
 from ..attempt_progress import knows_its_step
 from ..failure.circumstances import channel_state
-from ..failure.diagnosis import hidden_failure
+from ..failure.diagnosis import hidden_failure, with_last_line
 from ..hang import pauses
 from ..memory import Cause, Failed
 from ..resume import checkpoint_index, resume_point
@@ -322,7 +322,8 @@ def nan_is_due(state: JudgeState) -> bool:
 def on_nan_due(builder: StepBuilder) -> None:
     """Act on the first lost checkpoint. A trainer whose last lines show a failure is left to end by itself."""
     state, at = builder.state, builder.attempt.lost_at
-    shown = hidden_failure(state.diagnosis, builder.catalogue)  # after the last steps, and not the NaN
+    log = with_last_line(state.diagnosis, builder.catalogue)
+    shown = hidden_failure(log, builder.catalogue)  # after the last steps, and not the NaN
     if builder.now - (at or 0.0) < DYING_S and shown is not None and shown.failure != NAN:
         return
     builder.change_attempt(lost_at=None)

@@ -34,8 +34,9 @@ from ..failure.diagnosis import (
     line_of,
     read_evidence,
     with_last_line,
+    with_lines,
 )
-from ..failure.evidence_state import kept_text
+from ..failure.evidence_state import CASCADE_KEPT, kept_text
 from ..knowledge import Knowledge
 from ..progress import START, ProgressState, read_progress
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
@@ -140,17 +141,8 @@ def judge_ending(state: JudgeState, knowledge: Knowledge) -> Ending:
     return next((e for holds, e in rules if holds), Ending("unproven", unproven, is_last_line=at.is_last_line))
 
 
-def place_of(now: Reading, *, first_epoch_seen: bool = True, interval: int | None = None) -> Place:
-    """Where the counters stand, over all epochs of the run.
-
-    ``first_epoch_seen``: the log begins with the first epoch, so it is known whether they count from 0. ``interval``:
-    steps between two printed ones, if that is not known from this log.
-    """
-    found = _place(now, _epochs(now, first_epoch_seen), now.interval if interval is None else interval)
-    return found if _is_training(now) or found.at != "end" else Place("unknown", found.words)
-
-
 def _place(now: Reading, epochs: Literal["last", "near", "left", "unknown"], interval: int) -> Place:
+    """Where the counters stand, over all epochs of the run. ``interval``: steps between two printed ones."""
     progress, bar = now.progress, now.main is not None
     step, total = progress.step, progress.total_steps
     counted = progress.epoch is not None and progress.total_epochs
@@ -216,7 +208,8 @@ def _by_time(now: Reading, words: str, *, is_last_line: bool = False) -> Place:
 def _epochs(now: Reading, first_epoch_seen: bool) -> Literal["last", "near", "left", "unknown"]:
     """Whether the epoch is the last one, or ``near``: the next one that is printed would be past the end.
 
-    Unknown if that depends on whether they count from 0, and that is open. A bar of epochs shows the last one, too.
+    Unknown if that depends on whether they count from 0, and that is open. ``first_epoch_seen``: the log begins with
+    the first epoch. A bar of epochs shows the last one, too.
     """
     epoch, total = now.progress.epoch, now.progress.total_epochs
     if epoch is None or not total:
@@ -259,7 +252,8 @@ def place(state: JudgeState) -> Place:
     now = log.now
     # Where an attempt has printed one line only, the distance of two is that of the attempt before.
     interval = max(now.interval, attempt.widest_gap_before if log.now.heartbeats < TWO_LINES else 1)
-    found = place_of(now, first_epoch_seen=now.zero_based or attempt.resume_from is None, interval=interval)
+    found = _place(now, _epochs(now, now.zero_based or attempt.resume_from is None), interval)
+    found = found if _is_training(now) or found.at != "end" else Place("unknown", found.words)
     if found.at == "short" and (saved := _place_of_save(state, now)) is not None:
         return saved
     if found.at == "short" and _counts_anew(state) and attempt.position is not None:
@@ -389,9 +383,11 @@ def judge_end(
     signal: int | str | None = None,
     about: Circumstances | None = None,
 ) -> End:
-    """``code`` negative or above 128: a signal; None = lost. ``about``: what else was so at the end."""
-    catalogue, log = knowledge.catalogue, with_last_line(state.diagnosis, knowledge.catalogue)
-    state = msgspec.structs.replace(state, diagnosis=log)
+    """``code`` negative or above 128: a signal; None = lost. ``about``: what else was so at the end.
+
+    The log of ``state`` is read to its end (``with_last_line``).
+    """
+    catalogue, log = knowledge.catalogue, state.diagnosis
     ending = judge_ending(state, knowledge)
     about = msgspec.structs.replace(about or Circumstances(), trained=state.attempt.beat_t is not None)
     why, by = ending.why, ending.by
@@ -445,16 +441,14 @@ def diagnosis_of(
     attempt = AttemptProgress(
         number=1, beat_t=0.0 if reading.now.heartbeats or reading.progress.step is not None else None
     )
+    log = with_last_line(log, catalogue)
     state = JudgeState(diagnosis=log, reading=reading, attempt=attempt)
     knowledge = Knowledge(catalogue=catalogue, shapes=catalogue.shapes)
     found = judge_end(state, knowledge, code=exit_code, about=about).diagnosis
     if found.failure != "unknown":
         return found
     last = (EvidenceLine(at, kept_text(line.strip())) for at, line in itertools.islice(log.last_lines(), LAST_LINES))
-    shown = {each.line: each for each in (*last, *found.cascade)}
-    if found.cause is not None:
-        shown.pop(found.cause.line, None)
-    return msgspec.structs.replace(found, cascade=tuple(shown[line] for line in sorted(shown)))
+    return with_lines(found, (*last, *found.cascade), CASCADE_KEPT + LAST_LINES)
 
 
 LAST_LINES = 3
@@ -476,7 +470,6 @@ SLOWER = 0.8
 LINES = 4
 """Last lines in which a number that rises may be the same position in another unit."""
 NUMBER = LazyPattern(r"(?<![\w.])\d[\d,]*(?![\w.]|,\d)")
-UNPRINTED = "the rest may have been made without a line"
 
 
 def told_place(state: JudgeState, knowledge: Knowledge, log: ProgressState) -> Place:
@@ -512,16 +505,9 @@ def _by_steps(state: JudgeState, knowledge: Knowledge, log: ProgressState, told:
     pace_s = None
     if first is not None and since is not None and step > first and attempt.beat_t > since:
         pace_s = (attempt.beat_t - since) / (step - first)
-    doubt = _doubt(told, sure=told.steps_sure, before=before, pace_s=pace_s)
-    if not doubt and (made < SAME_UNIT * total or _is_whole_elsewhere(state, made, total, told)):
-        doubt = "it may count in another unit"
-    if (
-        not doubt
-        and pace_s is not None
-        and made + (state.time.t - attempt.beat_t) / (SLOWER * pace_s) >= NEARLY * total
-    ):
-        doubt = UNPRINTED
-    return Place("unknown", f"{words}: {doubt}") if doubt else Place("short", words)
+    other = made < SAME_UNIT * total or _is_whole_elsewhere(state, made, total, told)
+    left_s = None if pace_s is None else SLOWER * pace_s * (NEARLY * total - made)
+    return _short(state, told, words, sure=told.steps_sure, before=before, left_s=left_s, other_unit=other)
 
 
 def _by_epochs(state: JudgeState, knowledge: Knowledge, log: ProgressState, told: ToldLength) -> Place | None:
@@ -537,21 +523,31 @@ def _by_epochs(state: JudgeState, knowledge: Knowledge, log: ProgressState, told
     if epoch + max(1, log.now.run.epoch_gap) > total:
         return Place("unknown", words)
     pace_s = (beat_t - state.attempt.start_t) / made if log.now.heartbeats >= TWO_LINES else 0.0
-    doubt = _doubt(told, sure=told.epochs_sure, before=before, pace_s=pace_s or None)
-    if not doubt and epoch + (state.time.t - beat_t) / (SLOWER * pace_s) >= total:
-        doubt = UNPRINTED
+    left_s = SLOWER * pace_s * (total - epoch) if pace_s else None
+    return _short(state, told, words, sure=told.epochs_sure, before=before, left_s=left_s)
+
+
+def _short(
+    state: JudgeState,
+    told: ToldLength,
+    words: str,
+    *,
+    sure: bool,
+    before: int | None,
+    left_s: float | None,
+    other_unit: bool = False,
+) -> Place:
+    """Short of a told length, if it and the counter can be compared. ``left_s``: of the least time for the rest."""
+    quiet_s = state.time.t - (state.attempt.beat_t or 0.0)
+    doubts = (
+        (not sure, "that may be of another thing"),
+        (told.sooner_by, f"{told.sooner_by} may end it sooner"),
+        (before is None, "it may count anew after a resume"),
+        (left_s is not None and other_unit, "it may count in another unit"),
+        (left_s is None or quiet_s >= left_s, "the rest may have been made without a line"),
+    )
+    doubt = next((doubt for holds, doubt in doubts if holds), "")
     return Place("unknown", f"{words}: {doubt}") if doubt else Place("short", words)
-
-
-def _doubt(told: ToldLength, *, sure: bool, before: int | None, pace_s: float | None) -> str:
-    """Why a told length and a counter cannot be compared; "" if they can."""
-    if not sure:
-        return "that may be of another thing"
-    if told.sooner_by:
-        return f"{told.sooner_by} may end it sooner"
-    if before is None:
-        return "it may count anew after a resume"
-    return UNPRINTED if pace_s is None else ""
 
 
 def _is_whole_elsewhere(state: JudgeState, made: int, total: int, told: ToldLength) -> bool:

@@ -18,7 +18,7 @@ from ..attempt_progress import JobFacts
 from ..failure import catalogue as exit_status
 from ..failure.catalogue import SIGNALS, signal_of
 from ..failure.circumstances import Circumstances, last_line, words_of
-from ..failure.diagnosis import diagnosis_as
+from ..failure.diagnosis import diagnosis_as, with_last_line
 from ..failure.tracebacks import is_of_the_system, placed
 from ..findings import pace
 from ..handlers import checkpoint_jobs
@@ -39,6 +39,7 @@ def on_exit(builder: StepBuilder, observation: Exit) -> None:
     if isinstance(machine, run_states.Stopping):
         restarts.on_exit_while_stopping(builder, machine, observation)
     elif run_states.is_live(machine):
+        builder.set(diagnosis=with_last_line(builder.state.diagnosis, builder.catalogue))
         why = FROM_OUTSIDE.get(observation.job)
         if why is None:
             _on_end(builder, observation)

@@ -10,33 +10,27 @@ from typing import TYPE_CHECKING, Any
 
 from trainwatch.core.app.errors import CliError, ExitCode
 
-from .output import warn
+from .output import put, warn
+from .verb import arg, flag
 
 if TYPE_CHECKING:
     from trainwatch.core.app.runs.known_runs import RunDirectory
     from trainwatch.tui.app import TrainwatchApp
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--headless", action="store_true", help="supervise this project's run without a screen")
-    parser.add_argument(
-        "--on",
-        metavar="HOST",
-        help="run the verb, or open the screen, on a host of [hosts]; `runs --on all`: this one and all",
-    )
-    parser.add_argument("--run", dest="run_name", metavar="NAME", help="which run, if there are several")
-    parser.add_argument(
-        "--interval", dest="interval_s", type=float, metavar="S", help="period of the health line, seconds (--headless)"
-    )
-    parser.add_argument("--max-restarts", type=int, metavar="N", help="restarts without progress (--headless)")
-    parser.add_argument("--profile", metavar="P", help="profile to start with (--headless)")
-    parser.add_argument("--force", action="store_true", help="start although a check fails (--headless)")
-    parser.add_argument(
-        "--stop-trainer",
-        action="store_true",
-        help="with --headless: SIGTERM ends the training, too (without it, the training continues)",
-    )
-    parser.add_argument("--read-only", action="store_true", help="a screen that can change nothing")
+ARGUMENTS = (
+    flag("--headless", "supervise this project's run without a screen"),
+    arg("--on", metavar="HOST",
+        help="run the verb, or open the screen, on a host of [hosts]; `runs --on all`: this one and all"),
+    arg("--run", dest="run_name", metavar="NAME", help="which run, if there are several"),
+    arg("--interval", dest="interval_s", type=float, metavar="S",
+        help="period of the health line, seconds (--headless)"),
+    arg("--max-restarts", type=int, metavar="N", help="restarts without progress (--headless)"),
+    arg("--profile", metavar="P", help="profile to start with (--headless)"),
+    flag("--force", "start although a check fails (--headless)"),
+    flag("--stop-trainer", "with --headless: SIGTERM ends the training, too (without it, the training continues)"),
+    flag("--read-only", "a screen that can change nothing"),
+)  # fmt: skip
 
 
 def act(args: argparse.Namespace) -> int:
@@ -82,10 +76,8 @@ def _plain(args: argparse.Namespace) -> int:
     if run is None:
         args.json = args.all = False
         return show_runs(args)
-    for line in status_lines(*read_run(run)):
-        print(line)
-    sys.stdout.flush()
-    return ExitCode.DONE
+    args.json = False
+    return put(args, None, *status_lines(*read_run(run)))
 
 
 def open_screen(run: "RunDirectory | None", *, read_only: bool = False, launch_first: bool = False) -> int:

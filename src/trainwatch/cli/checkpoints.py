@@ -241,11 +241,7 @@ def overview_lines(overview: "CheckpointOverview") -> Iterator[str]:
     types = ", ".join(f"{name} {count:,}" for name, count in overview.dtypes.items())
     yield f"  layout      {overview.layout}"
     yield f"  parameters  {overview.parameters:,} ({types})" if types else "  parameters  not listed"
-    holds = [
-        ("optimizer", overview.has_optimizer),
-        ("EMA", overview.has_ema),
-        ("compiled model keys", overview.compiled),
-    ]
+    holds = ("optimizer", overview.has_optimizer), ("EMA", overview.has_ema), ("compiled model keys", overview.compiled)
     nothing = "weights only" if types else "nothing that can be listed without running code"
     yield f"  holds       {', '.join(name for name, there in holds if there) or nothing}"
     for key, value in overview.state.items():

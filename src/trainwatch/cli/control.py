@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from trainwatch.core.app.errors import CliError, ExitCode
 
-from .output import print_json, printable, warn
-from .start import add_settings
-from .verb import JSON, RUN, Argument, Verb, Verbs, arg, confirm, flag, one_of, operate, run_of, usage
+from .output import put, warn
+from .start import ACT_MODES, SETTINGS
+from .verb import JSON, RUN, YES, Argument, Verb, Verbs, arg, confirm, flag, one_of, operate, run_of, usage
 
 if TYPE_CHECKING:
     from trainwatch.core.app.enable import Enabling
@@ -19,8 +19,7 @@ VERBS = Verbs()
 
 
 NEVER = "do not ask (this verb never asks; accepted for scripts)"
-ASKED_YES = arg("--yes", "-y", action="store_true", help="do not ask")
-YES = arg("--yes", "-y", action="store_true", help=NEVER)
+NEVER_ASKED = arg("--yes", "-y", action="store_true", help=NEVER)
 """Every verb takes it, so that scripts need not know which of them ask."""
 FRESH = flag("--fresh", "from the beginning, whatever checkpoints there are")
 NEXT_ATTEMPT = (
@@ -59,7 +58,7 @@ def sent(
         forced = args.force if launches else None
         return operate(args, ask=ask, starts_supervisor=launches, forced=forced, **values)
 
-    return Verb(help_, description or help_, example, (*options, ASKED_YES if ask else YES, RUN), act)
+    return Verb(help_, description or help_, example, (*options, YES if ask else NEVER_ASKED, RUN), act)
 
 
 @VERBS(
@@ -80,38 +79,32 @@ def sent(
         ),
         flag("--paused", "only if it is paused; starts no attempt (also: unpause)"),
     ),
-    add_settings,
+    *SETTINGS,
     *NEXT_ATTEMPT,
-    YES,
+    NEVER_ASKED,
     RUN,
 )
 def resume_verb(args: argparse.Namespace) -> int:
-    by = "command line"
     if args.paused:
         if args.command_after_dashes or args.settings or args.remedies or args.lr is not None:
             raise CliError(ExitCode.USAGE, "--paused only ends a pause: nothing else can be asked for with it")
         return operate(args, verb="unpause")
-    if args.command_after_dashes:
+    by = "command line"
+    if args.command_after_dashes or args.settings or args.lr is not None:
         from trainwatch.core.app.operate import checkpoint_argument
-        from trainwatch.core.app.start.project_run import checkpoint_after, give_command
+        from trainwatch.core.app.start.project_run import checkpoint_after, give_command, give_settings
 
         run = run_of(args)
         checkpoint_argument(run, args.checkpoint)  # a wrong one changes nothing
-        warn(give_command(run, args.command_after_dashes, forced=args.force, tell=warn))
+        if args.command_after_dashes:
+            warn(give_command(run, args.command_after_dashes, forced=args.force, tell=warn))
+            by += ", with a new command"
+        if args.settings or args.lr is not None:
+            changed = give_settings(run, args.settings, args.lr, tell=warn)
+            warn(f"run {run.id} has from now on: {changed}")
+            by += f", with {changed}"
         if not args.fresh and args.checkpoint is None:
             args.checkpoint = checkpoint_after(run)
-        by = "command line, with a new command"
-    if args.settings or args.lr is not None:
-        from trainwatch.core.app.operate import checkpoint_argument
-        from trainwatch.core.app.start.project_run import checkpoint_after, give_settings
-
-        run = run_of(args)
-        checkpoint_argument(run, args.checkpoint)  # a wrong one changes nothing
-        changed = give_settings(run, args.settings, args.lr, tell=warn)
-        warn(f"run {run.id} has from now on: {changed}")
-        if not args.fresh and args.checkpoint is None:
-            args.checkpoint = checkpoint_after(run)
-        by = f"{by}, with {changed}"
     return operate(
         args,
         starts_supervisor=True,
@@ -150,28 +143,31 @@ def enable(found: "Enabling", args: argparse.Namespace) -> int:
     written = not args.print and write_unit(found)
     trouble = None if args.print else switch_on(found)
     undo = f"systemctl --user disable {found.path.name}; rm {found.path}"
-    if args.json:
-        told = {"unit": str(found.path), "text": found.unit, "written": written, "trouble": trouble, "cron": found.cron}
-        print_json({**told, "enabled": not args.print and trouble is None, "windows": found.windows, "undo": undo})
-        return ExitCode.DONE
+    told = {"unit": str(found.path), "text": found.unit, "written": written, "trouble": trouble, "cron": found.cron,
+            "enabled": not args.print and trouble is None, "windows": found.windows, "undo": undo}  # fmt: skip
     if args.print:
-        print(f"# {found.path}\n{found.unit}\n# without systemd, a line for `crontab -e`:\n{found.cron}")
+        lines = [
+            f"# {found.path}",
+            *found.unit.split("\n"),
+            "# without systemd, a line for `crontab -e`:",
+            *found.cron.splitlines(),
+        ]
     else:
-        print(f"{printable(str(found.path))}: {'written' if written else 'is there already'}")
+        lines = [f"{found.path}: {'written' if written else 'is there already'}"]
         if trouble is None:
-            print(
+            lines.append(
                 f"it is started at the next boot; now: systemctl --user start {found.path.name} (if it does not run "
                 "already); it needs: loginctl enable-linger $USER"
             )
         else:
-            warn(f"systemd does not start it here ({trouble})")
-            print(f"without systemd, put this line into `crontab -e`:\n{found.cron}")
-        print(f"undo: {undo}")
+            if not args.json:
+                warn(f"systemd does not start it here ({trouble})")
+            lines += ["without systemd, put this line into `crontab -e`:", *found.cron.splitlines()]
+        lines.append(f"undo: {undo}")
     if found.windows is not None:
-        print(
-            f"under WSL2, nothing runs before Windows starts the distribution; in a Windows terminal:\n{found.windows}"
-        )
-    return ExitCode.DONE
+        where = "under WSL2, nothing runs before Windows starts the distribution; in a Windows terminal:"
+        lines += [where, *found.windows.splitlines()]
+    return put(args, told, *lines)
 
 
 @VERBS(
@@ -184,7 +180,7 @@ def enable(found: "Enabling", args: argparse.Namespace) -> int:
     arg("run", nargs="?", help="name or id of the run"),
     flag("--old", "ended runs beyond [state] keep of their job, one by one"),
     arg("--keep", type=int, metavar="N", help="with --old: keep the newest N of each job"),
-    arg("--yes", "-y", action="store_true", help="do not ask"),
+    YES,
 )
 def forget_verb(args: argparse.Namespace) -> int:
     """0 if it was removed, or if there is none to remove."""
@@ -309,7 +305,7 @@ VERBS |= {
         "question is sent with what it costs, and nothing is ended, started or deleted before you answer. notify: "
         "nothing is ended, started or deleted; the journal and the report have what would have been done.",
         "notify luca",
-        options=(arg("mode", choices=("all", "ask", "notify"), help="what is done without you"),),
+        options=(arg("mode", choices=ACT_MODES, help="what is done without you"),),
         fields={"act": "mode"},
     ),
     "ack": sent(

@@ -7,12 +7,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, get_args
+from typing import TYPE_CHECKING, BinaryIO
 
 from trainwatch.core.app.errors import CliError, ExitCode
 
-from .output import jsonable, print_json, warn
-from .verb import JSON, RUN, Verbs, arg, flag, run_to_read
+from .output import jsonable, print_json, put, warn
+from .verb import JSON, RUN, Verbs, arg, flag, one_of, run_to_read
 
 if TYPE_CHECKING:
     from trainwatch.core.app.logs import LogMetrics
@@ -55,7 +55,10 @@ def report_verb(args: argparse.Namespace) -> int:
             getattr(sys.stdout, "write_redacted", sys.stdout.write)(_text(run, form))  # it has no secrets any more
             sys.stdout.flush()
         return ExitCode.DONE
-    _write(target, _text(run, form))
+    from trainwatch.core.app.export import writing
+
+    with writing(target), target.open("x", encoding="utf-8", errors="replace") as file:  # also one made meanwhile stays
+        file.write(_text(run, form))
     print(f"{target}: written")
     return ExitCode.DONE
 
@@ -83,14 +86,6 @@ def _text(run: "RunDirectory", form: str) -> str:
     from trainwatch.core.views.report_pages import markdown
 
     return markdown(report)
-
-
-def _write(target: Path, text: str) -> None:
-    """Never overwrites a file, also one that was made in the meantime."""
-    from trainwatch.core.app.export import writing
-
-    with writing(target), target.open("x", encoding="utf-8", errors="replace") as file:
-        file.write(text)
 
 
 @VERBS(
@@ -122,7 +117,7 @@ def _write(target: Path, text: str) -> None:
 )
 def diagnose_verb(args: argparse.Namespace) -> int:
     """0 whenever there is an answer (``unknown`` included)."""
-    from trainwatch.core.app.logs import diagnose_log, project_folder, teach
+    from trainwatch.core.app.logs import diagnose_log, project_here, teach
 
     end = _end(args)
     if args.log is not None:
@@ -133,10 +128,18 @@ def diagnose_verb(args: argparse.Namespace) -> int:
         raise CliError(ExitCode.USAGE, "which log? give its path, - for standard input, or --run RUN")
     code = args.exit_code if args.exit_code is not None or end is None else end.code
     kernel = "" if args.kernel_log is None else "".join(text_blocks(args.kernel_log))
-    facts, tail = _facts(args), list[str]()
+    given = {
+        "oom_kills": args.oom_kills,
+        "disk_free_bytes": args.disk_free,
+        "disk_free_inodes": args.inodes_free,
+        "swap_used": None if args.swap_used is None else args.swap_used / 100,
+        "checkpoint": args.checkpoint,
+        "earlier": tuple(args.earlier) or None,
+    }
+    facts, tail = {name: value for name, value in given.items() if value is not None}, list[str]()
     diagnosis = diagnose_log(_kept(text_blocks(name), tail), code, warn, end=end, facts=facts, kernel=kernel)
     if args.teach is not None:
-        folder = end.folder if end is not None else project_folder()
+        folder = end.folder if end is not None else project_here(lambda _: None)[0]
         try:
             path, pattern = teach(args.teach, diagnosis, "".join(tail), folder)
         except (ValueError, OSError) as error:
@@ -144,23 +147,15 @@ def diagnose_verb(args: argparse.Namespace) -> int:
         diagnosis = diagnose_log(tail, code, warn, end=end, facts=facts, kernel=kernel)
         if not args.json:
             print(f"{path}: {args.teach} += {pattern}")
-    if args.json:
-        print_json(diagnosis)
-        return ExitCode.DONE
     restart = f"; {diagnosis.retry_reason}" if diagnosis.retry_reason else ""
-    print(f"{diagnosis.failure}  ({diagnosis.title}, {diagnosis.confidence:.0%} sure{restart})")
-    if diagnosis.explanation:
-        print(f"  {diagnosis.explanation}")
+    lines = [f"{diagnosis.failure}  ({diagnosis.title}, {diagnosis.confidence:.0%} sure{restart})"]
+    lines += [f"  {diagnosis.explanation}"] if diagnosis.explanation else []
     if diagnosis.cause is not None:
-        print(f"  cause    line {diagnosis.cause.line}: {diagnosis.cause.text}")
-    if diagnosis.place:
-        print(f"  at       {diagnosis.place}")
+        lines.append(f"  cause    line {diagnosis.cause.line}: {diagnosis.cause.text}")
+    lines += [f"  at       {diagnosis.place}"] if diagnosis.place else []
     follows = "last   " if diagnosis.failure == "unknown" else "cascade"
-    for other in diagnosis.cascade:
-        print(f"  {follows}  line {other.line}: {other.text}")
-    for remedy in diagnosis.remedies:
-        print(f"  remedy   {remedy}")
-    return ExitCode.DONE
+    lines += [f"  {follows}  line {other.line}: {other.text}" for other in diagnosis.cascade]
+    return put(args, diagnosis, *lines, *(f"  remedy   {remedy}" for remedy in diagnosis.remedies))
 
 
 def _end(args: argparse.Namespace) -> "EndedAttempt | None":
@@ -170,18 +165,6 @@ def _end(args: argparse.Namespace) -> "EndedAttempt | None":
     from trainwatch.core.app.runs.known_runs import find_run
 
     return ended_attempt(find_run(args.run))
-
-
-def _facts(args: argparse.Namespace) -> dict[str, object]:
-    given = {
-        "oom_kills": args.oom_kills,
-        "disk_free_bytes": args.disk_free,
-        "disk_free_inodes": args.inodes_free,
-        "swap_used": None if args.swap_used is None else args.swap_used / 100,
-        "checkpoint": args.checkpoint,
-        "earlier": tuple(args.earlier) or None,
-    }
-    return {name: value for name, value in given.items() if value is not None}
 
 
 def _kept(blocks: Iterator[str], tail: list[str]) -> Iterator[str]:
@@ -213,25 +196,15 @@ def progress_verb(args: argparse.Namespace) -> int:
     else:
         progress = progress_in_log(text_blocks(args.log), warn)
     shown = msgspec.structs.asdict(progress)
-    if args.json:
-        also = {} if metrics is None else {"metrics": metrics.values, "metrics_left_out": metrics.left_out}
-        print_json({**shown, **also})
-        return ExitCode.DONE
-    for name, value in shown.items():
-        if value is not None:
-            print(f"{name:14} {value}")
+    also = {} if metrics is None else {"metrics": metrics.values, "metrics_left_out": metrics.left_out}
+    lines = [f"{name:14} {value}" for name, value in shown.items() if value is not None]
     if metrics is not None:
-        _print_metrics(metrics)
-    return ExitCode.DONE
-
-
-def _print_metrics(metrics: "LogMetrics") -> None:
-    width = max((len(name) for name in metrics.values), default=0)
-    print("\nmetrics" if metrics.values else "\nno metrics: no training line with a name and a number")
-    for name, value in metrics.values.items():
-        print(f"  {name:{width}}  {'NaN or infinite' if value is None else f'{value:.6g}'}")
-    if metrics.left_out:
-        print(f"  {metrics.left_out} more names are left out")
+        width = max((len(name) for name in metrics.values), default=0)
+        lines += ["", "metrics" if metrics.values else "no metrics: no training line with a name and a number"]
+        for name, number in metrics.values.items():
+            lines.append(f"  {name:{width}}  {'NaN or infinite' if number is None else f'{number:.6g}'}")
+        lines += [f"  {metrics.left_out} more names are left out"] if metrics.left_out else []
+    return put(args, {**shown, **also}, *lines)
 
 
 BLOCK_BYTES = 1 << 20
@@ -297,28 +270,13 @@ def replay_verb(args: argparse.Namespace) -> int:
         result = replay_trace(args.trace, lines, args.set)
     if unreadable := result.get("unreadable_lines"):
         warn(f"unreadable lines skipped: {unreadable}; the first is {args.trace}:{result['first_unreadable']}")
-    if args.json:
-        print_json(result)
-        return ExitCode.DONE
-    for incident in result["incidents"]:
-        print(f"{incident['t']:>10.1f} s  {incident['kind']:8} {incident['class']:20} {incident['reason']}")
-    for decision in result["decisions"]:
-        print(f"{decision['t']:>10.1f} s  -> {decision['decision']:17} {decision['reason']}")
-    print(f"{result['observations']} observations, at the end: {result['final_state']}")
-    return ExitCode.DONE
-
-
-def export_arguments(parser: argparse.ArgumentParser) -> None:
-    from trainwatch.core.app.export import Format
-
-    RUN(parser)
-    what = parser.add_mutually_exclusive_group(required=True)
-    for form, words in zip(get_args(Format), ("CSV", "JSON lines"), strict=True):
-        what.add_argument(
-            f"--{form}", dest="form", action="store_const", const=form, help=f"all series of the history as {words}"
-        )
-    what.add_argument("--trace", metavar="F", help="file to write the observations to; must not exist")
-    parser.add_argument("-o", "--output", metavar="F", help="file for --csv, --jsonl; must not exist")
+    return put(
+        args,
+        result,
+        *(f"{i['t']:>10.1f} s  {i['kind']:8} {i['class']:20} {i['reason']}" for i in result["incidents"]),
+        *(f"{d['t']:>10.1f} s  -> {d['decision']:17} {d['reason']}" for d in result["decisions"]),
+        f"{result['observations']} observations, at the end: {result['final_state']}",
+    )
 
 
 @VERBS(
@@ -331,30 +289,34 @@ def export_arguments(parser: argparse.ArgumentParser) -> None:
     "(bounded), for `trainwatch replay` or a bug report. "
     "Tokens, passwords and values of secret variables are removed from texts.",
     "--csv -o night.csv",
-    export_arguments,
+    RUN,
+    one_of(
+        *(
+            arg(
+                f"--{form}", dest="form", action="store_const", const=form, help=f"all series of the history as {words}"
+            )
+            for form, words in (("csv", "CSV"), ("jsonl", "JSON lines"))
+        ),
+        arg("--trace", metavar="F", help="file to write the observations to; must not exist"),
+        required=True,
+    ),
+    arg("-o", "--output", metavar="F", help="file for --csv, --jsonl; must not exist"),
 )
 def export_verb(args: argparse.Namespace) -> int:
-    from trainwatch.core.app.export import export_trace
+    from trainwatch.core.app.export import export_series, export_trace
 
     if args.form is not None:
-        return _series(args)
+        if args.output not in {None, "-"}:
+            print(f"{args.output}: {export_series(args.run, args.form, Path(args.output), warn):,} rows written")
+            return ExitCode.DONE
+        sys.stdout.flush()
+        export_series(args.run, args.form, sys.stdout.buffer, warn)
+        sys.stdout.buffer.flush()
+        return ExitCode.DONE
     if args.output is not None:
         raise CliError(ExitCode.USAGE, "-o is for --csv and --jsonl; --trace names its file")
     done = export_trace(args.run, Path(args.trace), warn)
     if done.skipped:
         warn(f"unreadable lines left out: {done.skipped}; {done.problem}")
     print(f"{done.path}: written")
-    return ExitCode.DONE
-
-
-def _series(args: argparse.Namespace) -> int:
-    from trainwatch.core.app.export import export_series
-
-    if args.output not in {None, "-"}:
-        rows = export_series(args.run, args.form, Path(args.output), warn)
-        print(f"{args.output}: {rows:,} rows written")
-        return ExitCode.DONE
-    sys.stdout.flush()
-    export_series(args.run, args.form, sys.stdout.buffer, warn)
-    sys.stdout.buffer.flush()
     return ExitCode.DONE

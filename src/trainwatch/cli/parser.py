@@ -13,33 +13,19 @@ from .verb import Verb
 
 SECTIONS: dict[str, tuple[str, dict[str, Sequence[str]]]] = {
     "start": ("start a training", {"start": ("adopt", "init", "run"), "queue": ("queue",)}),
-    "watch": (
-        "watch runs",
-        {"watch": ("attach", "events", "logs", "metrics", "runs", "serve", "status", "wait")},
-    ),
-    "control": (
-        "control a run",
-        {
-            "control": (
-                *("ack", "act", "enable", "forget", "kill", "pause", "profile", "restart", "resume", "save", "snooze"),
-                *("stop", "supervise"),
-            )
-        },
-    ),
-    "prepare": (
-        "prepare a run",
-        {
-            "prepare": (
-                *("check", "completion", "doctor", "hosts", "notify", "presets", "profiles", "rehearse", "trial"),
-            )
-        },
-    ),
-    "examine": (
-        "examine logs, checkpoints and past runs",
-        {"checkpoints": ("checkpoints",), "examine": ("diagnose", "export", "progress", "replay", "report")},
-    ),
+    "watch": ("watch runs", {"watch": ["attach", "events", "logs", "metrics", "runs", "serve", "status", "wait"]}),
+    "control": ("control a run", {"control": (
+        *("ack", "act", "enable", "forget", "kill", "pause", "profile", "restart", "resume", "save", "snooze", "stop"),
+        "supervise",
+    )}),
+    "prepare": ("prepare a run", {"prepare": (
+        *("check", "completion", "doctor", "hosts", "notify", "presets", "profiles", "rehearse", "trial"),
+    )}),
+    "examine": ("examine logs, checkpoints and past runs", {
+        "checkpoints": ("checkpoints",), "examine": ["diagnose", "export", "progress", "replay", "report"],
+    }),
     "practise": ("see trainwatch at work", {"start": ("demo", "drill")}),
-}
+}  # fmt: skip
 """Sections of ``trainwatch --help``, in their order: heading, and the verbs of each file."""
 EXAMPLES = """examples:
   trainwatch run -- python train.py    launch a command and supervise it
@@ -84,14 +70,8 @@ class OneLineParser(argparse.ArgumentParser):
 @cache
 def verbs() -> dict[str, tuple[str, str]]:
     """All verbs, hidden ones included, each with its section and its file. Imports none of them."""
-    return dict(
-        sorted(
-            (verb, (section, file))
-            for section, (_, files) in SECTIONS.items()
-            for file, names in files.items()
-            for verb in names
-        )
-    )
+    sections = ((section, files) for section, (_, files) in SECTIONS.items())
+    return dict(sorted((v, (section, file)) for section, files in sections for file in files for v in files[file]))
 
 
 def spelled_out(words: Sequence[str]) -> list[str]:
@@ -142,7 +122,8 @@ def _parser(wanted: Sequence[str], *, overview: bool, bare: bool) -> OneLinePars
     if bare:
         from . import bare_command
 
-        bare_command.add_arguments(parser)
+        for argument in bare_command.ARGUMENTS:
+            argument(parser)
         parser.set_defaults(act=bare_command.act)
     subparsers = parser.add_subparsers(metavar="VERB", dest="verb", prog="trainwatch", help=argparse.SUPPRESS)
     for name in wanted:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from trainwatch import __version__
 from trainwatch.core.app.errors import CliError, ExitCode
 
-from .output import jsonable, print_json, printable, put, warn
+from .output import jsonable, printable, put, warn
 from .parser import every_action, whole_parser
-from .start import overrides_of
-from .verb import JSON, RUN, Verbs, add_part, add_parts, arg, flag, one_of, usage
+from .start import asked_plan, overrides_of, words_of
+from .verb import JSON, RUN, Verbs, add_part, add_parts, arg, command_words, flag, one_of, usage
 
 if TYPE_CHECKING:
     from trainwatch.core.app.preflight.check import Check
@@ -46,7 +46,7 @@ def check_verb(args: argparse.Namespace) -> int:
         from trainwatch.core.app.preflight.checklist import preflight_here
 
         checks = preflight_here(args.run_name)
-    return show_checks(checks, as_json=args.json)
+    return show_checks(args, checks)
 
 
 @VERBS(
@@ -62,7 +62,7 @@ def doctor_verb(args: argparse.Namespace) -> int:
     """1 if a check failed."""
     from trainwatch.core.app.preflight.checklist import machine_checks
 
-    return show_checks(machine_checks(), as_json=args.json)
+    return show_checks(args, machine_checks())
 
 
 @VERBS(
@@ -82,26 +82,21 @@ def doctor_verb(args: argparse.Namespace) -> int:
     arg("--scratch", metavar="DIR", help="where the scratch folder is made (default: where there is room)"),
     flag("--keep", "keep the scratch folder"),
     JSON,
-    arg("words", nargs=argparse.REMAINDER, metavar="COMMAND", help="the trainer's command line"),
+    command_words(),
 )
 def rehearse_verb(args: argparse.Namespace) -> int:
     """0 if the rehearsal found nothing that would stop the real run."""
-    from msgspec import structs
-
-    from trainwatch.core.app.plan.launch_plan import plan_command, plan_project
     from trainwatch.core.app.plan.trainer_folders import not_used_for_a_command
     from trainwatch.core.app.rehearse import Limits, rehearse
     from trainwatch.core.views.length_words import rehearsal_lines
 
     scratch = _scratch_of(args)
-    words = tuple(args.command_after_dashes or args.words)
-    options = overrides_of(args)
-    plan = plan_command(words, options) if words else plan_project(args.name, structs.replace(options, name=None))
+    plan = asked_plan(args, overrides_of(args))
     if plan is None:
         raise CliError(
             ExitCode.USAGE, "no command to rehearse: trainwatch rehearse -- COMMAND, or write a trainwatch.toml"
         )
-    if words and (unused := not_used_for_a_command("rehearse that with `trainwatch rehearse`")) is not None:
+    if words_of(args) and (unused := not_used_for_a_command("rehearse that with `trainwatch rehearse`")) is not None:
         warn(unused)
     limits = Limits(limit_s=args.timeout, scratch=scratch, keep=args.keep)
     result = rehearse(plan, limits, lambda line: print(f"rehearsal: {printable(line)}", file=sys.stderr, flush=True))
@@ -218,30 +213,14 @@ def profiles_verb(args: argparse.Namespace) -> int:
     from trainwatch.core.app.plan.specs import profiles_here
 
     known = profiles_here()
-    match args.part:
-        case "show":
-            return print_one(named(known, args.name, "profile"), as_json=args.json)
-        case "diff":
-            return _diff(named(known, args.a, "profile"), named(known, args.b, "profile"), as_json=args.json)
-        case _:
-            return print_list(known, args.verb, as_json=args.json)
-
-
-def _diff(a: "Profile", b: "Profile", *, as_json: bool) -> int:
-    keys = sorted({*a.settings, *b.settings})
-    changes = {
-        key: {"a": a.settings.get(key), "b": b.settings.get(key)}
-        for key in keys
-        if a.settings.get(key) != b.settings.get(key)
-    }
-    if as_json:
-        print_json({"a": a.name, "b": b.name, "changes": changes})
-        return ExitCode.DONE
-    for key, values in changes.items():
-        print(f"{key:34} {a.name} {values['a']!r:12} {b.name} {values['b']!r}")
-    if not changes:
-        print(f"{a.name} and {b.name} set the same")
-    return ExitCode.DONE
+    if args.part != "diff":
+        return list_or_show(args, known)
+    a, b = named(known, args.a, "profile"), named(known, args.b, "profile")
+    both = {key: {"a": a.settings.get(key), "b": b.settings.get(key)} for key in sorted({*a.settings, *b.settings})}
+    changes = {key: values for key, values in both.items() if values["a"] != values["b"]}
+    lines = [f"{key:34} {a.name} {v['a']!r:12} {b.name} {v['b']!r}" for key, v in changes.items()]
+    same = f"{a.name} and {b.name} set the same"
+    return put(args, {"a": a.name, "b": b.name, "changes": changes}, *(lines or [same]))
 
 
 @VERBS(
@@ -255,10 +234,7 @@ def presets_verb(args: argparse.Namespace) -> int:
     """3 if there is none of that name."""
     from trainwatch.core.app.plan.specs import presets_here
 
-    known = presets_here()
-    if args.part == "show":
-        return print_one(named(known, args.name, "preset"), as_json=args.json)
-    return print_list(known, args.verb, as_json=args.json)
+    return list_or_show(args, presets_here())
 
 
 @VERBS(
@@ -274,34 +250,20 @@ def presets_verb(args: argparse.Namespace) -> int:
 )
 def hosts_verb(args: argparse.Namespace) -> int:
     """1 if a host that was named on the command line does not answer."""
-    from trainwatch.core.app.hosts.run_there import all_hosts, host_named
-
-    may_ask = sys.stdin.isatty() and sys.stderr.isatty()
-    hosts = all_hosts() if args.name is None else {args.name: host_named(args.name)}
-    return _list(hosts, may_ask=may_ask and args.name is not None, as_json=args.json, named=args.name is not None)
-
-
-def _list(hosts: "dict[str, Host]", *, may_ask: bool, as_json: bool, named: bool) -> int:
     from concurrent.futures import ThreadPoolExecutor
 
-    from trainwatch.core.app.hosts.run_there import NONE_KNOWN
+    from trainwatch.core.app.hosts.run_there import NONE_KNOWN, all_hosts, host_named
     from trainwatch.core.views.columns import HOSTS, text_rows
 
+    is_named = args.name is not None
+    may_ask = is_named and sys.stdin.isatty() and sys.stderr.isatty()
+    hosts = {args.name: host_named(args.name)} if is_named else all_hosts()
     with ThreadPoolExecutor(max_workers=max(1, len(hosts))) as threads:
         rows = list(threads.map(lambda host: _row(host, may_ask=may_ask), hosts.values()))
-    if as_json:
-        print_json({"hosts": rows, "version": __version__})
-    elif not rows:
-        print(NONE_KNOWN)
-    else:
-        other = [row | {"trouble": row["trouble"] or _differs(row["version"])} for row in rows]
-        for line in text_rows(HOSTS, other):
-            print(printable(line))
-    return ExitCode.FAILED if named and rows[0]["trouble"] else ExitCode.DONE
-
-
-def _differs(version: str | None) -> str:
-    return "" if version == __version__ else f"this machine has {__version__}"
+    own = f"this machine has {__version__}"
+    other = [r | {"trouble": r["trouble"] or ("" if r["version"] == __version__ else own)} for r in rows]
+    put(args, {"hosts": rows, "version": __version__}, *(text_rows(HOSTS, other) if rows else [NONE_KNOWN]))
+    return ExitCode.FAILED if is_named and rows[0]["trouble"] else ExitCode.DONE
 
 
 def _row(host: "Host", *, may_ask: bool) -> dict[str, Any]:
@@ -451,19 +413,15 @@ def _names_of_runs() -> list[str]:
 MARKS = {"pass": "ok  ", "warn": "warn", "fail": "FAIL"}
 
 
-def show_checks(checks: Sequence["Check"], *, as_json: bool) -> int:
+def show_checks(args: argparse.Namespace, checks: Sequence["Check"]) -> int:
     """Print the results. The exit code is 1 if a check failed."""
     failed = any(c.result == "fail" for c in checks)
-    if as_json:
-        print_json({"passed": not failed, "checks": checks})
-        return ExitCode.FAILED if failed else ExitCode.DONE
+    lines = []
     for check in checks:
         first, *more = check.found.splitlines() or [""]
-        print(f"{MARKS[check.result]}  {check.name:14} {printable(first)}")
-        for line in more:
-            print(f"{'':21}{printable(line)}")
-        if check.remedy and check.result != "pass":
-            print(f"{'':21}-> {printable(check.remedy)}")
+        remedy = [f"-> {check.remedy}"] if check.remedy and check.result != "pass" else []
+        lines += [f"{MARKS[check.result]}  {check.name:14} {first}", *(f"{'':21}{line}" for line in (*more, *remedy))]
+    put(args, {"passed": not failed, "checks": checks}, *lines)
     return ExitCode.FAILED if failed else ExitCode.DONE
 
 
@@ -481,28 +439,18 @@ def add_list_and_show(parser: argparse.ArgumentParser, verb: str, example: str) 
     return parts
 
 
-def print_list(known: "Mapping[str, Profile | Preset]", verb: str, *, as_json: bool) -> int:
-    if as_json:
-        import msgspec
+def list_or_show(args: argparse.Namespace, known: "Mapping[str, Profile | Preset]") -> int:
+    """All of them, or one as the TOML file that would define it."""
+    from msgspec import to_builtins
 
-        print_json({verb: [msgspec.to_builtins(item) for item in known.values()]})
-        return ExitCode.DONE
-    for item in known.values():
-        print(f"{item.name:18} {item.title}")
-    return ExitCode.DONE
-
-
-def print_one(item: "Profile | Preset", *, as_json: bool) -> int:
-    """As the TOML file that would define it."""
-    if as_json:
-        print_json(item)
-        return ExitCode.DONE
-    import msgspec
+    if args.part != "show":
+        told = {args.verb: [to_builtins(item) for item in known.values()]}
+        return put(args, told, *(f"{item.name:18} {item.title}" for item in known.values()))
     from tomlkit import dumps
 
-    filled = {key: value for key, value in msgspec.to_builtins(item).items() if value not in (None, "", (), [], {})}
-    print(dumps(_without_none(filled)), end="")
-    return ExitCode.DONE
+    item = to_builtins(named(known, args.name, args.verb.removesuffix("s")))
+    filled = {key: value for key, value in item.items() if value not in (None, "", (), [], {})}
+    return put(args, item, *([] if args.json else dumps(_without_none(filled)).splitlines()))
 
 
 def named(known: Mapping[str, Any], name: str, what: str) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from trainwatch.core.app.errors import CliError, ExitCode
 
 from .output import print_json, put, warn
-from .start import add_launch_options, overrides_of
+from .start import asked_plan, launch_options, overrides_of, words_of
 from .verb import Verbs, act_part, add_part, add_parts, arg, flag
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ def queue_arguments(parser: argparse.ArgumentParser) -> None:
         arg("--profile", help="profile of training settings (see `trainwatch profiles`)"),
         arg("--from", dest="checkpoint", metavar="CHECKPOINT", help='begin from a checkpoint, or "newest"'),
         flag("--fresh", "start from the beginning, even over the checkpoints that are there"),
+        *launch_options(queued=True),
     ):
         argument(add)
-    add_launch_options(add, adopted=False, queued=True)
     entry = arg("entry", type=int, help="the number of the entry")
     place = arg("place", type=int, help="its new place among those that wait; 1 is the next one")
     detach = flag("--detach", "in the background")
@@ -69,20 +69,14 @@ def act_add(args: argparse.Namespace) -> int:
     """Add the run, and start the process that starts queued runs."""
     import msgspec
 
-    from trainwatch.core.app.plan.launch_plan import plan_command, plan_project
     from trainwatch.core.app.plan.trainer_folders import not_used_for_a_command
     from trainwatch.core.app.queue import add_entry, amount, ensure_worker, measured_need
     from trainwatch.core.app.runs.known_runs import home
 
     if args.gpus < 0:
         raise CliError(ExitCode.USAGE, "--gpus: must not be negative")
-    words = tuple(args.command_after_dashes or args.words)
-    overrides = overrides_of(args)
-    plan = (
-        plan_command(words, overrides)
-        if words
-        else plan_project(args.name, msgspec.structs.replace(overrides, name=None))
-    )
+    words, overrides = words_of(args), overrides_of(args)
+    plan = asked_plan(args, overrides)
     if plan is None:
         raise CliError(ExitCode.USAGE, "give a command: trainwatch queue add -- COMMAND …")
     if plan.derived is None:

@@ -11,8 +11,8 @@ from typing import IO, TYPE_CHECKING, Any
 from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.model.text import typed
 
-from .output import check_line, outlive_reader, print_json, printable, printable_lines, warn
-from .verb import JSON, Verbs, arg, confirm, flag, one_of, usage
+from .output import check_line, outlive_reader, print_json, printable, put, warn
+from .verb import JSON, Argument, Verbs, arg, command_words, confirm, flag, one_of, usage
 
 if TYPE_CHECKING:
     from trainwatch.core.app.plan.launch_plan import LaunchPlan
@@ -25,18 +25,56 @@ if TYPE_CHECKING:
 VERBS = Verbs()
 
 
-def add_settings(parser: argparse.ArgumentParser) -> None:
-    """Options that change settings of the trainer for every launch of the run from now on."""
-    parser.add_argument(
-        "--set", dest="settings", action="append", default=[], metavar="KEY=VALUE",
-        help="change a setting of the trainer, over profile, command and config (in a copy); several are possible",
+SETTINGS = (
+    arg("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE",
+        help="change a setting of the trainer, over profile, command and config (in a copy); several are possible"),
+    arg("--lr", type=float, metavar="X",
+        help="the learning rate from now on (a restored scheduler may bring its own back)"),
+)  # fmt: skip
+"""Change settings of the trainer for every launch of the run from now on."""
+ACT_MODES = ("all", "ask", "notify")
+
+
+def launch_options(*, adopted: bool = False, queued: bool = False) -> tuple[Argument, ...]:
+    """Options that describe a run and how it is supervised. ``adopted``: its trainer runs already.
+
+    ``queued``: it starts later and without a screen; what says so is accepted and not listed.
+    """
+    name = "the session's, else from the command" if adopted else "from the command"
+    recognised = "recognised" if adopted else "recognised from the command"
+    config = "default: found in its command" if adopted else "each attempt gets a derived copy"
+    lines = "one JSON object" if queued else "JSON lines instead of text (with --headless or no terminal)"
+    headless, detach = "no screen; report line by line", "start a supervisor and come back at once"
+    return (
+        arg("--name", help=f"the run's name (default: {name})"),
+        arg("--preset", help=f"framework preset (default: {recognised}; see `trainwatch presets`)"),
+        arg("--config", metavar="F", help=f"the trainer's own TOML or YAML ({config})"),
+        arg("--output-dir", metavar="D",
+            help="where the trainer saves checkpoints (default: as its flags or config say, else found by what it "
+            "writes)"),
+        arg("--interval", dest="interval_s", type=float, metavar="S",
+            help="seconds between two health lines (default: [watch] summary_s, else 300)"),
+        arg("--max-restarts", type=int, metavar="N",
+            help="restarts without progress in between (default: [restart] max_restarts, else 3)"),
+        arg("--act", dest="act_mode", choices=ACT_MODES,
+            help="what is done without you: all (default), ask first, or notify only: nothing is ended or started"),
+        arg("--save-signal", choices=("USR1", "USR2"),
+            help="signal on which the trainer saves a checkpoint; sent before a stop, only to processes that catch it"),
+        arg("--save-file", metavar="F", help="file that asks the trainer to save; touched before a stop"),
+        arg("--end-by", metavar="TIME",
+            help='local time by which the run must have ended: "08:00"; it is saved and stopped before then'),
+        arg("--at-finish", metavar="COMMAND", help="command in quotes, run once when the training is done"),
+        arg("--at-give-up", metavar="COMMAND", help="command in quotes, run once when the run is given up"),
+        flag("--json", lines),
+        arg("--progress-shape", dest="shapes", action="append", metavar="REGEX",
+            help="form of a progress line that is not read by itself, as 'sweep (?P<step>\\d+) of "
+            "(?P<total_steps>\\d+)'; several are possible (docs/how-to/own-log-lines.md)"),
+        one_of(
+            arg("--headless", dest="run_headless", action="store_true", help=argparse.SUPPRESS if queued else headless),
+            flag("--detach", argparse.SUPPRESS if queued else detach),
+        ),
+        command_words(argparse.SUPPRESS if adopted else "the trainer's command line"),
     )  # fmt: skip
-    parser.add_argument(
-        "--lr",
-        type=float,
-        metavar="X",
-        help="the learning rate from now on (a restored scheduler may bring its own back)",
-    )
 
 
 @VERBS(
@@ -62,8 +100,8 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     arg("--yes", "-y", action="store_true", help="do not ask (--fresh)"),
     flag("--force", "start although a check fails (see `trainwatch check`)"),
     flag("--dry-run", "show what would be started, and start nothing"),
-    add_settings,
-    lambda parser: add_launch_options(parser, adopted=False),
+    *SETTINGS,
+    *launch_options(),
 )
 def run_verb(args: argparse.Namespace) -> int:
     """Create the run and supervise it; the exit code is that of ``--headless``, as `trainwatch wait` has them."""
@@ -87,7 +125,7 @@ def run_verb(args: argparse.Namespace) -> int:
     if args.dry_run:
         if unused is not None:
             warn(unused)
-        return _show(plan, wish, forced=args.force, as_json=args.json)
+        return _show(args, plan, wish)
     outlive_reader()
     for warning in command_warnings(plan.spec):
         warn(warning)
@@ -125,19 +163,32 @@ def _given(typed: Sequence[str]) -> tuple[str, ...]:
     return tuple(left[1:])
 
 
-def _plan(args: argparse.Namespace) -> "LaunchPlan":
-    """The plan of the command, or without one of the run of this folder's trainwatch.toml."""
+def words_of(args: argparse.Namespace) -> tuple[str, ...]:
+    """The trainer's command line, as it was typed."""
+    return tuple(args.command_after_dashes or args.words)
+
+
+def asked_plan(args: argparse.Namespace, options: "Overrides") -> "LaunchPlan | None":
+    """The plan of the command, or of the run of this folder's trainwatch.toml; None without either."""
     from msgspec import structs
 
     from trainwatch.core.app.plan.launch_plan import plan_command, plan_project
 
-    words = tuple(args.command_after_dashes or args.words)
-    found = None if words else plan_project(args.name, structs.replace(overrides_of(args), name=None))
-    plan = plan_command(words, overrides_of(args)) if found is None else found
+    if words := words_of(args):
+        return plan_command(words, options)
+    return plan_project(args.name, structs.replace(options, name=None))
+
+
+def _plan(args: argparse.Namespace) -> "LaunchPlan":
+    """The plan of the command, or without one of the run of this folder's trainwatch.toml."""
+    from msgspec import structs
+
+    from trainwatch.core.app.plan.launch_plan import plan_command, plan_launch
+    from trainwatch.core.app.plan.trainer_settings import asked_changes, without_a_place
+
+    plan = asked_plan(args, overrides_of(args)) or plan_command((), overrides_of(args))
     if not args.settings and args.lr is None:
         return plan
-    from trainwatch.core.app.plan.launch_plan import plan_launch
-    from trainwatch.core.app.plan.trainer_settings import asked_changes, without_a_place
 
     changes = asked_changes(plan, args.settings, args.lr)
     for doubt in without_a_place(plan, changes):
@@ -145,10 +196,8 @@ def _plan(args: argparse.Namespace) -> "LaunchPlan":
     return plan_launch(structs.replace(plan.spec, changes=changes))
 
 
-def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> int:
+def _show(args: argparse.Namespace, plan: "LaunchPlan", wish: "Wish") -> int:
     """Print the launch that would be made, and what would refuse it."""
-    import shlex
-
     from trainwatch.core.app.plan.launch_plan import plan_from
     from trainwatch.core.app.plan.resume_plan import rehearsed_words, second_argv
     from trainwatch.core.app.plan.trainer_settings import job_script
@@ -159,66 +208,60 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> i
     from trainwatch.core.views.words import by_itself
 
     spec, derived = plan.spec, plan.derived
-    if derived is None and not as_json:
+    if derived is None and not args.json:
         raise CliError(ExitCode.USAGE, plan.problem or "the launch cannot be derived")
-    choice, problem = _choice(plan, wish, forced=forced)
+    choice, problem = _choice(plan, wish, forced=args.force)
     start = choice.said or "a new run from the beginning"
     if not problem and choice.known is None and choice.checkpoint is not None:
         plan = plan_from(plan, choice.checkpoint)
         derived = plan.derived or derived
     checks = told_before_start(plan if problem else plan_of_choice(plan, choice))
-    if as_json:
-        print_json(
-            {
-                "run": spec.name,
-                "preset": spec.preset,
-                "preset_why": plan.preset.told(spec.preset_why),
-                "output_dir": spec.output_dir,
-                "output_why": _output_why(spec),
-                "argv": list(plan.command_shown),
-                "problem": problem or None,
-                "warnings": command_warnings(spec),
-                "checks": checks,
-                "start": None if problem else start,
-                "goes_on_with": None if choice.known is None else choice.known.id,
-                "checkpoint": choice.checkpoint or (None if choice.first is None else choice.first.checkpoint),
-                "changes": [] if derived is None else list(derived.changes),
-                "rehearsed": rehearsed_words(spec),
-                "resume": resume_object(spec.resume_way),
-                "second_start": second_start_object(spec.second_start, second_argv(spec, plan.preset)),
-                "engine": spec.engine,
-                "job_script": job_script(plan),
-            }
-        )
-        return ExitCode.DONE if derived is not None else ExitCode.USAGE
-    assert derived is not None
-    print(f"run      {printable(spec.name)} (profile {spec.settings.profiles.use or '–'})")
-    print(f"preset   {spec.preset}: {printable(plan.preset.told(spec.preset_why))}")
-    print(f"command  {printable(shlex.join(plan.command_shown))}")
-    if problem:
-        print(f"problem  {printable(problem)}: the launch would be refused")
-    else:
-        print(f"start    {printable(start)}")
-    for warning in command_warnings(spec):
-        print(f"warning  {printable(warning)}")
-    for check in checks:
-        print(f"check    {check_line(check)}")
-    print(f"cwd      {spec.cwd}")
-    print(f"output   {printable(spec.output_dir or spec.output_hint or 'not known')}: {printable(_output_why(spec))}")
-    print(f"night    {printable(rehearsed_words(spec) or 'not rehearsed: `trainwatch rehearse` before the night')}")
-    for change in derived.changes:
-        print(f"change   {change.where} {change.key}: {_value(change.before)} -> {_value(change.after)}  {change.why}")
+    told: dict[str, Any] = {
+        "run": spec.name,
+        "preset": spec.preset,
+        "preset_why": plan.preset.told(spec.preset_why),
+        "output_dir": spec.output_dir,
+        "output_why": _output_why(spec),
+        "argv": list(plan.command_shown),
+        "problem": problem or None,
+        "warnings": command_warnings(spec),
+        "checks": checks,
+        "start": None if problem else start,
+        "goes_on_with": None if choice.known is None else choice.known.id,
+        "checkpoint": choice.checkpoint or (None if choice.first is None else choice.first.checkpoint),
+        "changes": [] if derived is None else list(derived.changes),
+        "rehearsed": rehearsed_words(spec),
+        "resume": resume_object(spec.resume_way),
+        "second_start": second_start_object(spec.second_start, second_argv(spec, plan.preset)),
+        "engine": spec.engine,
+        "job_script": job_script(plan),
+    }
+    if derived is None:
+        put(args, told)
+        return ExitCode.USAGE
     added = {k: v for k, v in derived.env.items() if os.environ.get(k) != v}
-    for key, value in sorted(added.items()):
-        print(f"env      {key}={value}")
-    print(printable(resume_line(spec.resume_way)))
-    if (restart := second_start_line(spec.second_start)) is not None:
-        print(printable(restart))
-    print(f"then     {by_itself(spec.settings)}")
-    _print_job(plan)
-    print("nothing was started (--dry-run)" + ("; it would be refused: see *problem* above" if problem else ""))
-    sys.stdout.flush()
-    return ExitCode.DONE
+    restart = second_start_line(spec.second_start)
+    script = "engine   slurm: each attempt is a job; the batch script of the first one:\n" + (job_script(plan) or "")
+    return put(
+        args,
+        told,
+        f"run      {spec.name} (profile {spec.settings.profiles.use or '–'})",
+        f"preset   {spec.preset}: {told['preset_why']}",
+        f"command  {shlex.join(plan.command_shown)}",
+        f"problem  {problem}: the launch would be refused" if problem else f"start    {start}",
+        *(f"warning  {warning}" for warning in told["warnings"]),
+        *(f"check    {check_line(check)}" for check in checks),
+        f"cwd      {spec.cwd}",
+        f"output   {spec.output_dir or spec.output_hint or 'not known'}: {told['output_why']}",
+        f"night    {told['rehearsed'] or 'not rehearsed: `trainwatch rehearse` before the night'}",
+        *(f"change   {c.where} {c.key}: {_value(c.before)} -> {_value(c.after)}  {c.why}" for c in derived.changes),
+        *(f"env      {key}={value}" for key, value in sorted(added.items())),
+        resume_line(spec.resume_way),
+        *([] if restart is None else [restart]),
+        f"then     {by_itself(spec.settings)}",
+        *(script.splitlines() if told["job_script"] else ()),
+        "nothing was started (--dry-run)" + ("; it would be refused: see *problem* above" if problem else ""),
+    )
 
 
 def _print_refused(args: argparse.Namespace, problem: str) -> None:
@@ -227,7 +270,7 @@ def _print_refused(args: argparse.Namespace, problem: str) -> None:
 
     unknown = ("preset", "preset_why", "output_dir", "output_why", "start", "goes_on_with", "checkpoint", "rehearsed")
     empty: dict[str, Any] = {"warnings": [], "checks": [], "changes": [], "engine": None, "job_script": None}
-    argv = list(args.command_after_dashes or args.words)
+    argv = list(words_of(args))
     told = {"run": args.name, "argv": argv, "problem": problem, "resume": resume_object(None)}
     print_json({**dict.fromkeys(unknown), **empty, **told})
 
@@ -247,13 +290,6 @@ def _choice(plan: "LaunchPlan", wish: "Wish", *, forced: bool) -> "tuple[StartCh
     except CliError as error:
         return StartChoice(), str(error)
     return choice, "" if found is None else found.sentence
-
-
-def _print_job(plan: "LaunchPlan") -> None:
-    from trainwatch.core.app.plan.trainer_settings import job_script
-
-    if script := job_script(plan):
-        print(f"engine   slurm: each attempt is a job; the batch script of the first one:\n{printable_lines(script)}")
 
 
 def _output_why(spec: "RunSpec") -> str:
@@ -292,7 +328,7 @@ def _value(value: Any) -> str:
     ),
     arg("--log", metavar="F", help="the trainer's log (default: found from its output)"),
     arg("--socket", metavar="NAME", help="tmux server socket (tmux -L NAME; default: [tmux] socket)"),
-    lambda parser: add_launch_options(parser, adopted=True),
+    *launch_options(adopted=True),
 )
 def adopt_verb(args: argparse.Namespace) -> int:
     """Adopt and supervise it; the exit code is that of ``--headless``, as `trainwatch wait` has them."""
@@ -325,83 +361,18 @@ def adopt_verb(args: argparse.Namespace) -> int:
     arg("--preset", help="framework preset (default: detected)"),
     arg("--config", metavar="F", help="the trainer's own TOML or YAML"),
     arg("--output-dir", metavar="D", help="where the trainer saves (default: as its own flags or config say)"),
-    arg("words", nargs=argparse.REMAINDER, metavar="COMMAND", help="the trainer's command line"),
+    command_words(),
 )
 def init_verb(args: argparse.Namespace) -> int:
     """2 if it exists or an option is wrong."""
     from trainwatch.core.app.plan.specs import write_project
     from trainwatch.core.views.length_words import resume_line
 
-    path, preset, output_dir, resume = write_project(tuple(args.command_after_dashes or args.words), overrides_of(args))
+    path, preset, output_dir, resume = write_project(words_of(args), overrides_of(args))
     saves = f", output_dir {output_dir}" if output_dir else ""
     print(f"{path}: written (preset {preset}{saves}); check its values, then: trainwatch check, trainwatch")
     print(printable(resume_line(resume)))
     return ExitCode.DONE
-
-
-def add_launch_options(parser: argparse.ArgumentParser, *, adopted: bool, queued: bool = False) -> None:
-    """Options that describe a run and how it is supervised. ``adopted``: its trainer runs already.
-
-    ``queued``: it starts later and without a screen; what says so is accepted and not listed.
-    """
-    name = "the session's, else from the command" if adopted else "from the command"
-    recognised = "recognised" if adopted else "recognised from the command"
-    config = "default: found in its command" if adopted else "each attempt gets a derived copy"
-    parser.add_argument("--name", help=f"the run's name (default: {name})")
-    parser.add_argument("--preset", help=f"framework preset (default: {recognised}; see `trainwatch presets`)")
-    parser.add_argument("--config", metavar="F", help=f"the trainer's own TOML or YAML ({config})")
-    saves = "where the trainer saves checkpoints (default: as its flags or config say, else found by what it writes)"
-    parser.add_argument("--output-dir", metavar="D", help=saves)
-    parser.add_argument(
-        "--interval",
-        dest="interval_s",
-        type=float,
-        metavar="S",
-        help="seconds between two health lines (default: [watch] summary_s, else 300)",
-    )
-    parser.add_argument(
-        "--max-restarts",
-        type=int,
-        metavar="N",
-        help="restarts without progress in between (default: [restart] max_restarts, else 3)",
-    )
-    parser.add_argument(
-        "--act",
-        dest="act_mode",
-        choices=("all", "ask", "notify"),
-        help="what is done without you: all (default), ask first, or notify only: nothing is ended or started",
-    )
-    parser.add_argument(
-        "--save-signal",
-        choices=("USR1", "USR2"),
-        help="signal on which the trainer saves a checkpoint; sent before a stop, only to processes that catch it",
-    )
-    parser.add_argument("--save-file", metavar="F", help="file that asks the trainer to save; touched before a stop")
-    parser.add_argument(
-        "--end-by",
-        metavar="TIME",
-        help='local time by which the run must have ended: "08:00"; it is saved and stopped before then',
-    )
-    for option, when in (("--at-finish", "the training is done"), ("--at-give-up", "the run is given up")):
-        parser.add_argument(option, metavar="COMMAND", help=f"command in quotes, run once when {when}")
-    lines = "one JSON object" if queued else "JSON lines instead of text (with --headless or no terminal)"
-    parser.add_argument("--json", action="store_true", help=lines)
-    parser.add_argument(
-        "--progress-shape",
-        dest="shapes",
-        action="append",
-        metavar="REGEX",
-        help="form of a progress line that is not read by itself, as 'sweep (?P<step>\\d+) of (?P<total_steps>\\d+)'; "
-        "several are possible (docs/how-to/own-log-lines.md)",
-    )
-    how = parser.add_mutually_exclusive_group()
-    for option, dest, told in (
-        ("--headless", "run_headless", "no screen; report line by line"),
-        ("--detach", "detach", "start a supervisor and come back at once"),
-    ):
-        how.add_argument(option, dest=dest, action="store_true", help=argparse.SUPPRESS if queued else told)
-    command = argparse.SUPPRESS if adopted else "the trainer's command line"
-    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help=command)
 
 
 def overrides_of(args: argparse.Namespace) -> "Overrides":
@@ -511,14 +482,9 @@ def demo_verb(args: argparse.Namespace) -> int:
 
     code = supervise_and_print(run, as_json=args.json, stop_trainer=True)  # an interrupted demo leaves no trainer
     outcome = demo_result(run)
-    if args.json:
-        print_json(outcome)
-    else:
-        seen = ", ".join(f"{kind} {s:.1f} s" for kind, s in outcome["detect_s"].items() if s is not None)
-        print(
-            f"\nfinished: {outcome['finished']} · attempts: {outcome['attempts']} "
-            f"· steps done again: {outcome['lost_steps']} · detected after: {seen}"
-        )
+    seen = ", ".join(f"{kind} {s:.1f} s" for kind, s in outcome["detect_s"].items() if s is not None)
+    counts = f"finished: {outcome['finished']} · attempts: {outcome['attempts']}"
+    put(args, outcome, "", f"{counts} · steps done again: {outcome['lost_steps']} · detected after: {seen}")
     return code or (ExitCode.DONE if outcome["finished"] else ExitCode.FAILED)
 
 
@@ -538,20 +504,11 @@ def drill_verb(args: argparse.Namespace) -> int:
     for row in drill():
         rows.append(row)
         if not args.json:
-            _print(row)
+            mark, seen = "ok  " if row["passed"] else "FAIL", ", ".join(row["seen"]) or "nothing seen"
+            after = f"after {row['detect_s']:.1f} s" if row["detect_s"] is not None else ""
+            counts = f"attempts {row['attempts']}, steps lost {row['lost_steps']}, {row['state']}"
+            print(f"{mark}  {row['fault']:24} {seen:32} {after:14} {counts}", flush=True)
     passed = all(row["passed"] for row in rows)
-    if args.json:
-        print_json({"passed": passed, "exercises": rows})
-    else:
-        print("all were detected and survived" if passed else "not all were detected and survived: see the lines above")
+    end = "all were detected and survived" if passed else "not all were detected and survived: see the lines above"
+    put(args, {"passed": passed, "exercises": rows}, end)
     return ExitCode.DONE if passed else ExitCode.FAILED
-
-
-def _print(row: dict[str, Any]) -> None:
-    mark = "ok  " if row["passed"] else "FAIL"
-    after = f"after {row['detect_s']:.1f} s" if row["detect_s"] is not None else ""
-    print(
-        f"{mark}  {row['fault']:24} {', '.join(row['seen']) or 'nothing seen':32} {after:14} "
-        f"attempts {row['attempts']}, steps lost {row['lost_steps']}, {row['state']}",
-        flush=True,
-    )

@@ -1,6 +1,8 @@
 """The status of a run as text."""
 
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -149,40 +151,33 @@ def machine_lines(status: dict[str, Any]) -> list[str]:
     lines = []
     for gpu in status["gpus"]:
         parts = [
-            _part(gpu, "util", "{:.0f} %"),
-            _share(gpu, "mem_used", "mem_total"),
-            _part(gpu, "temp", "{:.0f} °C"),
-            _part(gpu, "power", "{:.0f} W"),
+            _part(gpu, "util", "{:.0f} %".format),
+            _part(gpu, "mem_used", partial(_of, gpu.get("mem_total"))),
+            _part(gpu, "temp", "{:.0f} °C".format),
+            _part(gpu, "power", "{:.0f} W".format),
             gpu.get("trouble"),
         ]
         if any(parts):
-            lines.append(f"GPU {gpu['index']}  " + " · ".join(part for part in parts if part))
+            lines.append(f"GPU {gpu['index']}  " + " · ".join(filter(None, parts)))
     host = status["host"]
     parts = [
-        _share(host, "ram_used", "ram_total"),
-        _memory(host, "ram_available", "{} available"),
-        _memory(host, "swap_used", "swap {}"),
-        None if host.get("disk_free") is None else f"disk {size(host['disk_free'])} free",
+        _part(host, "ram_used", partial(_of, host.get("ram_total"))),
+        _part(host, "ram_available", lambda free: f"{memory(free)} available"),
+        _part(host, "swap_used", lambda used: f"swap {memory(used)}"),
+        _part(host, "disk_free", lambda free: f"disk {size(free)} free"),
     ]
     if any(parts):
-        lines.append(("RAM  " if any(parts[:2]) else "") + " · ".join(part for part in parts if part))
+        lines.append(("RAM  " if any(parts[:2]) else "") + " · ".join(filter(None, parts)))
     age_s = status.get("readings_age_s")
     if lines and age_s is not None and age_s > READINGS_FRESH_S:
         lines.insert(0, f"readings of {quantity.duration(age_s)} ago:")
     return lines
 
 
-def _part(values: dict[str, Any], key: str, shape: str) -> str | None:
+def _of(total: float | None, used: float) -> str:
+    return memory_of(used, total)
+
+
+def _part(values: dict[str, Any], key: str, said: Callable[[Any], str]) -> str | None:
     value = values.get(key)
-    return None if value is None else shape.format(value)
-
-
-def _memory(values: dict[str, Any], key: str, shape: str) -> str | None:
-    value = values.get(key)
-    return None if value is None else shape.format(memory(value))
-
-
-def _share(values: dict[str, Any], used: str, total: str) -> str | None:
-    if values.get(used) is None:
-        return None
-    return memory_of(values[used], values.get(total))
+    return None if value is None else said(value)

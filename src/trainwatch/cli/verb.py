@@ -74,6 +74,12 @@ def one_of(*arguments: Argument, required: bool = False) -> Argument:
 
 
 JSON = flag("--json", "one JSON object")
+YES = arg("--yes", "-y", action="store_true", help="do not ask")
+
+
+def command_words(help_: str = "the trainer's command line") -> Argument:
+    """All that follows: the words of a command."""
+    return arg("words", nargs=argparse.REMAINDER, metavar="COMMAND", help=help_)
 
 
 def add_parts(parser: argparse.ArgumentParser, *, required: bool = True) -> Any:

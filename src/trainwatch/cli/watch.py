@@ -12,7 +12,7 @@ from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.model.text import typed
 
 from .output import end_when_unread, print_json, printable, put, warn
-from .verb import JSON, RUN, Verbs, arg, flag, run_of, run_to_read
+from .verb import JSON, RUN, Argument, Verbs, arg, flag, run_of, run_to_read
 
 if TYPE_CHECKING:
     from trainwatch.core.app.runs.known_runs import RunDirectory
@@ -106,26 +106,28 @@ def runs_verb(args: argparse.Namespace) -> int:
     if args.on is not None:
         hosts = _add_others(rows, waiting)
         told = {"runs": [row for row, _ in rows], "queued": waiting, "hosts": hosts}
-    if args.json:
-        print_json(told)
-        return ExitCode.DONE
+    from trainwatch.core.model.run import LIVE_STATES
     from trainwatch.core.views import quantity
     from trainwatch.core.views.columns import RUNS, text_rows
 
-    shown = [each for each in rows if args.all or not _is_ended_example(each[0])]
+    shown = [  # ended runs of demo and drill are counted
+        (row, still)
+        for row, still in rows
+        if args.all or row.get("stand_in") is None or row["state"] in LIVE_STATES or row["supervisor"]["alive"]
+    ]
+    lines = []
     for entry in waiting:
-        why = f": {printable(entry['why'])}" if entry.get("why") else ""
-        print(f"{printable(_name(entry, entry['name'])):32} queued, place {entry['place']}{why}")
+        why = f": {entry['why']}" if entry.get("why") else ""
+        lines.append(f"{printable(_name(entry, entry['name'])):32} queued, place {entry['place']}{why}")
     if not shown and not waiting:
-        print("no runs yet: start one with `trainwatch run -- COMMAND`")
-    for line in text_rows(RUNS, [({**row, "id": _name(row, row["id"])}, still) for row, still in shown]):
-        print(printable(line))
+        lines.append("no runs yet: start one with `trainwatch run -- COMMAND`")
+    lines += text_rows(RUNS, [({**row, "id": _name(row, row["id"])}, still) for row, still in shown])
     for host in told.get("hosts", ()):
         if host["trouble"]:
-            print(printable(f"{host['name']:32} no answer: {host['trouble'].removeprefix('no answer: ')}"))
+            lines.append(f"{host['name']:32} no answer: {host['trouble'].removeprefix('no answer: ')}")
     if len(shown) < len(rows):
-        print(f"{quantity.plural(len(rows) - len(shown), 'ended run')} of demo and drill: trainwatch runs --all")
-    return ExitCode.DONE
+        lines.append(f"{quantity.plural(len(rows) - len(shown), 'ended run')} of demo and drill: trainwatch runs --all")
+    return put(args, told, *lines)
 
 
 def _add_others(rows: list[tuple[dict[str, Any], str]], waiting: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -150,15 +152,9 @@ def _name(row: dict[str, Any], name: str) -> str:
     return f"{row['host']}:{name}" if row.get("host") else name
 
 
-def _is_ended_example(row: dict[str, Any]) -> bool:
-    from trainwatch.core.model.run import LIVE_STATES
-
-    return row.get("stand_in") is not None and row["state"] not in LIVE_STATES and not row["supervisor"]["alive"]
-
-
-def _add_follow(parser: argparse.ArgumentParser, what: str) -> None:
-    parser.add_argument("--follow", "-f", action="store_true", help=f"keep printing {what} until the run is over")
-    parser.add_argument("--follow-forever", "-F", action="store_true", help=f"keep printing {what} (Ctrl-C ends)")
+def following(what: str) -> tuple[Argument, Argument]:
+    forever = arg("--follow-forever", "-F", action="store_true", help=f"keep printing {what} (Ctrl-C ends)")
+    return arg("--follow", "-f", action="store_true", help=f"keep printing {what} until the run is over"), forever
 
 
 def _over(args: argparse.Namespace, run: "RunDirectory") -> Callable[[], bool] | None:
@@ -180,7 +176,7 @@ def _over(args: argparse.Namespace, run: "RunDirectory") -> Callable[[], bool] |
     "Prints observations, findings, decisions and their outcomes, oldest first.",
     "--follow",
     RUN,
-    lambda parser: _add_follow(parser, "new events"),
+    *following("new events"),
     flag("--json", "JSON lines, one record each"),
 )
 def events_verb(args: argparse.Namespace) -> int:
@@ -209,7 +205,7 @@ POLL_S = 0.5
     RUN,
     arg("--lines", "-n", type=int, default=LINES, help=f"last lines to print (default {LINES})"),
     flag("--all", "print all of it"),
-    lambda parser: _add_follow(parser, "what is added"),
+    *following("what is added"),
     arg("--attempt", type=int, help="another attempt than the newest"),
     flag("--path", "print the path of the log instead"),
 )
