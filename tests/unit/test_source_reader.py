@@ -97,3 +97,20 @@ def test_a_function_that_calls_itself_often_is_followed_to_an_end(tmp_path: Path
     saved = read_source(["python", "train.py"], str(tmp_path)).saves({})
     assert {place for _, place in saved} == {"train.py:3"}
     assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("word", ["--again", "-a"])
+def test_an_option_is_given_by_each_of_its_names(tmp_path: Path, word: str) -> None:
+    (tmp_path / "train.py").write_text(
+        "import argparse, os, torch\n"
+        "parser = argparse.ArgumentParser()\n"
+        "parser.add_argument('-a', '--again', action='store_true')\n"
+        "args = parser.parse_args()\n"
+        "if args.again and os.path.exists('out/last.pt'):\n"
+        "    state = torch.load('out/last.pt')\n"
+        "    model.load_state_dict(state['model'])\n"
+        "    optimizer.load_state_dict(state['optimizer'])\n"
+        "for step in range(9):\n"
+        "    torch.save({'model': model, 'optimizer': optimizer}, 'out/last.pt')\n"
+    )
+    assert read_source(["python", "train.py", word], str(tmp_path)).resume({}).by_itself == "train.py:6"
