@@ -175,7 +175,9 @@ class Writers:
                 return None
         except OSError:
             return None  # of another user, whose files are not the run's, or it has ended
-        at = {cwd, *(_argument(cwd, word) for word in words[1:] if "/" in word)}
+        # The paths that arguments name: ``--out=/data/a``, ``../b``.
+        named = (word.partition("=")[2] if word.startswith("-") else word for word in words[1:] if "/" in word)
+        at = {cwd, *(os.path.normpath(os.path.join(cwd, path)) for path in named)}  # noqa: PTH118
         for number, path, writable in descriptors(pid):
             at.add(os.path.dirname(path))  # noqa: PTH120
             if writable:
@@ -239,12 +241,6 @@ def _parts(path: str) -> list[str]:
         return [path]
     inner = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)  # noqa: PTH118
     return [each for _, each in zip(range(PARTS), inner, strict=False)]
-
-
-def _argument(cwd: str, word: str) -> str:
-    """The path that an argument names: ``--out=/data/a``, ``../b``."""
-    value = word.partition("=")[2] if word.startswith("-") else word
-    return os.path.normpath(os.path.join(cwd, value))  # noqa: PTH118
 
 
 def _is_trainwatch(words: list[str]) -> bool:
