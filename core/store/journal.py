@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 from zlib import crc32
 
@@ -487,9 +486,7 @@ class JournalWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -166,7 +166,7 @@ def _mark(file: Path) -> Path:
 
 
 class DetailFiles:
-    """Implements ``model.ports.DetailDesk`` in a run's folder. Each kind is put by one thread."""
+    """``model.ports.DetailDesk`` in a run's folder, where each kind is put by one thread, and the screen's Source."""
 
     def __init__(self, folder: Path) -> None:
         self._details = folder / "details"
@@ -177,13 +177,6 @@ class DetailFiles:
 
     def put(self, detail: "Detail") -> None:
         _write_framed(self._details.with_name(f"details.{type(detail).__name__}"), encode_line(detail))
-
-
-class DetailReader:
-    """Implements the screen's Source."""
-
-    def __init__(self, folder: Path) -> None:
-        self._details = folder / "details"
 
     def look(self) -> "MachineDetails":
         """Renew the mark, and read what there is; what is missing or damaged is None."""

@@ -50,7 +50,7 @@ class MachineRuns:
         run, spec = open_run(run_id)
         services = RunServices(run, spec)
         log_browser: Any = Later("...sense.log.log_browser", "FileLogBrowser")
-        details: Any = Later("...store.latest", "DetailReader", run.path)
+        details: Any = Later("...store.latest", "DetailFiles", run.path)
         return OpenRun(
             run_id=run.id,
             name=spec.name,

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, Unpack
 
+from ...file_walk import walk
 from ...model.attempt import ExitRecord
 from ...model.checkpoint import Checkpoint, Whose
 from ...model.checkpoint_files import is_copy_folder, is_other_file, kind_of_name, says_state
@@ -27,7 +28,7 @@ from ...model.text import next_round
 from ...processes import link_of, status_of
 from ...spool import EXIT, read_record
 from ..sampler import Common, Observer, ignore_problem
-from .inotify import FolderTree, Inotify, walk
+from .inotify import FolderTree, Inotify
 from .writers import Writers, may_be_saved
 
 WAKE_S = 0.2
