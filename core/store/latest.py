@@ -16,6 +16,7 @@ import msgspec
 
 from ..model.json_line import encode_line
 from ..model.progress import Outlook, Progress
+from ..processes import status_of
 
 if TYPE_CHECKING:
     from ..model.machine_details import Detail, MachineDetails
@@ -146,10 +147,8 @@ def _read_framed(path: Path, kind: type[T]) -> T | None:
 
 def is_looked_at(file: Path, within_s: float = LOOKED_S) -> bool:
     """Whether somebody read it lately: a history, the index of a log, or the details."""
-    try:
-        return abs(time.time() - os.stat(_mark(file)).st_mtime) < within_s  # noqa: PTH116  (1 Hz, three threads)
-    except OSError:
-        return False
+    status = status_of(_mark(file))
+    return status is not None and abs(time.time() - status.st_mtime) < within_s
 
 
 def leave_mark(file: Path) -> None:

@@ -239,10 +239,8 @@ class OutputSearch(Observer):
 
     def _begin_of(self, target: AttemptTarget) -> float:
         """When an attempt began, in seconds since the epoch: as its order says, or the run, if it was found running."""
-        try:
-            return Path(target.directory, ORDER).stat().st_mtime - SETTLE_S
-        except OSError:
-            return self._created_wall
+        status = status_of(f"{target.directory}/{ORDER}")
+        return self._created_wall if status is None else status.st_mtime - SETTLE_S
 
     # --- what is written ---
 

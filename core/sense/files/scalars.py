@@ -13,6 +13,7 @@ import msgspec
 from ...file_walk import walk
 from ...model.observation import MOST_METRICS, MetricValues
 from ...model.ports import AttemptTarget
+from ...processes import status_of
 from ..sampler import Common, Sampler
 
 # Records of a TensorBoard event file (TFRecord): length, masked CRC32C of it, data, masked CRC32C of that.
@@ -312,11 +313,8 @@ class ScalarFiles(Sampler):
         for path in (*noticed, *_below(roots)):
             if len(self._files) >= FILES or path in self._files:
                 continue
-            try:
-                written = path.stat().st_mtime
-            except OSError:
-                continue
-            if written >= self._begun_wall - 1.0:
+            status = status_of(path)
+            if status is not None and status.st_mtime >= self._begun_wall - 1.0:
                 self._files[path] = _File(path, logdir(path, roots))
 
     # --- reading ---
