@@ -19,10 +19,12 @@ from textual.types import CSSPathType
 
 from ..core.model.ports import Attacher, Launcher, OpenRun, RunPicker, SupervisorStarter
 from ..core.model.run import TERMINAL_STATES
+from ..core.model.story import Situation
 from ..core.model.text import typed
 from ..core.store.home import make_private
+from .keys import KeyContext
 from .places import PLACES, SIDE_PLACES
-from .run_session import AwayWatch, PaneFocus, Remembered, keep, recall
+from .run_session import PaneFocus, Remembered, keep, recall
 from .screens.dashboard import Dashboard
 from .screens.pane_screen import is_place
 from .ui.cells import ASCII, draws_letters, glyphs_for
@@ -128,9 +130,7 @@ class TrainwatchApp(App[None]):
 
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, events.Key | events.MouseDown | events.AppFocus) and self.dashboard is not None:
-            away = self.dashboard.away
-            if away is not None:
-                away.used(pressed=not isinstance(event, events.AppFocus))
+            self.dashboard.away.used(pressed=not isinstance(event, events.AppFocus))
         await super().on_event(event)
 
     @property
@@ -139,26 +139,18 @@ class TrainwatchApp(App[None]):
 
     def get_default_screen(self) -> Screen[Any]:
         """The dashboard of the first run: Textual would lay out and paint an empty screen below it, too."""
-        return super().get_default_screen() if self.first_run is None else self._dashboard_of(self.first_run)
+        return super().get_default_screen() if self.first_run is None else Dashboard(self, self.first_run)
 
-    def _dashboard_of(self, run: OpenRun) -> Dashboard:
-        dashboard = Dashboard(
-            run,
-            starter=self.starter,
-            attacher=self.attacher,
-            read_only=self.read_only,
-            has_runs=self.picker is not None,
-            can_launch=self.launcher is not None,
-            interval_s=run.screen.refresh_s if self.interval_s > 0 else 0.0,
-            memory=self.pane_focus,
-        )
-        dashboard.away = AwayWatch(dashboard)
-        dashboard.zoom = self.dashboard.zoom if self.dashboard is not None else None
-        return dashboard
+    def context_of(self, now: Situation, *, samples: bool = False) -> KeyContext:
+        """What decides which keys apply."""
+        return KeyContext(
+            now=now, startable=self.starter is not None, has_runs=self.picker is not None, samples=samples,
+            launchable=self.launcher is not None, read_only=self.read_only,
+        )  # fmt: skip
 
     def show_run(self, run: OpenRun) -> None:
         """Replace the dashboard with that of another run."""
-        dashboard = self._dashboard_of(run)
+        dashboard = Dashboard(self, run)
         self._uncover()
         while sum(is_place(s) for s in self.screen_stack) > 1:
             self.pop_screen()

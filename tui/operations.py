@@ -145,7 +145,7 @@ class Operations:
         self._ask("profile", lambda: profile_price(self._on.now, name, at_once=at_once), command)
 
     def start_supervisor(self, then: Command | None = None) -> None:
-        starter, run = self._on.starter, self._on.run
+        starter, run = self._on.application.starter, self._on.run
         if starter is None:
             self._on.show_message(f"This screen cannot start a supervisor; use: {typed('resume', run.run_id)}")
             return

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from ..model.checkpoint import Checkpoint, Evaluation, newest_resumable, score_words
+from ..model.checkpoint import Checkpoint, Evaluation, Sample, newest_resumable, score_words
 from ..model.progress import Level
 from ..model.story import RunStory, Situation
 from ..model.text import verdict_word
@@ -235,8 +235,8 @@ def scores_of(story: RunStory) -> str:
     return f"{text}, best {best.score:.4g} at {where}"
 
 
-def step_words(c: Checkpoint) -> str:
-    """``step 5,880``; ``epoch 3`` if the step is unknown; ``–`` if both are."""
+def step_words(c: Checkpoint | Sample, unknown: str = quantity.UNKNOWN) -> str:
+    """``step 5,880``; ``epoch 3`` if the step is unknown; ``unknown`` if both are."""
     if c.step is not None:
         return f"step {quantity.count(c.step)}"
-    return quantity.UNKNOWN if c.epoch is None else f"epoch {c.epoch}"
+    return unknown if c.epoch is None else f"epoch {c.epoch}"

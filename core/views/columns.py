@@ -21,7 +21,8 @@ Row = TypeVar("Row")
 class Column(msgspec.Struct, Generic[Row], frozen=True, kw_only=True):
     """One column. Widths are in terminal cells.
 
-    ``width``: of the cell, 0 = as long as its text; ``fit``: at most ``width``, no wider than the longest text.
+    ``width``: of the cell, 0 = as long as its text; ``fit``: at most ``width`` (0 = any), no wider than the longest
+    text; ``fill``: what the others leave.
     ``from_width``, ``below_width``: the list's width from which on, and below which, the column is shown.
     ``before``, ``after``: blanks around it. ``share``: drawn as a bar of this share (0..1, None = blank) instead of
     text. ``style``: name of a style, or a function that returns it for a row.
@@ -31,6 +32,7 @@ class Column(msgspec.Struct, Generic[Row], frozen=True, kw_only=True):
     text: Callable[[Row], str] = lambda _row: ""
     width: int = 0
     fit: bool = False
+    fill: bool = False
     right: bool = False
     before: int = 0
     after: int = 0

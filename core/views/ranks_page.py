@@ -31,19 +31,6 @@ LEVELS: dict[Standing, Level] = {
 }
 
 
-class RankRow(msgspec.Struct, frozen=True, kw_only=True):
-    rank: int
-    node: str
-    pid: str
-    state: str
-    step: str
-    pace: str
-    age: str
-    standing: str
-    line: str
-    level: Level
-
-
 class GpuCell(msgspec.Struct, frozen=True, kw_only=True):
     """One GPU of a node: its utilisation in per cent, and the worst of its levels."""
 
@@ -62,9 +49,9 @@ class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RanksPageView(msgspec.Struct, frozen=True, kw_only=True):
-    """``title``, ``note``: of the list of ranks. ``job``: its state, reason and time left."""
+    """``title``, ``note``: of the list of ``ranks``, with ages as of now. ``job``: its state, reason and time left."""
 
-    ranks: tuple[RankRow, ...] = ()
+    ranks: tuple[RankNow, ...] = ()
     title: str = "ranks"
     note: str = ""
     message: str = ""
@@ -76,12 +63,19 @@ class RanksPageView(msgspec.Struct, frozen=True, kw_only=True):
 def ranks_page_view(now: Situation, table: RankTable) -> RanksPageView:
     """Project the newest table."""
     age_s = None if table.t is None else max(0.0, now.now_t - table.t)
-    ranks = sorted(table.ranks, key=lambda row: (ORDER.index(row.standing) if row.standing else len(ORDER), row.rank))
+    aged = tuple(
+        msgspec.structs.replace(
+            row, seen_age_s=row.seen_age_s + (age_s or 0.0),
+            last_line_age_s=None if row.last_line_age_s is None else row.last_line_age_s + (age_s or 0.0),
+        )
+        for row in table.ranks
+    )  # fmt: skip
+    ranks = sorted(aged, key=lambda row: (ORDER.index(row.standing) if row.standing else len(ORDER), row.rank))
     nodes = () if table.nodes is None else tuple(_nodes(now, table.nodes))
-    old = bool(ranks) and all((age_s or 0.0) + row.seen_age_s > OLD_S for row in ranks)
+    old = bool(ranks) and all(row.seen_age_s > OLD_S for row in ranks)
     mixed = bool(ranks) and not any(map(_is_told_apart, ranks))
     return RanksPageView(
-        ranks=tuple(_rank(row, age_s or 0.0) for row in ranks),
+        ranks=tuple(ranks),
         title=" · ".join(filter(None, (quantity.plural(len(ranks), "rank"), _worst_of(ranks)))) if ranks else "ranks",
         note=f"{quantity.duration(age_s)} old" if old else MIXED if mixed else "",
         message=_nothing(now),
@@ -120,26 +114,18 @@ def _is_told_apart(row: RankNow) -> bool:
     return row.standing is not None or row.step is not None or row.last_line_age_s is not None
 
 
-def _rank(row: RankNow, since_s: float) -> RankRow:
-    # Its node writes no more, no supervisor reads, or its lines are not known.
-    unknown = since_s + row.seen_age_s > OLD_S or not _is_told_apart(row)
-    age = quantity.UNKNOWN
-    if row.last_line_age_s is not None:
-        age_s = row.last_line_age_s + since_s
-        age = quantity.duration(age_s if row.standing is not None else age_s // ROUGH_S * ROUGH_S)
-        age = f"< {ROUGH_S:.0f} s" if row.standing is None and age_s < ROUGH_S else age
-    return RankRow(
-        rank=row.rank,
-        node=row.node or "",
-        pid=quantity.UNKNOWN if row.pid is None else str(row.pid),
-        state=STATES.get(row.state, row.state) if row.state else quantity.UNKNOWN,
-        step=quantity.count(row.step),
-        pace=quantity.UNKNOWN if row.sec_per_step is None else quantity.pace(row.sec_per_step),
-        age=age,
-        standing=row.standing or "",
-        line=row.last_line or "",
-        level="unknown" if unknown else "safe" if row.standing is None else LEVELS[row.standing],
-    )
+def rank_level(row: RankNow) -> Level:
+    """Unknown if its node writes no more, no supervisor reads, or its lines are not known."""
+    if row.seen_age_s > OLD_S or not _is_told_apart(row):
+        return "unknown"
+    return "safe" if row.standing is None else LEVELS[row.standing]
+
+
+def _line_age(row: RankNow) -> str:
+    age_s = row.last_line_age_s
+    if age_s is None or row.standing is not None:
+        return quantity.duration(age_s)
+    return f"< {ROUGH_S:.0f} s" if age_s < ROUGH_S else quantity.duration(age_s // ROUGH_S * ROUGH_S)
 
 
 def _nothing(now: Situation) -> str:
@@ -186,21 +172,25 @@ def _nodes_title(rows: tuple[NodeRow, ...]) -> str:
     return " · ".join(filter(None, (quantity.plural(len(rows), "node"), quantity.plural(gpus, "GPU"), told)))
 
 
-def _rank_style(row: RankRow) -> str:
-    return row.level if row.level != "safe" else "text"
+def _rank_style(row: RankNow) -> str:
+    level = rank_level(row)
+    return level if level != "safe" else "text"
 
 
-RANK_COLUMNS: tuple[Column[RankRow], ...] = (
+RANK_COLUMNS: tuple[Column[RankNow], ...] = (
     Column(title="rank", text=lambda r: str(r.rank), width=4, right=True, style="accent"),
-    Column(title="", text=lambda r: r.standing, width=7, before=1, style=_rank_style),
-    Column(title="step", text=lambda r: r.step, width=10, right=True, style="strong"),
-    Column(title="speed", text=lambda r: r.pace, width=13, right=True, style="text", from_width=37),
-    Column(title="last line", text=lambda r: r.age, width=11, right=True, style=_rank_style, from_width=48),
-    Column(title="state", text=lambda r: r.state, width=7, before=2, style="label", from_width=57),
-    Column(title="node", text=lambda r: r.node, width=20, fit=True, before=2, style="label", if_any=True),
-    Column(title="pid", text=lambda r: r.pid, width=8, right=True, style="label", from_width=74),
-    Column(title="line", text=lambda r: r.line, before=2, style="label", from_width=90),
-)
+    Column(title="", text=lambda r: r.standing or "", width=7, before=1, style=_rank_style),
+    Column(title="step", text=lambda r: quantity.count(r.step), width=10, right=True, style="strong"),
+    Column(title="speed", text=lambda r: quantity.UNKNOWN if r.sec_per_step is None else quantity.pace(r.sec_per_step),
+           width=13, right=True, style="text", from_width=37),
+    Column(title="last line", text=_line_age, width=11, right=True, style=_rank_style, from_width=48),
+    Column(title="state", text=lambda r: STATES.get(r.state, r.state) if r.state else quantity.UNKNOWN, width=7,
+           before=2, style="label", from_width=57),
+    Column(title="node", text=lambda r: r.node or "", width=20, fit=True, before=2, style="label", if_any=True),
+    Column(title="pid", text=lambda r: quantity.UNKNOWN if r.pid is None else str(r.pid), width=8, right=True,
+           style="label", from_width=74),
+    Column(title="line", text=lambda r: r.last_line or "", before=2, style="label", from_width=90),
+)  # fmt: skip
 """The ranks of a distributed training."""
 
 

@@ -99,7 +99,7 @@ async def open_log(app: TrainwatchApp, pilot: Pilot[None]) -> LogScreen:
 
 async def settled(screen: LogScreen, pilot: Pilot[None]) -> None:
     """Nothing is being read or searched."""
-    await until(pilot, lambda: not (screen.driver.busy or screen.viewer.search.looking), "the screen to settle")
+    await until(pilot, lambda: not (screen.driver.busy or screen.viewer.looking), "the screen to settle")
     await pilot.pause()
 
 

@@ -18,6 +18,7 @@ from trainwatch.core.model.observation import GpuReading, GpuSample
 from trainwatch.core.model.story import Situation
 from trainwatch.core.views.timeline import timeline_view
 from trainwatch.tui.app import TrainwatchApp
+from trainwatch.tui.panes.dashboard_panes import headline
 from trainwatch.tui.screens.dashboard import Dashboard
 
 SIZES = [(80, 24), (120, 40), (200, 50), (45, 30)]
@@ -132,7 +133,10 @@ async def test_a_title_takes_the_rows_that_are_free_and_shows_where_it_is_cut() 
     one = with_incidents(healthy(), incident(9, "health", "gpu5.lost", f"{LONG}; {LONG}", severity="danger"))
     async with showing(one, size=(45, 30)) as (app, _):
         pane = board(app).incidents
-        rows = ["".join(text for _, text in line) for line in pane._headline(board(app).view.incidents[0], 41, spare=1)]
+        rows = [
+            "".join(text for _, text in line)
+            for line in headline(board(app).view.incidents[0], 41, pane.glyphs, spare=1)
+        ]
     assert len(rows) == 2
     assert rows[1].strip().startswith("answers on the bus")
 

@@ -12,7 +12,7 @@ from tests.tui.test_machine_screens import app_of, said
 from trainwatch.core.model.observation import GpuReading, Node, Nodes, RankNow, RankTable
 from trainwatch.core.model.run import JobHandle, JobRecord
 from trainwatch.core.model.story import Situation
-from trainwatch.core.views.ranks_page import with_standing
+from trainwatch.core.views.ranks_page import rank_level, with_standing
 from trainwatch.tui.screens.machine import RanksScreen
 
 
@@ -139,7 +139,7 @@ async def test_ranks_of_which_nothing_is_known_are_not_said_to_be_well() -> None
     app = app_of(now, ranks=Source(mixed(now)))
     async with app.run_test(size=(100, 30)) as pilot:
         screen = await opened(pilot, app)
-        assert {row.level for row in screen.view.ranks} == {"unknown"}
+        assert {rank_level(row) for row in screen.view.ranks} == {"unknown"}
         assert screen.ranks.subtitle == "lines of single ranks not known"
         await pilot.press("enter")
         await pilot.pause()

@@ -13,7 +13,7 @@ import trainwatch.cli
 import trainwatch.core.views
 import trainwatch.tui
 from trainwatch.core.model.checkpoint import Checkpoint
-from trainwatch.core.model.launch import QueueEntry, TrialResult
+from trainwatch.core.model.launch import LaunchOffer, QueueEntry, TrialResult
 from trainwatch.core.model.machine_details import (
     GpuDetail,
     GpuDetails,
@@ -23,11 +23,13 @@ from trainwatch.core.model.machine_details import (
     TreeProcess,
 )
 from trainwatch.core.model.observation import GpuReading, GpuSample, RankNow, RankTable
+from trainwatch.core.model.preset import Profile
 from trainwatch.core.model.story import RunCard, Situation
 from trainwatch.core.views.checkpoint_list import checkpoint_rows
 from trainwatch.core.views.columns import Column, text_rows
 from trainwatch.core.views.machine_page import gpu_page_view, host_page_view
 from trainwatch.core.views.ranks_page import ranks_page_view
+from trainwatch.core.views.screens.profiles import profiles_view
 from trainwatch.core.views.screens.run_list import run_row
 from trainwatch.tui.keys import Key
 from trainwatch.tui.panes.rows_pane import row_cells
@@ -136,6 +138,8 @@ def rows_of(name: str) -> Sequence[Any]:
             for profile, pace in (("safe", 2.5), ("balanced", 0.12))
         ],
         "RESUME_POINTS": checkpoint_rows(checkpoints, {}, NOW),
+        "OFFER_COLUMNS": [LaunchOffer(name="a", command="x"), LaunchOffer(name="b", command="", run_id="b-1")],
+        "LADDER_COLUMNS": profiles_view(Situation(), [Profile(name=name) for name in ("safe", "fast")], ()).rungs,
         "OTHER_RUNS": [(card("a", 90, 2.5), True), (card("b", 12_000, 0.12), False)],
     }  # fmt: skip
     return made[name]

@@ -3,7 +3,7 @@
 from trainwatch.core.app.runs.run_usage import rank_table
 from trainwatch.core.model.observation import Node, NodeProcesses, Nodes, ProcessSample, Rank, RankNow
 from trainwatch.core.model.story import Situation
-from trainwatch.core.views.ranks_page import ranks_page_view, with_standing
+from trainwatch.core.views.ranks_page import rank_level, ranks_page_view, with_standing
 
 
 def row(rank: int, **more: object) -> RankNow:
@@ -53,6 +53,6 @@ def test_a_node_that_writes_no_more_keeps_no_other_from_the_table() -> None:
         (1, "n2", 400.0, 401.0),
     ]
     view = ranks_page_view(Situation(now_t=501.0, supervisor_alive=True), table)
-    assert [(each.rank, each.level) for each in view.ranks] == [(0, "safe"), (1, "unknown")]
+    assert [(each.rank, rank_level(each)) for each in view.ranks] == [(0, "safe"), (1, "unknown")]
     assert [each.level for each in view.nodes] == ["unknown", "warning"]
     assert view.nodes[1].note == "silent for 6 min"

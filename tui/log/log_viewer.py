@@ -1,6 +1,8 @@
 """The log viewer of the dashboard and of the log screen: one log, followed or held, searched and filtered."""
 
 import re
+import threading
+import time
 from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -13,11 +15,10 @@ from textual.widgets import Input, Label
 
 from ...core.model.log_lines import LEVELS, level_pattern, rank_of, rank_pattern
 from ...core.views import quantity
-from ..background import Show
+from ..background import Show, TaskQueue
 from ..keys import HELP, Key
 from ..ui.cells import cut
-from .log_driver import LogDriver, LogSource, combined, compiled
-from .log_search import BEYOND, LogSearch
+from .log_driver import LogDriver, LogSource, combined, compiled, guarded
 from .log_view import LogView
 
 if TYPE_CHECKING:
@@ -25,6 +26,26 @@ if TYPE_CHECKING:
 
 
 RANKS_SHOWN = 12
+
+
+BEYOND = 1 << 62
+"""An offset past the end of any log."""
+WORK_S, YIELD_S = 0.003, 0.0005
+"""After WORK_S of work a search sleeps for YIELD_S, so that the screen's thread gets the interpreter."""
+
+
+def yielding(stop: threading.Event) -> Callable[[], bool]:
+    """A function for the browser to call between blocks: True = stop; it also yields to the screen's thread."""
+    began = time.monotonic()
+
+    def stopped() -> bool:
+        nonlocal began
+        if time.monotonic() - began > WORK_S:
+            time.sleep(YIELD_S)
+            began = time.monotonic()
+        return stop.is_set()
+
+    return stopped
 
 
 class LogViewer:
@@ -38,17 +59,56 @@ class LogViewer:
         """What lines are limited to, beside ``level`` (of LEVELS) and ``rank`` (digits); "" = any."""
         self.level = self.rank = ""
         self.driver = LogDriver(view, host, host.show_message, changed)
-        self.search = LogSearch(host, host.show_message, changed)
+        self.looking = False
+        """A search runs."""
         self._host, self._changed = host, changed
+        self._searches = TaskQueue(host, "log-find", in_order=True)
+        self._stop = threading.Event()
 
     def close(self) -> None:
         self.driver.close()
-        self.search.close()
+        self.cancel()
+        self._searches.close()
+
+    def cancel(self) -> bool:
+        """Cancel the running search; True if one was running."""
+        busy, self.looking = self.looking, False
+        self._stop.set()
+        return busy
+
+    def seek(
+        self, work: Callable[[LogSource, Callable[[], bool]], int | None], found: Callable[[int | None], None]
+    ) -> None:
+        """Run any search for an offset in the file that is shown now; it replaces the running one."""
+        source = self.driver.source
+        if source is None:
+            return
+        self._stop.set()
+        self._stop = stop = threading.Event()
+        self.looking = True
+
+        def trouble(text: str) -> None:
+            self.looking = False
+            self._host.show_message(text)
+
+        def look() -> Show:
+            offset = None if stop.is_set() else work(source, yielding(stop))
+
+            def show() -> None:
+                if not stop.is_set():
+                    self.looking = False
+                    found(offset)
+
+            return show
+
+        self._searches.submit(lambda: guarded(look, source.file.path, trouble))
+        self._changed()
 
     def open(self, source: LogSource) -> None:
-        """Show the end of another file; a search goes on in it."""
+        """Show the end of another file; its matches are those of the pattern, too."""
         self.driver.open(source)
-        self.restart_search()
+        self.cancel()
+        self._changed()
 
     def ask_search(self, hint: str = "search upwards (regular expression); then n older, N newer") -> None:
         """Ask for a pattern and search upwards for it."""
@@ -83,7 +143,8 @@ class LogViewer:
         if text and pattern is None:
             return
         self.pattern = self.view.pattern = pattern
-        self.restart_search()
+        self.cancel()
+        self._changed()
         self.view.redraw()
         if pattern is not None:
             self.next_match(older=True)
@@ -128,14 +189,8 @@ class LogViewer:
                 self.driver.go(offset)
             self._changed()
 
-        self.search.find(self.start_of_search(older=older), backwards=older, found=found)
-
-    def restart_search(self) -> None:
-        """Find in the file that is shown now."""
-        source = self.driver.source
-        if source is not None:
-            self.search.begin(source, None if self.pattern is None else combined(self.pattern, self.driver.only))
-        self._changed()
+        pattern, at = combined(self.pattern, self.driver.only), self.start_of_search(older=older)
+        self.seek(lambda s, stopped: s.find(pattern, at, backwards=older, stopped=stopped), found)
 
     def start_of_search(self, *, older: bool) -> int:
         """The offset that a search upwards or downwards begins at."""
@@ -150,7 +205,8 @@ class LogViewer:
         for pattern in found:
             only = pattern if only is None else only if pattern is None else combined(pattern, only)
         self.driver.filter(only)
-        self.restart_search()
+        self.cancel()
+        self._changed()
 
     def _compiled(self, text: str) -> re.Pattern[str] | None:
         if not text:

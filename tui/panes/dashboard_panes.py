@@ -8,7 +8,7 @@ from ...core.views.checkpoint_list import CheckpointRow, how_many
 from ...core.views.dashboard import GpuPaneView, GpuView, MemoryView, Meter
 from ...core.views.incidents import IncidentView
 from ...core.views.metrics import axis_unit, words_of
-from ..ui.cells import LEVEL_WORDS, Line, Span, cut, pad, right, sentence, size_of, spread, width_of, wrap_words
+from ..ui.cells import LEVEL_WORDS, Glyphs, Line, Span, cut, pad, right, sentence, size_of, spread, width_of, wrap_words
 from ..ui.chart import Charts, Columns, SeriesQuery, TimeWindow, spark, spark_range, stretch
 from .pane import Pane
 
@@ -299,17 +299,19 @@ class GpuPane(MeterPane):
 
 def _with_numbers_of(before: GpuPaneView, view: GpuPaneView) -> GpuPaneView:
     """The view with the GPUs of the one before where nothing but numbers has changed, and with its time."""
-    known = {gpu.index: gpu for gpu in before.gpus}
-    gpus = tuple(known[g.index] if g.index in known and _differ_in_numbers(known[g.index], g) else g for g in view.gpus)
+    known = {beside_numbers(gpu): gpu for gpu in before.gpus}
+    gpus = tuple(known.get(beside_numbers(gpu), gpu) for gpu in view.gpus)
     return msgspec.structs.replace(view, gpus=gpus, t=before.t)
 
 
-def _differ_in_numbers(before: GpuView, now: GpuView) -> bool:
-    levels = zip(before.meters, now.meters, strict=True)
-    if any(a.level != b.level and {a.level, b.level} & PRESSING for a, b in levels):
-        return False
-    rest = {"util": now.util, "vram": now.vram, "temp": now.temp, "power": now.power}
-    return msgspec.structs.replace(before, **rest) == now
+def pressing(meters: Iterable[Meter]) -> tuple[str, ...]:
+    """The levels that are shown at once, of each reading; empty for the others."""
+    return tuple(meter.level if meter.level in PRESSING else "" for meter in meters)
+
+
+def beside_numbers(gpu: GpuView) -> tuple[object, ...]:
+    """Equal for two moments of a GPU that differ in numbers that only move."""
+    return gpu.index, gpu.name, gpu.own, gpu.trouble, gpu.throttle, pressing(gpu.meters)
 
 
 # The checkpoints on the dashboard.
@@ -388,7 +390,7 @@ class IncidentsPane(Pane):
         if not self.views:
             return [(("label", "None so far."),)]
         if height < 3:
-            return [self._headline(v, width, short=True)[0] for v in self.views[:height]]
+            return [headline(v, width, self.glyphs)[0] for v in self.views[:height]]
         newest, *others = self.views
         room = height - 1 - min(len(others), max(0, height - 5))
         filled = [d for d in DETAILS if getattr(newest, d)][:room]
@@ -405,29 +407,35 @@ class IncidentsPane(Pane):
             details += [(("text", " " * (LABEL + 2)), ("text", row)) for row in rows[1:]]
         others = others[: height - 1 - len(details)]
         spare = height - 1 - len(details) - len(others)
-        first = self._headline(newest, width, spare=spare)
+        first = headline(newest, width, self.glyphs, spare=spare, costed=bool(newest.cost))
         spare -= len(first) - 1
         lines = [*first, *details]
         for v in others:
-            rows_of_it = self._headline(v, width, short=True, spare=spare)
+            rows_of_it = headline(v, width, self.glyphs, spare=spare)
             spare -= len(rows_of_it) - 1
             lines += rows_of_it
         return lines
 
-    def _headline(self, v: IncidentView, width: int, *, short: bool = False, spare: int = 0) -> list[Line]:
-        """One row; if it cuts the title, so many ``spare`` ones are used for it."""
-        glyph = self.glyphs.marks[v.kind] if v.kind in {"crash", "hang"} else self.glyphs.levels[v.level]
-        look, strong = v.level if v.open else "label", "strong" if v.open else "text"
-        start: list[Span] = [("label", f"{v.at} "), (v.level, f"{glyph} ")]
-        if width >= KIND_FROM:
-            start.append((look, f"{v.kind:<6} "))
-        beside = width_of(start)
-        left = width - beside - size_of(v.title) - 2
-        endings = v.endings if short else v.endings[1:] if v.cost else v.endings
-        end = next((e for e in endings if size_of(e) <= left), "open" if v.open else "")
-        end = "  " + end if end else ""
-        title = wrap_words(v.title, max(1, width - beside - size_of(end)))
-        if len(title) - 1 > spare:
-            title = [*title[:spare], " ".join(title[spare:])]
-        rest: list[Line] = [(("text", " " * beside), (strong, row)) for row in title[1:]]
-        return [spread([*start, (strong, title[0])], ((look, end),), width), *rest]
+
+def headline(
+    v: IncidentView, width: int, glyphs: Glyphs, *, spare: int = 0, costed: bool = False, pale: bool = False
+) -> list[Line]:
+    """One row; if it cuts the title, so many ``spare`` ones are used for it.
+
+    ``costed``: its cost stands elsewhere. ``pale``: only an incident that needs somebody has the colour of its level.
+    """
+    glyph = glyphs.marks[v.kind] if v.kind in {"crash", "hang"} else glyphs.levels[v.level]
+    look = v.level if v.open and not (pale and v.acknowledged) else "label"
+    strong = "strong" if v.open else "text"
+    start: list[Span] = [("label", f"{v.at} "), ("label" if pale and not v.open else v.level, f"{glyph} ")]
+    if width >= KIND_FROM:
+        start.append((look, f"{v.kind:<6} "))
+    beside = width_of(start)
+    left = width - beside - size_of(v.title) - 2
+    end = next((e for e in v.endings[costed:] if size_of(e) <= left), "open" if v.open else "")
+    end = "  " + end if end else ""
+    title = wrap_words(v.title, max(1, width - beside - size_of(end))) if spare else [v.title]
+    if len(title) - 1 > spare:
+        title = [*title[:spare], " ".join(title[spare:])]
+    rest: list[Line] = [(("text", " " * beside), (strong, row)) for row in title[1:]]
+    return [spread([*start, (strong, title[0])], ((look, end),), width), *rest]

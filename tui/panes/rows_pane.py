@@ -1,6 +1,6 @@
 """A list with a cursor."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -10,15 +10,10 @@ from textual import events
 from textual.message import Message
 from textual.strip import Strip
 
-from ...core.model.launch import LaunchOffer
 from ...core.views.columns import Column, shown_columns
-from ...core.views.incidents import IncidentView
-from ...core.views.screens.launch import offer_note
-from ...core.views.screens.profiles import Rung
 from ...core.views.words import Paragraph
-from ..ui.cells import Glyphs, Line, Span, cut, margin_of, pad, plain, right, rows_of, sentence, spread, width_of
+from ..ui.cells import Glyphs, Line, Span, cut, margin_of, pad, plain, right, rows_of, sentence, size_of, width_of
 from ..ui.chart import bar
-from .dashboard_panes import KIND_FROM
 from .pane import Pane, ScrolledPane
 
 Row = TypeVar("Row")
@@ -69,6 +64,7 @@ class RowsPane(Pane):
         note: str = "",
         message: str = "",
         level: Callable[[Row], str] | None = None,
+        signs: Mapping[str, Span] = {},
         tail: Callable[[Row, int], Iterable[Span]] = lambda _row, _left: (),
         head_from: int = 0,
         ids: Sequence[object] = (),
@@ -76,11 +72,12 @@ class RowsPane(Pane):
     ) -> None:
         """Draw rows by their columns. ``note``: on the lower border; ``message``: why there are none.
 
-        ``level``: of the sign before a row; ``tail``: what stands behind it, in so many cells; ``head_from``: the width
-        from which on there is a heading; ``old``: all of it is dimmed.
+        ``level``: of the sign before a row, by ``signs`` if they are not the usual; ``tail``: what stands behind it, in
+        so many cells; ``head_from``: the width from which on there is a heading, if columns have titles; ``old``:
+        all of it is dimmed.
         """
         self.set_title(title, note if rows else "")
-        width = max(0, self.size.width - 2)
+        width, signs = self.room, signs or {name: (name, glyph) for name, glyph in self.glyphs.levels.items()}
         widest = sorted(rows, key=lambda row: -sum(len(c.text(row)) for c in columns if c.if_any or c.fit))[:1]
         fit_to = rows if len(rows) <= MEASURED else widest
         sign: Line = (("label", "  "),) if level is not None else ()
@@ -88,11 +85,18 @@ class RowsPane(Pane):
         for row in rows:
             cells = row_cells(columns, row, fit_to, width, self.glyphs)
             if level is not None:
-                cells = [(level(row), f"{self.glyphs.levels[level(row)]} "), *cells]
+                style, glyph = signs[level(row)]
+                cells = [(style, f"{glyph} "), *cells]
             cells += tail(row, width - width_of(cells))
             lines.append(tuple(("unknown", text) for _, text in cells) if old else tuple(cells))
         head = (*sign, *heading_cells(columns, fit_to, width))
-        self.show(lines, head=[head] if width >= head_from else [], message=message or note, ids=ids)
+        headed = width >= head_from and any(c.title for c in columns)
+        self.show(lines, head=[head] if headed else [], message=message or note, ids=ids)
+
+    @property
+    def room(self) -> int:
+        """Cells of a row beside the cursor."""
+        return max(0, self.size.width - 2)
 
     def move(self, rows: int) -> None:
         """Move the cursor; it stops at the ends."""
@@ -182,14 +186,15 @@ class RowsPane(Pane):
 def heading_cells(columns: Sequence[Column[Row]], rows: Sequence[Row], width: int) -> list[Span]:
     """The titles over the cells."""
     shown = shown_columns(columns, width, rows)
-    return [("label", _aligned(column, column.title, _width(column, rows))) for column in shown]
+    sizes = _sizes(shown, rows, width)
+    return [("label", _aligned(column, column.title, cells)) for column, cells in zip(shown, sizes, strict=True)]
 
 
 def row_cells(columns: Sequence[Column[Row]], row: Row, rows: Sequence[Row], width: int, glyphs: Glyphs) -> list[Span]:
     """The cells of a row. ``rows``: all of the list, which some widths depend on."""
     spans: list[Span] = []
-    for column in shown_columns(columns, width, rows):
-        cells = _width(column, rows)
+    shown = shown_columns(columns, width, rows)
+    for column, cells in zip(shown, _sizes(shown, rows, width), strict=True):
         share = None if column.share is None else column.share(row)
         if share is None:
             spans.append((column.style_of(row), _aligned(column, plain(column.text(row)), cells)))
@@ -199,10 +204,18 @@ def row_cells(columns: Sequence[Column[Row]], row: Row, rows: Sequence[Row], wid
     return spans
 
 
+def _sizes(columns: Sequence[Column[Row]], rows: Sequence[Row], width: int) -> list[int]:
+    """The cells of each column, without the blanks around it."""
+    sizes = [_width(column, rows) for column in columns]
+    left = width - sum(sizes) - sum(c.before + c.after for c in columns)
+    return [max(0, left) if column.fill else cells for column, cells in zip(columns, sizes, strict=True)]
+
+
 def _width(column: Column[Row], rows: Sequence[Row]) -> int:
     if not column.fit:
         return column.width
-    return min(column.width, max(len(column.title), *(width_of((("", plain(column.text(row))),)) for row in rows), 0))
+    longest = max(len(column.title), *(size_of(plain(column.text(row))) for row in rows), 0)
+    return min(column.width or longest, longest)
 
 
 def _aligned(column: Column[Row], text: str, cells: int) -> str:
@@ -286,96 +299,3 @@ class PagePane(ScrolledPane):
                 number, links = links, links + 1
             rows += [(line, number) for line in rows_of(paragraph, width, margin)]
         return rows
-
-
-# The runs that can be started here: those of trainwatch.toml, and the typed command.
-
-NAME_MOST = 24
-TYPED = "a command"
-TYPE_IT = "type one: no file is needed"
-
-
-class OffersPane(RowsPane):
-    """Shows LaunchOffers, the typed command last."""
-
-    def show_offers(self, offers: Sequence[LaunchOffer], typed: str, where: str) -> None:
-        self.set_title(f"start · {where}" if where else "start")
-        width = max(0, self.size.width - 2)
-        name = min(NAME_MOST, max((len(o.name) for o in offers), default=0), width // 3)
-        name = max(name, len(TYPED))
-        note = max((len(offer_note(o.run_id, o.state)) for o in offers), default=0)
-        rows = [self._row(o.name, o.command, offer_note(o.run_id, o.state), (name, note, width)) for o in offers]
-        rows.append(self._row(TYPED, typed or TYPE_IT, "", (name, note, width), faint=not typed))
-        self.show(rows)
-
-    @staticmethod
-    def _row(title: str, text: str, state: str, cells: tuple[int, int, int], *, faint: bool = False) -> Line:
-        """``cells``: those of the name, of the state, of the whole row."""
-        name, note, width = cells
-        room = width - name - 2 - (note + 2 if note else 0)
-        line: list[Span] = [
-            ("strong", pad(cut(title, name), name) + "  "),
-            ("label" if faint else "text", pad(cut(text, room), max(0, room))),
-        ]
-        if note:
-            line.append(("accent", "  " + right(state, note)))
-        return tuple(line)
-
-
-# The ladder of profiles.
-
-EXPECT_FROM = 90
-IN_ROW = frozenset({"speed", "VRAM", "stable"})
-"""The measurements of a trial that the ladder shows; the difference pane shows all."""
-
-
-class LadderRows(RowsPane):
-    """Shows Rungs, safest first."""
-
-    def show_ladder(self, rungs: Sequence[Rung], message: str, *, has_ladder: bool, over: bool = False) -> None:
-        self.set_title("ladder · safest first" if has_ladder else "profiles · no ladder is set")
-        width = max(0, self.size.width - 2)
-        name = max((len(r.name) for r in rungs), default=0)
-        self.show([self._row(r, name, width, over=over) for r in rungs], message=message)
-
-    def _row(self, r: Rung, name: int, width: int, *, over: bool) -> Line:
-        sign = self.glyphs.levels["safe"] if r.now else self.glyphs.expected if r.next else " "
-        line: list[Span] = [
-            ("safe" if r.now else "accent", f"{sign} "),
-            ("strong" if r.now else "text", pad(r.name, name + 2)),
-            ("accent", f"{('last' if over else 'now') if r.now else 'next' if r.next else '':<6}"),
-            ("label", r.title),
-        ]
-        if width >= EXPECT_FROM and r.measured:
-            # Measurements on this machine come before the values of the guide.
-            line.append(("text", " · here: " + " · ".join(f"{k} {v}" for k, v in r.measured if k in IN_ROW)))
-        elif width >= EXPECT_FROM and r.expect:
-            line.append(("label", " · " + " · ".join(f"{k} {v}" for k, v in r.expect)))
-        if r.died:
-            line.append(("warning", f" · {r.died}"))
-        return tuple(line)
-
-
-# The list of the incidents screen.
-
-
-class IncidentRows(RowsPane):
-    """Shows IncidentViews, newest first."""
-
-    def show_incidents(self, views: Sequence[IncidentView], message: str) -> None:
-        opened = sum(v.open for v in views)
-        title = f"incidents · {len(views)}" + (f" · {opened} open" if opened else "") if views else "incidents"
-        self.set_title(title)
-        width = max(0, self.size.width - 2)
-        self.show([self._row(v, width) for v in views], message=message)
-
-    def _row(self, v: IncidentView, width: int) -> Line:
-        glyph = self.glyphs.marks[v.kind] if v.kind in {"crash", "hang"} else self.glyphs.levels[v.level]
-        look = v.level if v.open and not v.acknowledged else "label"
-        start: list[Span] = [("label", f"{v.at} "), (v.level if v.open else "label", f"{glyph} ")]
-        if width >= KIND_FROM:
-            start.append((look, pad(v.kind, 11 if v.kind == "checkpoint" else 7)))
-        start.append(("strong" if v.open else "text", v.title))
-        left = width - width_of(start) - 2
-        end = next((e for e in v.endings if width_of((("", e),)) <= left), "open" if v.open else "")
-        return spread(start, ((look, "  " + end if end else ""),), width)

@@ -10,26 +10,27 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.screen import ModalScreen
 
-from ...core.model.ports import Attacher, OpenRun, SupervisorStarter
+from ...core.model.ports import OpenRun
 from ...core.model.story import Situation
 from ...core.model.text import typed
-from ...core.views.dashboard import DashboardView, GpuPaneView, Meter, dashboard_view
+from ...core.views.dashboard import DashboardView, dashboard_view
 from ..background import LongTask, Poller, Snapshot, TaskQueue
 from ..keys import ALSO, BY_ACTION, KEYS, Key, KeyContext, applying, why_not
 from ..log.dashboard_log import DashboardLog
 from ..log.log_view import LogView
 from ..operations import ACTS, Operations
-from ..panes.dashboard_panes import PRESSING, CheckpointsPane, GpuPane, IncidentsPane, MemoryPane
+from ..panes.dashboard_panes import CheckpointsPane, GpuPane, IncidentsPane, MemoryPane, beside_numbers, pressing
 from ..panes.head import Head, KeyBar, head_rows
 from ..panes.pane import Pane
 from ..panes.timeline_pane import TimelinePane
 from ..places import TerminalTitle
-from ..run_session import PANES, PLACE_OF_MARK, PLACE_OF_PANE, AwayWatch, Box, PaneFocus, next_pane, zoomed
+from ..run_session import PANES, PLACE_OF_MARK, PLACE_OF_PANE, AwayWatch, Box, next_pane, zoomed
 from ..ui.cells import glyphs_for
 from ..ui.chart import WHOLE, SeriesQuery, TimeWindow, same_charts, window, zoomed_by
 from .pane_screen import PanedScreen, is_place
 
 if TYPE_CHECKING:
+    from ..app import TrainwatchApp
     from .place_screen import PlaceScreen
 
 
@@ -45,35 +46,23 @@ class Dashboard(PanedScreen):
         for key, action in (*(each for k in KEYS for each in k.bindings), *ALSO)
     ]
 
-    def __init__(
-        self,
-        run: OpenRun,
-        *,
-        starter: SupervisorStarter | None = None,
-        attacher: Attacher | None = None,
-        read_only: bool = False,
-        has_runs: bool = False,
-        can_launch: bool = False,
-        interval_s: float = 1.0,
-        memory: PaneFocus | None = None,
-    ) -> None:
+    def __init__(self, application: "TrainwatchApp", run: OpenRun) -> None:
         super().__init__()
-        self.remembered = memory if memory is not None else PaneFocus()
-        self.run, self.starter, self.attacher = run, starter, attacher
-        self.read_only, self.has_runs, self.can_launch = read_only, has_runs, can_launch
+        self.application, self.run, self.remembered = application, run, application.pane_focus
         self.now = Situation()
         self.view: DashboardView = dashboard_view(self.now, run.name)
         self._polled = (self.now, self.view)
         """What the newest poll found, from its thread."""
         self.snapshot: Snapshot | None = None
-        self.zoom: int | None = None
+        self.zoom: int | None = application.dashboard.zoom if application.dashboard is not None else None
+        """That of the dashboard before it."""
         self.operations = Operations(self)
         self.tasks = TaskQueue(self)
         self.long_task = LongTask(self, self._long_task_changed)
         self.terminal_title = TerminalTitle(run.screen, self._to_terminal, self._ring, glyphs_for())
         self.screen_states: dict[str, object] = {}
         """By numbered screen: what it restores when it is opened again."""
-        self._interval_s = interval_s
+        self._interval_s = run.screen.refresh_s if application.interval_s > 0 else 0.0
         self._left = False
         self._drawn_at = 0.0
         self._drawn: tuple[object, ...] = ()
@@ -81,8 +70,8 @@ class Dashboard(PanedScreen):
         self._in_sight = False
         """No other screen and no dialog is over this one."""
         self._polls = TaskQueue(self, "poll", in_order=True)
-        self.poller = Poller(run.feed, self._polls, self.take, period_s=interval_s, at_once=self._at_once)
-        self.away: AwayWatch | None = None
+        self.poller = Poller(run.feed, self._polls, self.take, period_s=self._interval_s, at_once=self._at_once)
+        self.away = AwayWatch(self)
 
     def made(self) -> Sequence[Pane]:
         self.head = Head(id="head", classes="-bare")
@@ -102,8 +91,7 @@ class Dashboard(PanedScreen):
 
     def on_mount(self) -> None:
         self.draw(*self.app.size)  # its own size is not known yet
-        if self.away is not None:
-            self.away.begin()
+        self.away.begin()
         if self._interval_s > 0:
             self.call_later(self.poll)  # after the first paint, by ScreenResume: both together would delay it
 
@@ -118,8 +106,7 @@ class Dashboard(PanedScreen):
         self._polls.close()
         self.output.viewer.close()
         self.long_task.leave()
-        if self.away is not None:
-            self.away.leave()
+        self.away.leave()
         self.terminal_title.restore()
 
     def on_resize(self, event: events.Resize) -> None:
@@ -163,8 +150,7 @@ class Dashboard(PanedScreen):
             (self.in_front or self).draw()
         self.operations.renew()
         self.terminal_title.update(self.now, self.view.header)
-        if self.away is not None:
-            self.away.see(self.now)
+        self.away.see(self.now)
 
     def _waits_below_dialog(self) -> bool:
         now, story = time.monotonic(), self.now.story
@@ -177,14 +163,7 @@ class Dashboard(PanedScreen):
 
     @property
     def context(self) -> KeyContext:
-        return KeyContext(
-            now=self.now,
-            startable=self.starter is not None,
-            has_runs=self.has_runs,
-            samples=self.run.samples is not None,
-            launchable=self.can_launch,
-            read_only=self.read_only,
-        )
+        return self.application.context_of(self.now, samples=self.run.samples is not None)
 
     @property
     def window(self) -> TimeWindow:
@@ -275,7 +254,7 @@ class Dashboard(PanedScreen):
         """Keys that do not apply now do nothing; those of operations show why (except Enter)."""
         name = str(parameters[0]) if action == "operate" else action
         key = BY_ACTION.get(name)
-        if key is None or (key.acts and self.read_only):
+        if key is None or (key.acts and self.application.read_only):
             return key is None
         return key.when(self.context) or (action == "operate" and name != "start")
 
@@ -298,8 +277,7 @@ class Dashboard(PanedScreen):
             self.post_message(self.Explain(self.view.incidents[0].id))
 
     def action_summary(self) -> None:
-        if self.away is not None:
-            self.away.show()
+        self.away.show()
 
     def action_help(self) -> None:
         from ..dialogs.cards import HelpDialog
@@ -309,11 +287,12 @@ class Dashboard(PanedScreen):
     def action_attach(self) -> None:
         from ..places import run_in_terminal
 
-        if self.attacher is None:
+        attacher = self.application.attacher
+        if attacher is None:
             self.show_message(f"Not from this screen; use: {typed('attach', self.run.run_id)}")
             return
         try:
-            argv = self.attacher.command(self.run.run_id)
+            argv = attacher.command(self.run.run_id)
         except RuntimeError as error:
             self.show_message(str(error))
             return
@@ -594,15 +573,6 @@ def at_once(now: Situation, view: DashboardView) -> tuple[object, ...]:
         now.story.state,
         (now.supervisor_alive, now.frozen, now.troubles, now.job and (now.job.phase, now.job.reason)),
         (said.level, said.worst, len(said.clauses), said.clauses[: said.vital]),
-        _of_gpus(view.gpu),
-        (memory.message, memory.note, *map(_level, memory.meters)),
+        (view.gpu.message, view.gpu.note, *map(beside_numbers, view.gpu.gpus)),
+        (memory.message, memory.note, tuple(meter.label for meter in memory.meters), pressing(memory.meters)),
     )
-
-
-def _of_gpus(view: GpuPaneView) -> tuple[object, ...]:
-    each = ((g.index, g.name, g.own, g.trouble, g.throttle, *map(_level, g.meters)) for g in view.gpus)
-    return (view.message, view.note, *each)
-
-
-def _level(meter: Meter) -> tuple[str, str]:
-    return meter.label, meter.level if meter.level in PRESSING else ""

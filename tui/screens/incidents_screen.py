@@ -20,8 +20,9 @@ from ...core.views.incidents import (
 )
 from ...core.views.words import Paragraph
 from ..keys import HELP, Key
+from ..panes.dashboard_panes import headline
 from ..panes.pane import Pane
-from ..panes.rows_pane import IncidentRows, PagePane, RowsPane
+from ..panes.rows_pane import PagePane, RowsPane
 from ..run_session import Box
 from ..ui.cells import size_of
 from .place_screen import RunPage, above, beside, share
@@ -72,7 +73,7 @@ class IncidentsScreen(RunPage):
     """The innermost frames of the processes."""
 
     def bodies(self) -> Sequence[Pane]:
-        self.table = IncidentRows(id="incidents")
+        self.table = RowsPane(id="incidents")
         self.page = PagePane(id="detail")
         return (self.table, self.page)
 
@@ -90,7 +91,11 @@ class IncidentsScreen(RunPage):
         self.views = incident_views(self.now)
         at = next((i for i, v in enumerate(self.views) if v.id == self.chosen), 0)
         self.table.cursor = at
-        self.table.show_incidents(self.views, NONE_SO_FAR)
+        opened = sum(v.open for v in self.views)
+        count = f" · {len(self.views)}" + (f" · {opened} open" if opened else "") if self.views else ""
+        self.table.set_title(f"incidents{count}")
+        rows = [headline(v, self.table.room, self.table.glyphs, pale=True)[0] for v in self.views]
+        self.table.show(rows, message=NONE_SO_FAR)
         before = self.chosen
         self.chosen = self.views[at].id if self.views else None
         where = self._where if self._evidence_of is not None and self._evidence_of[0] == self.chosen else ()

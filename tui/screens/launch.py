@@ -10,12 +10,12 @@ from ...core.model.ports import Launcher
 from ...core.views import quantity
 from ...core.views.dashboard import HeaderView
 from ...core.views.screens.confirmation import Price
-from ...core.views.screens.launch import check_rows, check_sum, failed_names, plan_rows
+from ...core.views.screens.launch import OFFER_COLUMNS, check_rows, check_words, failed_names, plan_rows
 from ...core.views.words import Paragraph
 from ..dialogs.dialog import Ask, confirm
 from ..keys import HELP, Key
 from ..panes.pane import Pane
-from ..panes.rows_pane import OffersPane, PagePane, RowsPane
+from ..panes.rows_pane import PagePane, RowsPane
 from ..run_session import Box
 from .place_screen import PlaceScreen, above, beside, headline, share
 
@@ -79,9 +79,8 @@ class LaunchScreen(PlaceScreen):
 
     def head_alone(self) -> HeaderView:
         """The worst first: what the checks found."""
-        found = check_sum(self.checks)
-        if found.failed:
-            return headline((f"{quantity.plural(found.failed, 'check')} failed", *self.alone), "danger")
+        if failed := failed_names(self.checks):
+            return headline((f"{quantity.plural(len(failed), 'check')} failed", *self.alone), "danger")
         return super().head_alone()
 
     @property
@@ -94,7 +93,7 @@ class LaunchScreen(PlaceScreen):
         return [check for _, check in sorted(self._checks.items()) if check.name]
 
     def bodies(self) -> Sequence[Pane]:
-        self.table = OffersPane(id="offers")
+        self.table = RowsPane(id="offers")
         self.page, self.looks = PagePane(id="plan"), PagePane(id="checks")
         return (self.table, self.page, self.looks)
 
@@ -120,9 +119,9 @@ class LaunchScreen(PlaceScreen):
         self.action_reload()
 
     def show(self) -> None:
-        offers = self.offers
-        of_file = any(offer.of_file for offer in offers)
-        self.table.show_offers(offers, self.typed, "trainwatch.toml" if of_file else "no trainwatch.toml here")
+        where = "trainwatch.toml" if any(offer.of_file for offer in self.offers) else "no trainwatch.toml here"
+        offers = (*self.offers, LaunchOffer(name="a command", command=self.typed))
+        self.table.show_table(OFFER_COLUMNS, offers, title=f"start · {where}")
         chosen, started = self.offer is not None or bool(self.typed), self.opens is not None
         if self.offer is not None and not self.offer.of_file:
             self.page.show([Paragraph(STARTED_HERE, style="warning")], title=self.offer.name)
@@ -130,8 +129,8 @@ class LaunchScreen(PlaceScreen):
             name = self.plan.name if self.plan is not None else self.offer.name if self.offer is not None else ""
             page = self._plan_page(chosen=chosen, started=started)
             self.page.show(page, title=f"plan · {name}" if name else "plan")
-        words = check_sum(self.checks).words
-        self.looks.set_class(any(c.result == "fail" for c in self.checks), "-danger")
+        words = check_words(self.checks)
+        self.looks.set_class(bool(failed_names(self.checks)), "-danger")
         if self.checks:
             page = check_paragraphs(check_rows(self.checks), self.looks.glyphs.levels, self.size.width)
         else:
@@ -329,7 +328,7 @@ class LaunchScreen(PlaceScreen):
             self.waits = True
             self.show_message("Its checks are still running: it starts when they are in. Enter again: do not wait.")
         else:
-            missing = check_sum(self.checks).open
+            missing = sum(check.result is None for check in self.checks)
             still = f"{quantity.plural(missing, 'check')} not done yet" if missing else "nothing was checked yet"
             self._start((*failed_names(self.checks), still))
 

@@ -183,7 +183,7 @@ class LogScreen(RunPage):
         at = self.viewer.start_of_search(older=older)
         self.show_message("Looking for an error …")
         found = partial(self._arrive, f"No error {'above' if older else 'below'}")
-        self.viewer.search.seek(lambda s, stopped: s.find(alarm, at, backwards=older, stopped=stopped), found)
+        self.viewer.seek(lambda s, stopped: s.find(alarm, at, backwards=older, stopped=stopped), found)
 
     def to_line(self, log: str | None, number: int) -> None:
         """To a line, counted from 1, of one of the run's logs."""
@@ -195,8 +195,7 @@ class LogScreen(RunPage):
             self.choose(file)
         self.show_message(f"Looking for line {number:,} …")
         found = partial(self._arrive, f"The log has no line {number:,} any more")
-        source = self.driver.source
-        self.viewer.search.seek(lambda s, stopped: s.browser.line_at(s.file.path, number, stopped), found, source)
+        self.viewer.seek(lambda s, stopped: s.browser.line_at(s.file.path, number, stopped), found)
 
     def _arrive(self, missing: str, offset: int | None) -> None:
         """Go to an offset; None: show ``missing`` in the footer."""
@@ -217,7 +216,7 @@ class LogScreen(RunPage):
 
     def action_back(self) -> None:
         """Cancel the search, mark, filter or pattern, in this order; else go back."""
-        if self.viewer.search.looking and self.viewer.search.cancel():
+        if self.viewer.cancel():
             self.show_message("Search stopped")
         elif self.view.marked_from is not None:
             self.view.marked_from = None

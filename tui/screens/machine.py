@@ -22,7 +22,7 @@ from ...core.views.machine_page import (
     most_first,
     worst_card,
 )
-from ...core.views.ranks_page import RANK_COLUMNS, RanksPageView, ranks_page_view
+from ...core.views.ranks_page import RANK_COLUMNS, RanksPageView, rank_level, ranks_page_view
 from ...core.views.words import passing
 from ..keys import HELP, Key
 from ..panes.machine import FactsPane, GaugesPane, GpuRows, NodeRows
@@ -491,7 +491,7 @@ class RanksScreen(MachineScreen):
         view = self.view
         self.ranks.show_table(
             RANK_COLUMNS, view.ranks, title=view.title, note=view.note, message=view.message,
-            level=lambda row: row.level, ids=[row.rank for row in view.ranks],
+            level=rank_level, ids=[row.rank for row in view.ranks],
         )  # fmt: skip
 
     def read_details(self) -> None:
@@ -507,10 +507,11 @@ class RanksScreen(MachineScreen):
         if not rows:
             return
         row = rows[min(self.ranks.cursor, len(rows) - 1)]
-        like = "like the others" if row.level == "safe" else "not known"
+        like = "like the others" if rank_level(row) == "safe" else "not known"
+        told = {column.title: column.text(row) for column in RANK_COLUMNS}
         facts = (
-            ("node", row.node or "this machine"), ("pid", row.pid), ("state", row.state),
-            ("step", row.step), ("speed", row.pace), ("last line", f"{row.age} ago" if row.line else "not known"),
-            *([("", row.line)] if row.line else []), ("standing", row.standing or like),
+            ("node", row.node or "this machine"), *((what, told[what]) for what in ("pid", "state", "step", "speed")),
+            ("last line", f"{told['last line']} ago" if row.last_line else "not known"),
+            *([("", row.last_line)] if row.last_line else []), ("standing", row.standing or like),
         )  # fmt: skip
         self.tell(f"Rank {row.rank}", facts)

@@ -78,8 +78,7 @@ class PlaceScreen(PanedScreen):
     def context(self) -> KeyContext:
         if self.session is not None:
             return self.session.context
-        app = self.application
-        return KeyContext(now=Situation(), launchable=app.launcher is not None, read_only=app.read_only)
+        return self.application.context_of(self.now)
 
     def bodies(self) -> Sequence[Pane]:
         """The panes between head and footer."""

@@ -5,16 +5,19 @@ from collections.abc import Mapping, Sequence
 from ...core.model.launch import TrialResult
 from ...core.model.preset import NO_PROFILE, Change, Profile
 from ...core.views.screens.profiles import (
+    LADDER_COLUMNS,
     ProfilesView,
     next_checkpoint_words,
+    pairs,
     profiles_view,
     switch_differences,
 )
 from ...core.views.words import Paragraph
 from ..keys import HELP, Key, KeyContext
 from ..panes.pane import Pane
-from ..panes.rows_pane import LadderRows, PagePane, RowsPane
+from ..panes.rows_pane import PagePane, RowsPane
 from ..run_session import Box
+from ..ui.cells import Span
 from .place_screen import RunPage, above, share
 
 NO_PROFILES = (
@@ -72,7 +75,7 @@ class ProfilesScreen(RunPage):
         return ("switch",) * (self._in_use or not self.profiles) + ("move",) * (not self.profiles)
 
     def bodies(self) -> Sequence[Pane]:
-        self.table = LadderRows(id="ladder")
+        self.table = RowsPane(id="ladder")
         self.page = PagePane(id="difference")
         return (self.table, self.page)
 
@@ -117,8 +120,13 @@ class ProfilesScreen(RunPage):
         if not self._placed_cursor and self.now.story.seq:
             self._placed_cursor = True
             self.table.cursor = next((i for i, r in enumerate(self.view.rungs) if r.now), 0)
-        over = self.view.over
-        self.table.show_ladder(self.view.rungs, NO_PROFILES, has_ladder=bool(run.ladder), over=over)
+        glyphs = self.table.glyphs
+        now: Span = ("safe", glyphs.levels["safe"])
+        self.table.show_table(
+            LADDER_COLUMNS, self.view.rungs, message=NO_PROFILES, level=lambda rung: rung.use,
+            signs={"now": now, "last": now, "next": ("accent", glyphs.expected), "": ("accent", " ")},
+            title="ladder · safest first" if run.ladder else "profiles · no ladder is set",
+        )  # fmt: skip
         self.page.show(self._difference(), title=self._title())
 
     def _title(self) -> str:
@@ -149,9 +157,9 @@ class ProfilesScreen(RunPage):
         if rung.description and rung.description != rung.title:
             found.append(Paragraph(text=rung.description, label="about"))
         if rung.expect:
-            found.append(Paragraph(text=" · ".join(f"{k} {v}" for k, v in rung.expect), label="guide"))
+            found.append(Paragraph(text=pairs("", rung.expect), label="guide"))
         if rung.measured:
-            found.append(Paragraph(text=" · ".join(f"{k} {v}" for k, v in rung.measured), label="here", style="strong"))
+            found.append(Paragraph(text=pairs("", rung.measured), label="here", style="strong"))
         if rung.died:
             found.append(Paragraph(text=f"it {rung.died}, so this run left it", label="failed", style="warning"))
         if not self.session.run.ladder:

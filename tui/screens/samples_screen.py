@@ -11,12 +11,13 @@ from textual.message import Message
 from textual.strip import Strip
 
 from ...core.model.checkpoint import Sample
-from ...core.views.screens.checkpoint_details import SampleRow, sample_rows
+from ...core.views.checkpoint_list import step_words
+from ...core.views.screens.checkpoint_details import age_words, sample_columns
 from ..keys import HELP, Key
 from ..panes.pane import Pane
 from ..panes.rows_pane import RowsPane
 from ..run_session import Box
-from ..ui.cells import Line, clauses, cut, pad, right, wrap_words
+from ..ui.cells import Line, clauses, wrap_words
 from ..ui.picture import EXTRA, Picture, can_decode, decode
 from .place_screen import RunPage, above
 
@@ -49,7 +50,6 @@ class SamplesScreen(RunPage):
     keys = SAMPLE_KEYS
     also = (("pagedown", "move(10)"), ("pageup", "move(-10)"))
     samples: tuple[Sample, ...] | None = None
-    rows: tuple[SampleRow, ...] = ()
     list_shown = True
     shown: tuple[str, float, tuple[int, int]] | None = None
     """(path, mtime, room) of what is drawn or being decoded."""
@@ -60,7 +60,7 @@ class SamplesScreen(RunPage):
 
     def bodies(self) -> Sequence[Pane]:
         self.caption = CaptionPane(id="caption", classes="-bare")
-        self.view, self.table = PicturePane(id="picture", classes="-bare"), SampleRows(id="samples")
+        self.view, self.table = PicturePane(id="picture", classes="-bare"), RowsPane(id="samples")
         return (self.caption, self.view, self.table)
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
@@ -106,23 +106,22 @@ class SamplesScreen(RunPage):
 
     def show(self) -> None:
         samples = self.samples or ()
-        self.rows = sample_rows(samples, self.now.now_wall or time())
-        chosen = self.chosen
+        chosen, wall = self.chosen, self.now.now_wall or time()
         self.table.cursor = samples.index(chosen) if chosen is not None else 0
-        self.table.show_samples(self.rows, "")
+        self.table.show_table(
+            sample_columns(wall), samples, title=f"samples · {len(samples)}" if samples else "samples"
+        )
         if chosen is not None and can_decode():
             self._decode(chosen)
-        self.caption.show(self._caption())
+        self.caption.show(() if chosen is None else self._caption(chosen, wall))
         self.view.show(self.picture if chosen is not None else None, self._message())
 
-    def _caption(self) -> Line:
-        if not self.rows:
-            return ()
-        row = self.rows[self.table.cursor]
+    def _caption(self, chosen: Sample, wall: float) -> Line:
         size = f"{self.picture.width} × {self.picture.height}" if self.picture is not None else ""
-        place = f"{self.table.cursor + 1} of {len(self.rows)}"
-        text = clauses([p for p in (row.age, place, size, row.name) if p], self.size.width - len(row.moment) - 5)
-        return (("strong", row.moment), ("label", f" · {text}" if row.moment else text))
+        place, moment = f"{self.table.cursor + 1} of {len(self.table.rows)}", step_words(chosen, "")
+        parts = filter(None, (age_words(chosen, wall), place, size, chosen.name))
+        text = clauses([*parts], self.size.width - len(moment) - 5)
+        return (("strong", moment), ("label", f" · {text}" if moment else text))
 
     def _message(self) -> str:
         source = self.session.run.samples
@@ -165,7 +164,7 @@ class SamplesScreen(RunPage):
 
     def row_chosen(self, pane: RowsPane) -> None:
         """Another picture; on the newest: follow it."""
-        self._chosen = self.rows[pane.cursor].path if pane.cursor > 0 else None
+        self._chosen = (self.samples or ())[pane.cursor].path if pane.cursor > 0 else None
         self.trouble = ""
         self.draw()
 
@@ -182,32 +181,7 @@ def _captioned(width: int, top: int, height: int) -> dict[str, Box]:
     return {"caption": (0, top, width, 1), "picture": (0, top + 1, width, height - 1)}
 
 
-# Sample images: the list of them, and the picture with its caption.
-
-
-NAME_FROM = 44
-
-
-class SampleRows(RowsPane):
-    """The list of sample images with a cursor."""
-
-    def show_samples(self, views: Sequence[SampleRow], message: str) -> None:
-        self.set_title(f"samples · {len(views)}" if views else "samples")
-        width = max(0, self.size.width - 2)
-        moment = max((len(v.moment) for v in views), default=0)
-        age = max((len(v.age) for v in views), default=0)
-        self.show([self._row(v, moment, age, width) for v in views], message=message)
-
-    @staticmethod
-    def _row(v: SampleRow, moment: int, age: int, width: int) -> Line:
-        line: list[tuple[str, str]] = [("strong", pad(v.moment, moment)), ("label", "  " + right(v.age, age))]
-        left = width - moment - age - 2
-        if width >= NAME_FROM or not v.moment:
-            line += [("label", right(v.size, 10)), ("text", "  " + cut(v.name, max(0, left - 12)))]
-        elif left >= 10:
-            line.append(("label", right(v.size, min(10, left))))
-        return tuple(line)
-
+# The picture and its caption.
 
 HALF = "▀"
 

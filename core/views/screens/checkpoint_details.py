@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 
-import msgspec
-
 from ...model.checkpoint import CheckpointOverview, Sample, score_words
 from .. import quantity
-from ..checkpoint_list import CheckpointRow, how_many
+from ..checkpoint_list import CheckpointRow, how_many, step_words
 from ..columns import Column
 from ..state.concerns import AFTER_NAN
 from ..words import Paragraph
@@ -92,23 +90,18 @@ def overview_facts(seen: CheckpointOverview) -> tuple[Paragraph, ...]:
 # The list of sample images.
 
 
-class SampleRow(msgspec.Struct, frozen=True, kw_only=True):
-    """``moment``: the step, else the epoch, else empty."""
+def sample_columns(now_wall: float) -> tuple[Column[Sample], ...]:
+    """Step or epoch if it is known, age, size and, if there is room, name."""
+    return (
+        Column(title="", text=lambda s: step_words(s, ""), fit=True, style="strong"),
+        Column(title="", text=lambda s: age_words(s, now_wall), fit=True, right=True, before=2, style="label"),
+        Column(
+            title="", text=lambda s: quantity.size(s.size_bytes), width=10, right=True, style="label", from_width=33
+        ),
+        Column(title="", text=lambda s: "" if step_words(s, "") else s.name, before=2, fill=True, below_width=44),
+        Column(title="", text=lambda s: s.name, before=2, fill=True, from_width=44),
+    )
 
-    path: str
-    name: str
-    moment: str
-    age: str
-    size: str
 
-
-def sample_rows(samples: Sequence[Sample], now_wall: float) -> tuple[SampleRow, ...]:
-    """One row per image, in their order."""
-    return tuple(
-        SampleRow(
-            path=s.path, name=s.name, age=quantity.age(max(0.0, now_wall - s.mtime)), size=quantity.size(s.size_bytes),
-            moment=f"step {quantity.count(s.step)}" if s.step is not None
-            else "" if s.epoch is None else f"epoch {quantity.count(s.epoch)}",
-        )
-        for s in samples
-    )  # fmt: skip
+def age_words(sample: Sample, now_wall: float) -> str:
+    return quantity.age(max(0.0, now_wall - sample.mtime))

@@ -3,33 +3,24 @@
 import shlex
 from collections.abc import Iterable, Sequence
 
-import msgspec
-
-from ...model.launch import LaunchCheck, LaunchPreview
+from ...model.launch import LaunchCheck, LaunchOffer, LaunchPreview
 from ...model.preset import Change
 from ...model.progress import Level
 from .. import quantity
+from ..columns import Column
 from ..words import STATE_WORDS, Paragraph, shown
 
 LEVELS: dict[str | None, Level] = {"fail": "danger", "warn": "warning", None: "unknown", "pass": "safe"}
 """In the order of the checks: what the user has to act on comes first."""
 
 
-class CheckSum(msgspec.Struct, frozen=True, kw_only=True):
-    """Number of checks by result; ``open``: still running."""
-
-    passed: int
-    warned: int
-    failed: int
-    open: int
-
-    @property
-    def words(self) -> str:
-        """``2 failed · 1 warning · 12 passed · 3 to come``."""
-        warned = quantity.plural(self.warned, "warning") if self.warned else ""
-        counts = ((self.failed, "failed"), (self.passed, "passed"), (self.open, "to come"))
-        failed, *rest = (f"{number} {word}" if number else "" for number, word in counts)
-        return " · ".join(filter(None, (failed, warned, *rest)))
+def check_words(checks: Iterable[LaunchCheck]) -> str:
+    """``2 failed · 1 warning · 12 passed · 3 to come``."""
+    count = [c.result for c in checks].count
+    warned = quantity.plural(count("warn"), "warning") if count("warn") else ""
+    counts = ((count("fail"), "failed"), (count("pass"), "passed"), (count(None), "to come"))
+    failed, *rest = (f"{number} {word}" if number else "" for number, word in counts)
+    return " · ".join(filter(None, (failed, warned, *rest)))
 
 
 def plan_rows(plan: LaunchPreview) -> list[Paragraph]:
@@ -68,12 +59,6 @@ def change_rows(changes: Iterable[Change]) -> list[Paragraph]:
     return rows or [Paragraph("nothing of your own settings", "changes", "label")]
 
 
-def check_sum(checks: Iterable[LaunchCheck]) -> CheckSum:
-    """Count the checks by result."""
-    count = [c.result for c in checks].count
-    return CheckSum(passed=count("pass"), warned=count("warn"), failed=count("fail"), open=count(None))
-
-
 def check_rows(checks: Sequence[LaunchCheck]) -> list[Paragraph]:
     """Failures with their remedies, then warnings, running checks and passed ones."""
     rows: list[Paragraph] = []
@@ -90,11 +75,18 @@ def check_rows(checks: Sequence[LaunchCheck]) -> list[Paragraph]:
     return rows
 
 
-def offer_note(run_id: str | None, state: str) -> str:
-    """The state of a run of the file; empty before its first start."""
-    return "" if run_id is None else STATE_WORDS.get(state, state)
-
-
 def failed_names(checks: Iterable[LaunchCheck]) -> tuple[str, ...]:
     """``name: finding`` of each failed check."""
     return tuple(f"{c.name}: {c.found.partition(chr(10))[0]}" for c in checks if c.result == "fail")
+
+
+TYPE_IT = "type one: no file is needed"
+OFFER_COLUMNS: tuple[Column[LaunchOffer], ...] = (
+    Column(title="", text=lambda o: o.name, width=12, fit=True, after=2, style="strong", below_width=60),
+    Column(title="", text=lambda o: o.name, width=24, fit=True, after=2, style="strong", from_width=60),
+    Column(title="", text=lambda o: o.command or TYPE_IT, fill=True, style=lambda o: "text" if o.command else "label"),
+    # The state of a run of the file, once it was started.
+    Column(title="", text=lambda o: "" if o.run_id is None else STATE_WORDS.get(o.state, o.state), fit=True, right=True,
+           before=2, style="accent", if_any=True),
+)  # fmt: skip
+"""What can be started: the runs of trainwatch.toml, and the typed command."""

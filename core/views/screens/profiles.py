@@ -1,6 +1,7 @@
 """The profiles screen: the ladder and the place of the run on it, and what a switch changes."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
 
 import msgspec
 
@@ -9,24 +10,45 @@ from ...model.preset import Change, Profile
 from ...model.run import TERMINAL_STATES
 from ...model.story import Situation
 from .. import quantity
+from ..columns import Column
 from ..timeline import checkpoint_t
 from ..words import shown, switched
 
 
 class Rung(msgspec.Struct, frozen=True, kw_only=True):
-    """One profile. ``now``: the run's last launch used it; ``next``: it is used from the next checkpoint on."""
+    """One profile. ``use``: the run's last launch used it, or it is used from the next checkpoint on."""
 
     name: str
     title: str
-    now: bool
-    next: bool
+    use: Literal["", "now", "last", "next"]
     expect: tuple[tuple[str, str], ...]
     description: str
-    source: str
     died: str = ""
     """``died after 6.2 h (cuda_oom)`` if it failed on the ramp and is not used again."""
     measured: tuple[tuple[str, str], ...] = ()
     """Results of its trial on this machine as (name, value); empty without one."""
+
+    @property
+    def now(self) -> bool:
+        return self.use in {"now", "last"}
+
+
+IN_ROW = frozenset({"speed", "VRAM", "stable"})
+"""The measurements of a trial that the ladder shows; the difference pane shows all."""
+LADDER_COLUMNS: tuple[Column[Rung], ...] = (
+    Column(title="", text=lambda r: r.name, fit=True, after=2, style=lambda r: "strong" if r.now else "text"),
+    Column(title="", text=lambda r: r.use, width=6, style="accent"),
+    Column(title="", text=lambda r: r.title, style="label"),
+    # Measurements on this machine come before the values of the guide.
+    Column(title="", text=lambda r: pairs(" · here: ", [p for p in r.measured if p[0] in IN_ROW]), from_width=90),
+    Column(title="", text=lambda r: "" if r.measured else pairs(" · ", r.expect), style="label", from_width=90),
+    Column(title="", text=lambda r: f" · {r.died}" if r.died else "", style="warning"),
+)
+
+
+def pairs(before: str, found: Sequence[tuple[str, str]]) -> str:
+    """``speed 2.50 s/step · VRAM 15.2 GiB``; empty if there are none."""
+    return before + " · ".join(f"{name} {value}" for name, value in found) if found else ""
 
 
 class ProfilesView(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,25 +72,22 @@ def profiles_view(
     attempt = now.story.attempt
     current = attempt.profile if attempt is not None else now.story.profile
     waiting = now.story.profile if now.story.profile_pending else None
+    over = now.story.state in {*TERMINAL_STATES, "interrupted"}
+    used: Literal["last", "now"] = "last" if over else "now"
     rungs = tuple(
         Rung(
             name=p.name,
             title=p.title or p.description,
-            now=attempt is not None and p.name == current,
-            next=p.name == waiting and waiting != current,
+            use=used if attempt is not None and p.name == current
+            else "next" if p.name == waiting and waiting != current else "",
             expect=tuple(p.expect.items()),
             description=p.description,
-            source=p.source,
             died=next((d.end for d in now.story.failed_rungs if d.profile == p.name), ""),
             measured=measured_words((trials or {}).get(p.name), now.now_wall),
         )
         for p in profiles
-    )
-    return ProfilesView(
-        over=now.story.state in {*TERMINAL_STATES, "interrupted"},
-        rungs=rungs,
-        why=tuple(_why(now, current, waiting, ladder)),
-    )
+    )  # fmt: skip
+    return ProfilesView(over=over, rungs=rungs, why=tuple(_why(now, current, waiting, ladder)))
 
 
 def measured_words(trial: TrialResult | None, now_wall: float) -> tuple[tuple[str, str], ...]:
