@@ -24,7 +24,7 @@ from ..store.journal import JournalTooNew, load_story
 from ..store.lock import is_held
 from ..store.run_directory import RunDirectory, RunUnreadable
 from ..store.run_lookup import unreadable_runs
-from ..store.trace import TraceReading, run_trace_lines
+from ..store.trace import TraceReading, trace_lines
 from ..views.charts import STEPS, ExportRow, attempt_spans, csv_lines, series_rows
 from ..views.metrics import Sample, exposition
 from ..views.run_metrics import BUILD, METRICS, UNREADABLE, RunNow, run_samples
@@ -210,7 +210,7 @@ def export_trace(name: str | None, target: Path, warn: Any) -> Exported:
     if not run.trace.exists():
         raise CliError(ExitCode.NOT_FOUND, f"{run.id} has recorded nothing yet")
     with writing(target), target.open("xb") as copy:
-        reading = TraceReading(run_trace_lines(run))
+        reading = TraceReading(trace_lines(run.trace))
         for seen in reading:
             copy.write(encode_line(_shareable(seen)))
     return Exported(target, reading.skipped, reading.problem)

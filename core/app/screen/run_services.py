@@ -118,9 +118,9 @@ class RunServices:
 
     def details(self) -> "MachineDetails":
         """Of the machine and the trainer's processes; their sensors read them for some seconds more."""
-        from ...store.latest import DetailReader
+        from ...store.latest import DetailFiles
 
-        return DetailReader(self._run.path).look()
+        return DetailFiles(self._run.path).look()
 
     # When a person last looked at the run, and what happened since.
 
