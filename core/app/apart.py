@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -25,11 +25,11 @@ from ..act.overlay import NoOverlayError, enter
 from ..judge.state import JudgeState
 from ..model.observation import Command, Request
 from ..model.run import RunSpec
-from ..model.settings import Notify, Remedies, Settings, Tmux
+from ..model.settings import Notify, Remedies, Tmux
 from ..store.control_client import ControlError, send
 from ..store.home import make_private
 from ..store.learned import rehearsals_folder
-from ..store.run_directory import RunDirectory
+from ..store.run_directory import RunDirectory, new_run_id
 from .errors import CliError, ExitCode
 from .plan.launch_plan import LaunchPlan, plan_launch
 from .plan.specs import Definitions
@@ -47,10 +47,21 @@ CACHES = ("HF_HOME", "HF_HUB_CACHE", "HF_DATASETS_CACHE", "TORCH_HOME", "XDG_CAC
 """Folders of downloads: they stay the user's own, so that nothing is fetched twice."""
 
 
-def quiet(settings: Settings, **sections: Any) -> Settings:
-    """The settings of a short run: without notices, remedies and windows. ``sections``: those that it has instead."""
+def short_spec(spec: RunSpec, state: Path, what: str, settings: Mapping[str, Any], **changes: Any) -> RunSpec:
+    """The run as one of a few minutes, with its state in ``state``: without notices, remedies and windows.
+
+    ``what``: of the user's run; its label. ``settings``: sections of the settings that it has instead.
+    """
     common = {"remedies": Remedies(apply="none"), "notify": Notify(), "tmux": Tmux(enabled=False)}
-    return msgspec.structs.replace(settings, **common, **sections)
+    return msgspec.structs.replace(
+        spec,
+        id=new_run_id(state, changes.get("name", spec.name), Path(spec.project or spec.cwd)),
+        created_wall=time.time(),
+        begin_from=None,
+        settings=msgspec.structs.replace(spec.settings, **common, **settings),
+        labels={**spec.labels, what: spec.id},
+        **changes,
+    )
 
 
 def short_run(

@@ -38,7 +38,7 @@ from ..model.run import TERMINAL_STATES, RunSpec, is_below
 from ..spool import read_start
 from ..store.journal import load_story, read_journal
 from ..store.learned import keep_rehearsal, source_digest
-from ..store.run_directory import RunDirectory, new_run_id
+from ..store.run_directory import RunDirectory
 from .apart import (
     Judged,
     behind_overlays,
@@ -46,9 +46,9 @@ from .apart import (
     obey,
     ordered,
     places,
-    quiet,
     scratch_folder,
     short_run,
+    short_spec,
     written_folders,
 )
 from .errors import CliError, ExitCode
@@ -322,31 +322,21 @@ more recently when it was inspected is given to no attempt, and the rehearsal wo
 
 
 def spec_apart(spec: RunSpec, scratch: Path, env: Mapping[str, str]) -> RunSpec:
-    """The run with a state folder of its own, without notices, remedies and windows, and restarted at once."""
-    settings, watch, replace = spec.settings, spec.settings.watch, msgspec.structs.replace
-    return replace(
-        spec,
-        id=new_run_id(scratch / "home", spec.name, Path(spec.project or spec.cwd)),
-        created_wall=time.time(),
-        env={**spec.env, **env},
-        begin_from=None,
-        settings=quiet(
-            settings,
-            watch=replace(
-                watch, interval_s=min(watch.interval_s, PERIOD_S), settle_s=min(watch.settle_s, SETTLE_S), rescan_s=2.0
-            ),
-            profiles=replace(settings.profiles, ramp=()),
-            restart=replace(
-                settings.restart,
-                act="all",
-                max_restarts=max(1, settings.restart.max_restarts),
-                backoff_s=(0.0,),
-                if_not_told="go_on",
-                if_not_understood="copy_and_restart",
-            ),
+    """The run with a state folder of its own, restarted at once."""
+    profiles, restart, watch, replace = (
+        spec.settings.profiles, spec.settings.restart, spec.settings.watch, msgspec.structs.replace
+    )  # fmt: skip
+    settings = {
+        "watch": replace(
+            watch, interval_s=min(watch.interval_s, PERIOD_S), settle_s=min(watch.settle_s, SETTLE_S), rescan_s=2.0
         ),
-        labels={**spec.labels, "rehearsal_of": spec.id},
-    )
+        "profiles": replace(profiles, ramp=()),
+        "restart": replace(
+            restart, act="all", max_restarts=max(1, restart.max_restarts), backoff_s=(0.0,), if_not_told="go_on",
+            if_not_understood="copy_and_restart",
+        ),
+    }  # fmt: skip
+    return short_spec(spec, scratch / "home", "rehearsal_of", settings, env={**spec.env, **env})
 
 
 # Which live runs a rehearsal would take a GPU from.

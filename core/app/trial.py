@@ -23,15 +23,15 @@ from ..model.attempt import AttemptStory
 from ..model.launch import TrialResult
 from ..model.preset import NO_PROFILE, Change
 from ..model.run import LIVE_STATES, RunSpec
-from ..model.settings import Checkpoints, Settings
+from ..model.settings import Checkpoints
 from ..model.story import RunStory
 from ..store.history_reader import HistoryReader
 from ..store.home import make_private, runs_folder
 from ..store.journal import load_story
 from ..store.learned import keep_trial, trials_folder
 from ..store.lock import is_held
-from ..store.run_directory import RunDirectory, new_run_id
-from .apart import Judged, behind_overlays, end_trainer, obey, quiet, scratch_folder, short_run
+from ..store.run_directory import RunDirectory
+from .apart import Judged, behind_overlays, end_trainer, obey, scratch_folder, short_run, short_spec
 from .errors import CliError, ExitCode
 from .plan.launch_plan import plan_command, plan_launch, plan_project
 from .plan.specs import Definitions, definitions_of
@@ -81,18 +81,17 @@ def plan_trial(spec: RunSpec, trial: Trial, state: Path, definitions: Definition
         raise CliError(ExitCode.NOT_FOUND, f'no profile "{profile}"; there are: {known}')
     name = f"{spec.name}-{profile}"
     words, changes = _added(trial.extra)
-    return msgspec.structs.replace(
-        spec,
-        id=new_run_id(state, name, Path(spec.project or spec.cwd)),
-        name=name,
-        created_wall=time.time(),
-        command=(*spec.command, *words),
-        changes=(*spec.changes, *changes),
-        logs=(),
-        begin_from=None,
-        settings=_settings(spec.settings, None if profile == NO_PROFILE else profile),
-        labels={**spec.labels, "trial_of": spec.id},
-    )
+    settings = {
+        "profiles": msgspec.structs.replace(
+            spec.settings.profiles, use=None if profile == NO_PROFILE else profile, ramp=(), fall_back=False
+        ),
+        "restart": msgspec.structs.replace(spec.settings.restart, max_restarts=0, act="all"),
+        "checkpoints": Checkpoints(keep_last=0),
+    }
+    return short_spec(
+        spec, state, "trial_of", settings, name=name, command=(*spec.command, *words),
+        changes=(*spec.changes, *changes), logs=(),
+    )  # fmt: skip
 
 
 def _added(extra: Sequence[str]) -> tuple[tuple[str, ...], tuple[Change, ...]]:
@@ -115,16 +114,6 @@ def measured(
     run = short_run(planned, definitions, state, partial(_end_in_time, length=trial.length))
     with HistoryReader(run.history) as history:
         return measure(trial.profile, planned.created_wall, load_story(run.journal), history, gpus)
-
-
-def _settings(settings: Settings, profile: str | None) -> Settings:
-    replace = msgspec.structs.replace
-    return quiet(
-        settings,
-        profiles=replace(settings.profiles, use=profile, ramp=(), fall_back=False),
-        restart=replace(settings.restart, max_restarts=0, act="all"),
-        checkpoints=Checkpoints(keep_last=0),
-    )
 
 
 def _end_in_time(run: RunDirectory, over: threading.Event, judged: Judged, length: TrialLength) -> None:
