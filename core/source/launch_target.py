@@ -16,12 +16,10 @@ import msgspec
 
 from ..model.run import RunSpec
 from ..model.wrappers import POSIX_SHELLS, end_of_word
-from .shell_text import ShellCommand, commands_of, without_assignments
+from .shell_text import LONGEST_BYTES, ShellCommand, assignments, commands_of, shell_program, without_assignments
 
 DEEPEST = 4
-LONGEST_BYTES = 1 << 18
 _PYTHON = re.compile(r"(python|pypy)[\d.]*$")
-_OF_SHELLS = frozenset({".sh", ".bash"})
 _STARTERS = frozenset(
     {"torch", "accelerate", "deepspeed", "coverage", "pdb", "cProfile", "debugpy", "ipdb", "kernprof", "line_profiler",
      "memory_profiler", "scalene", "trace", "viztracer", "ddtrace", "mpi4py", "horovod", "paddle", "colossalai"}
@@ -63,14 +61,13 @@ def _find(words: tuple[str, ...], cwd: Path, env: Mapping[str, str], depth: int)
         return "scripts start scripts, too deep to follow"
     words = without_assignments(words)
     for at, word in enumerate(words):
-        name = Path(word).name
-        if name in POSIX_SHELLS:
-            program = _behind_shell(words[at + 1 :], cwd)
-            unread = "a shell without a script that can be read"
-            return unread if program is None else _in_text(program.text, program.path, cwd, env, depth)
         path = _file(cwd, word)
-        if path is not None and path.suffix in _OF_SHELLS:
-            return _in_text(_read(path) or "", path, cwd, env, depth)
+        if Path(word).name in POSIX_SHELLS or (path is not None and path.suffix in {".sh", ".bash"}):
+            program = shell_program(words[at:], cwd)
+            if program is None:
+                return f"{' '.join(words[at : at + 2])}: this shell script cannot be read"
+            script = _file(cwd, program.file)
+            return _in_text(program.text, script, cwd, env, depth)
         if path is not None and (path.suffix == ".py" or (at == 0 and _is_python_text(path))):
             if at and _OPTIONS_WITH_FILE.fullmatch(words[at - 1]):
                 continue
@@ -86,51 +83,6 @@ def _find(words: tuple[str, ...], cwd: Path, env: Mapping[str, str], depth: int)
     return _of_program(words, cwd, env, depth)
 
 
-class ShellProgram(NamedTuple):
-    """The text that a shell runs. ``file``, ``path``: its script; "" and None for the text behind ``-c``."""
-
-    text: str
-    options: tuple[str, ...] = ()
-    file: str = ""
-    path: Path | None = None
-
-
-def shell_program(words: Sequence[str], cwd: Path) -> ShellProgram | None:
-    """The program of a command that is a shell or a shell script; None if it is neither, or cannot be read.
-
-    The shell stands first, or after a launcher such as ``srun -n 1``.
-    """
-    path = _file(cwd, words[0]) if words else None
-    text = None if path is None else _read(path)
-    if path is not None and text is not None:
-        first = text.partition("\n")[0]
-        shebang = first[2:].split() if first.startswith("#!") else []
-        if any(Path(word).name in POSIX_SHELLS for word in shebang) or (not shebang and path.suffix in _OF_SHELLS):
-            given = tuple(word for word in shebang[1:] if word.startswith("-") or word == "pipefail")
-            return ShellProgram(text, given, words[0], path)
-    for at, word in enumerate(words):
-        if Path(word).name in POSIX_SHELLS:
-            return _behind_shell(words[at + 1 :], cwd)
-        if _PYTHON.fullmatch(Path(word).name) or word.endswith(".py"):
-            break
-    return None
-
-
-def _behind_shell(words: Sequence[str], cwd: Path) -> ShellProgram | None:
-    """The program in the words after a shell."""
-    options: list[str] = []
-    for at, word in enumerate(words):
-        if not word.startswith(("-", "+")) and not (options and re.match(r"[-+].*o$", options[-1])):
-            path = _file(cwd, word)
-            text = None if path is None else _read(path)
-            return None if text is None else ShellProgram(text, tuple(options), word, path)
-        options.append(word)
-        if re.match(r"-[a-zA-Z]*c", word):
-            text = next((each for each in words[at + 1 :] if not each.startswith("-")), "")
-            return ShellProgram(text, tuple(options))
-    return None
-
-
 def _in_text(text: str, path: Path | None, cwd: Path, env: Mapping[str, str], depth: int) -> Target | str:
     """The target of a shell text: that of the one command in it which runs Python of the project."""
     where = "the shell line" if path is None else path.name
@@ -142,7 +94,7 @@ def _in_text(text: str, path: Path | None, cwd: Path, env: Mapping[str, str], de
             folder = folder / words[1]
         elif words[0] == "cd" and path is not None and re.search(r"dirname|BASH_SOURCE|\$0", command.text):
             folder = path.parent
-        target = _find(words, folder, {**env, **_assigned(words)}, depth + 1)
+        target = _find(words, folder, {**env, **assignments(words)}, depth + 1)
         if isinstance(target, Target):
             found.append((command, target))
     if not found:
@@ -165,12 +117,6 @@ def _in_text(text: str, path: Path | None, cwd: Path, env: Mapping[str, str], de
         place = "line" if path is None else "script"
         return msgspec.structs.replace(target, place=place, shells=shells)
     return msgspec.structs.replace(target, place="nowhere", why_not=why, shells=shells)
-
-
-def _assigned(words: tuple[str, ...]) -> dict[str, str]:
-    rest = without_assignments(words)
-    pairs = (word.partition("=") for word in words[: len(words) - len(rest)])
-    return {name: value for name, _, value in pairs}
 
 
 def _of_program(words: tuple[str, ...], cwd: Path, env: Mapping[str, str], depth: int) -> Target | str:

@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from ...model.run import RunSpec
 from ...model.wrappers import POSIX_SHELLS, Layer, peel
-from ...source.launch_target import shell_program
-from ...source.shell_text import ShellCommand, commands_of, without_assignments
+from ...source.shell_text import ShellCommand, commands_of, shell_at, shell_program, without_assignments
 from ...views.length_words import deciding_layer, words_of
 from ..plan.launch_plan import LaunchPlan
 from .check import Check, Machine, passed, warned
@@ -41,7 +40,7 @@ def check_exit_status(plan: LaunchPlan, _machine: Machine) -> Check | None:
     command, cwd = plan.spec.command, Path(plan.spec.cwd)
     if (found := hidden_status(command, cwd)) is not None:
         return warned(*found)
-    return None if shell_program(without_wrappers(command), cwd) is None else passed("that of the trainer")
+    return passed("that of the trainer") if shell_at(command) is not None else None
 
 
 def what_hides_status(spec: RunSpec) -> str:

@@ -24,7 +24,8 @@ from ...model.resume import PLACEHOLDER, resume_support
 from ...model.run import TERMINAL_STATES, RunSpec, place_of
 from ...model.story import RunStory
 from ...model.text import printable, typed
-from ...source.launch_target import is_same, may_save_alike, shell_program
+from ...source.launch_target import is_same, may_save_alike
+from ...source.shell_text import shell_program
 from ...source.trainer_source import source_of
 from ...source.words import CHECKPOINT, RESUME, SAVING
 from ...store.home import runs_folder
