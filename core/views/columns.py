@@ -47,9 +47,9 @@ class Column(msgspec.Struct, Generic[Row], frozen=True, kw_only=True):
         return self.style if isinstance(self.style, str) else self.style(row)
 
 
-def shown_columns(columns: Sequence[Column[Row]], width: int, rows: Sequence[Row]) -> list[Column[Row]]:
-    """The columns that a list of this width shows."""
-    fit = [c for c in columns if c.from_width <= width and (c.below_width is None or width < c.below_width)]
+def shown_columns(columns: Sequence[Column[Row]], width: int | None, rows: Sequence[Row]) -> list[Column[Row]]:
+    """The columns that a list of this width shows; None: of any width."""
+    fit = [c for c in columns if width is None or c.from_width <= width < (c.below_width or width + 1)]
     return [c for c in fit if not c.if_any or any(c.text(row) for row in rows)]
 
 
@@ -58,7 +58,7 @@ def text_rows(columns: Sequence[Column[Row]], rows: Sequence[Row], *, titles: bo
 
     ``titles``: with a heading. Widths, blanks and styles of the columns are of the screen.
     """
-    shown = [c for c in columns if not c.if_any or any(c.text(row) for row in rows)]
+    shown = shown_columns(columns, None, rows)
     cells = [[c.title for c in shown]] if titles else []
     cells += [[c.text(row) for c in shown] for row in rows]
     sizes = [max((len(line[number]) for line in cells), default=0) for number in range(len(shown))]
