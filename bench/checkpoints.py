@@ -112,7 +112,7 @@ def peak_rss_mb() -> float:
 
 
 def child(path: Path, cold: bool) -> None:
-    from trainwatch.core.checkpoints import verify
+    from trainwatch.core.checkpoints.inspection import verify
 
     def act() -> None:
         found = verify(path, deep=True, rate_limit_bytes_per_s=1e12)  # as beside a training

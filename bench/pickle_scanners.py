@@ -24,7 +24,7 @@ SUFFIXES = (".pt", ".pth", ".bin", ".pkl", ".ckpt")
 
 
 def ours(path: Path) -> bool:
-    from trainwatch.core.checkpoints import verify
+    from trainwatch.core.checkpoints.inspection import verify
 
     return verify(path, deep=False).verdict == "complete"
 

@@ -1,15 +1,16 @@
 """The spool: files in the attempt's directory through which runner and supervisor exchange requests and reports.
 
-Standard library only. Each file is one JSON object and is replaced atomically (temporary file, fsync, rename, fsync of
-the directory): a reader sees the old one or the new one. Paths may contain bytes that are not UTF-8; the JSON is ASCII
-with escaped lone surrogates, so it is read with :mod:`json` and not with a strict decoder.
+Standard library only. Each file is one JSON object and is replaced atomically. Paths may contain bytes that are not
+UTF-8; the JSON is ASCII with escaped lone surrogates, so it is read with :mod:`json` and not with a strict decoder.
 """
 # No pathlib here: it keeps the runner small.
-# ruff: noqa: PTH105, PTH108, PTH118, PTH123
+# ruff: noqa: PTH108, PTH118, PTH123
 
 import contextlib
 import os
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from .atomic_files import write_atomically
 
 if TYPE_CHECKING:
     from .model.attempt import ExitRecord, LaunchOrder, StartRecord
@@ -36,24 +37,7 @@ def write(directory: str, name: str, content: dict[str, Any]) -> None:
     """Replace one file atomically and durably, mode 0600. Raises OSError."""
     import json
 
-    path = os.path.join(directory, name)
-    temporary = f"{path}.{os.getpid()}.tmp"
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        with os.fdopen(handle, "w", encoding="ascii") as file:
-            json.dump(content, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
-    folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    write_atomically(os.path.join(directory, name), json.dumps(content).encode("ascii"))
 
 
 def read(directory: str, name: str) -> dict[str, Any] | None:

@@ -19,7 +19,11 @@ DOORS = (
     "tests.scenarios",
     "trainwatch.cli",
     "trainwatch.cli.parser",
-    "trainwatch.core.checkpoints",
+    "trainwatch.core.checkpoints.inspection",
+    "trainwatch.core.checkpoints.listing",
+    "trainwatch.core.checkpoints.manage.comparison",
+    "trainwatch.core.checkpoints.manage.copies",
+    "trainwatch.core.checkpoints.manage.pruning",
     "trainwatch.core.judge.step",
     "trainwatch.core.replay",
 )

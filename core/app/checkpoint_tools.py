@@ -9,27 +9,22 @@ from pathlib import Path
 
 import msgspec
 
-from ..checkpoints import (
-    Backup,
-    BackupRefusedError,
+from ..checkpoints.inspection import inspect, verify
+from ..checkpoints.layouts.directory import is_checkpoint_directory
+from ..checkpoints.listing import FolderState, folder_state, list_checkpoints, show
+from ..checkpoints.manage.comparison import ComparisonRefusedError, compare
+from ..checkpoints.manage.copies import Backup, BackupRefusedError, backup
+from ..checkpoints.manage.pruning import PruneOutcome, apply_prune, plan_prune
+from ..model.checkpoint import (
+    MOST_STARS,
+    Checkpoint,
+    CheckpointListing,
     CheckpointOverview,
     Comparison,
-    ComparisonRefusedError,
-    FolderState,
-    PruneOutcome,
     PrunePlan,
-    apply_prune,
-    backup,
-    compare,
-    folder_state,
-    inspect,
-    is_checkpoint_directory,
-    list_checkpoints,
-    plan_prune,
-    show,
-    verify,
+    Rating,
+    age_order,
 )
-from ..model.checkpoint import MOST_STARS, Checkpoint, CheckpointListing, Rating, age_order
 from ..model.checkpoint_files import is_other_folder
 from ..model.text import printable, typed
 from ..store.journal import JournalTooNew, load_story

@@ -29,8 +29,8 @@ from ..model.checkpoint_files import (
     tensor_format,
 )
 from ..model.checkpoint_suffixes import has_checkpoint_suffix
-from .formats.byte_range import Damage, open_bytes
-from .formats.foreign_formats import HEAD_BYTES, foreign_damage, foreign_format
+from .formats.byte_range import HEAD_BYTES, head_of
+from .formats.foreign_formats import foreign_damage, foreign_format
 from .formats.tensor_file import looks_like_torch
 from .layouts.sets import find_members
 
@@ -94,7 +94,7 @@ def is_named_state(found: Checkpoint) -> bool:
     path = Path(found.path)
     if path.is_dir():
         return is_orbax(path)
-    known = foreign_format(_head(path) or b"", path.name)
+    known = foreign_format(head_of(path) or b"", path.name)
     return known is not None and known.of_models
 
 
@@ -105,7 +105,7 @@ def is_orbax(folder: Path) -> bool:
 
 def _what_file(path: Path, *, likely: bool) -> str | None:
     """What a file is, in words; None for text that does not speak of a state by its name."""
-    head = _head(path)
+    head = head_of(path)
     if head is None:
         return "cannot be read"
     known = foreign_format(head, path.name)
@@ -192,7 +192,7 @@ def _is_of_unknown_format(path: Path) -> bool:
     """Whether no reader of tensors opens it: by its suffix, or by its first bytes if others use the suffix, too."""
     promised = tensor_format(path.name)
     if promised == "maybe_torch":
-        return not looks_like_torch(_head(path) or b"")
+        return not looks_like_torch(head_of(path) or b"")
     return promised is None and not has_checkpoint_suffix(path.name)
 
 
@@ -224,14 +224,6 @@ def _walk(root: Path, *, strict: bool) -> Iterator[tuple[Path, bool]]:
                     pending.append((Path(entry.path), depth + 1, strict or is_log_folder(entry.name)))
             elif entry.is_file(follow_symlinks=False):
                 yield Path(entry.path), strict
-
-
-def _head(path: Path) -> bytes | None:
-    try:
-        with open_bytes(path) as source:
-            return source.read(0, min(source.size, HEAD_BYTES))
-    except (OSError, Damage):
-        return None
 
 
 def is_text(head: bytes) -> bool:

@@ -78,6 +78,7 @@ class Wakeup:
         self._read = self._write = -1
 
 
+DRAIN_S = 0.5
 RETRY_S = 0.2
 """Wait after a turn that failed."""
 
@@ -113,15 +114,22 @@ class Worker:
         self.target = target
         self._wakeup.wake()
 
-    def drain(self, timeout_s: float) -> bool:
-        """Block until a turn is over that began after the call. False: it takes longer, or fails."""
+    @property
+    def drain_s(self) -> float:
+        """Longest wait for a last turn before an exit is reported. A slow network disk must not delay it."""
+        return DRAIN_S
+
+    def drain(self, timeout_s: float | None = None) -> bool:
+        """Block until a turn is over that began after the call. False: it takes longer than that, or fails."""
         if self._thread is None:
             return True
         with self._turn_over:
             self._drains_asked += 1
             asked = self._drains_asked
             self._wakeup.wake()
-            return self._turn_over.wait_for(lambda: self._drains_done >= asked or self._stopping, timeout_s)
+            return self._turn_over.wait_for(
+                lambda: self._drains_done >= asked or self._stopping, self.drain_s if timeout_s is None else timeout_s
+            )
 
     def stop(self) -> None:
         self._stopping = True
@@ -194,6 +202,7 @@ class Sampler(Observer):
     def __init__(self, *, interval_s: float, **common: Unpack[Common]) -> None:
         super().__init__(**common)
         self._interval_s = interval_s
+        self._turn = threading.Lock()
         self._due_s = 0.0
         """Monotonic seconds; 0: at once."""
 
@@ -204,6 +213,11 @@ class Sampler(Observer):
     def sample(self) -> None:
         raise NotImplementedError
 
+    def sample_now(self) -> None:
+        """Take a sample in any thread, besides those that are due: once more at the end of an attempt."""
+        with self._turn:
+            self.sample()
+
     def sample_if_due(self, now: float) -> float:
         """Take a sample if it is time. Returns when the next one is due (monotonic seconds).
 
@@ -212,7 +226,7 @@ class Sampler(Observer):
         if now >= self._due_s and not self._stopping:
             self._due_s = next_round(now, self._interval_s)
             try:
-                self.sample()
+                self.sample_now()
                 self._problems.clear(self.name)
             except Exception as fault:
                 self._problems.report(

@@ -99,6 +99,11 @@ class TrainerSource:
         """Whole numbers that the script has for its settings; those of its project's options first."""
         return (*self._of_options(_is_count), *(number for each in self._own_scripts() for number in _numbers_in(each)))
 
+    @cached_property
+    def number_of(self) -> Mapping[str, Default]:
+        """The same by name in lower case with ``_``; the first of a name counts."""
+        return {number.name.lower().replace("-", "_"): number for number in reversed(self.numbers)}
+
     def _of_options(self, fits: Callable[[Any], bool]) -> Iterator[Default]:
         for option in self.options if self.is_own else ():
             if fits(option.default):

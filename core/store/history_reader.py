@@ -110,10 +110,6 @@ class HistoryReader:
     def latest(self) -> Latest:
         return latest_of(self.path)
 
-    def stored_samples(self) -> dict[str, bytes]:
-        """The newest samples that 0.1.0 kept in the history, as JSON."""
-        return dict(self._query("SELECT kind, json FROM latest", texts=True))
-
     def series(self, metric: str, since_t: float, until_t: float, points: int) -> list[Point]:
         """Return at most ``points`` (t, min, mean, max) of a metric between two run seconds, oldest first.
 
@@ -262,7 +258,7 @@ class HistoryReader:
         return connection
 
     def _attach(self, connection: sqlite3.Connection, options: str) -> None:
-        """Add the finest tier; without its file it is empty, or that of an older version in the history itself."""
+        """Add the finest tier; without its file it is empty."""
         recent = found_recent(self.path)
         places = ["main"]
         connection.execute("PRAGMA temp_store = MEMORY")

@@ -20,12 +20,10 @@ from ..model.observation import GpuReading, HostSample, ProcessSample
 from ..model.progress import Progress
 from ..private_folder import check_private
 
-OLDEST_VERSION = 4
+OLDEST_VERSION = 5
 """Of 0.1.0, the first release. A file of an older one is of no release and is not read."""
 SCHEMA_VERSION = 5
-"""5: the finest tier is in a file of its own.
-
-Raise it with every change of COLUMNS or TIERS. A history of the fixture is read and continued ever after."""
+"""Raise it with every change of COLUMNS or TIERS. A history of the fixture is read and continued ever after."""
 
 
 class Tier(msgspec.Struct, frozen=True):
@@ -160,11 +158,6 @@ def migrate(connection: sqlite3.Connection) -> None:
             for column in wanted:
                 if column not in known:
                     connection.execute(f"ALTER TABLE {place}.{name} ADD COLUMN {column} REAL")
-        name = table(source, TIERS[0])
-        kept = ", ".join(column for column in wanted if column in _columns(connection, "main", name))
-        if kept:  # of version 4
-            connection.execute(f"INSERT OR IGNORE INTO {RECENT}.{name} ({kept}) SELECT {kept} FROM main.{name}")  # noqa: S608
-            connection.execute(f"DROP TABLE main.{name}")
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 

@@ -9,10 +9,14 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from ..atomic_files import sync_directory, temporary_beside, write_all, write_atomically
 from ..model.text import LazyPattern
-from ..private_folder import check_private, make_private
+from ..private_folder import make_private
 
-__all__ = ["NoHomeError", "make_private", "runs_folder", "runtime_folder", "trainwatch_home", "write_atomically"]
+__all__ = [
+    "NoHomeError", "clear_leftovers", "make_private", "runs_folder", "sync_directory", "temporary_beside",
+    "trainwatch_home", "write_all", "write_atomically",
+]  # fmt: skip
 
 
 class NoHomeError(Exception):
@@ -43,17 +47,6 @@ def _of_user(find: Callable[[], Path], trouble: str) -> Path:
         raise NoHomeError(f"{trouble}; set TRAINWATCH_HOME to a folder that can be written") from None
 
 
-def runtime_folder(env: Mapping[str, str]) -> Path | None:
-    """A private folder in memory, for what ends with the machine's boot; None if there is none. Creates it."""
-    runtime = env.get("XDG_RUNTIME_DIR")
-    places = [Path(runtime) / "trainwatch"] if runtime and Path(runtime).is_absolute() else []
-    for place in (*places, Path(f"/dev/shm/trainwatch-{os.geteuid()}")):  # noqa: S108  its owner and mode are checked
-        with contextlib.suppress(OSError):
-            check_private(str(place))
-            return place
-    return None
-
-
 def runs_folder(home: Path) -> Path:
     return Path(os.path.normpath(home)) / "runs"
 
@@ -65,10 +58,6 @@ STALE_S = 86_400.0
 _TEMPORARY = LazyPattern(r"\..+\.[0-9a-f]{16}\.tmp")
 
 
-def temporary_beside(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{os.urandom(8).hex()}.tmp")
-
-
 def clear_leftovers(folder: Path) -> None:
     """Remove old temporary files in a folder of ours. Raises nothing."""
     with contextlib.suppress(OSError):
@@ -77,51 +66,3 @@ def clear_leftovers(folder: Path) -> None:
                 with contextlib.suppress(OSError):
                     if time.time() - (folder / name).lstat().st_mtime > STALE_S:
                         (folder / name).unlink()
-
-
-# --- atomic writing of small files ---
-
-
-def write_atomically(path: Path, data: bytes, *, mode: int = 0o600, durable: bool = True) -> None:
-    """Replace ``path`` by a file with ``data``: temporary file, fsync, rename, fsync of the directory.
-
-    A reader sees either the old or the new content, also after a power cut (then, if not ``durable``, perhaps an empty
-    file: for what may be lost). Raises OSError; the old file is then
-    untouched and the temporary one removed.
-    """
-    temporary = temporary_beside(path)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-    try:
-        try:
-            write_all(descriptor, data)
-            if durable:
-                os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        temporary.replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
-    if durable:
-        sync_directory(path.parent)
-
-
-def write_all(descriptor: int, data: bytes) -> None:
-    """Write all of ``data`` to a blocking descriptor (one ``write`` may take only a part). Raises OSError."""
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
-
-
-def sync_directory(path: Path) -> None:
-    """Make a rename or a new name in ``path`` durable.
-
-    Does nothing if the filesystem cannot sync folders (9p, some FUSE).
-    """
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        with contextlib.suppress(OSError):
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -12,7 +12,7 @@ from functools import cache
 from itertools import chain
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import Self
 from zlib import crc32
 
 import msgspec
@@ -25,7 +25,8 @@ from ..model.fact import FactBase, JudgeSnapshot, Outcome, ProgressMade
 from ..model.json_line import encode_line
 from ..model.story import RunStory
 from ..model.story_fold import apply_all, told_one_by_one
-from .home import clear_leftovers, sync_directory, temporary_beside, write_all
+from ..processes import status_of
+from .home import clear_leftovers, sync_directory, write_all, write_atomically
 
 # One line of a journal.
 
@@ -250,17 +251,7 @@ def store(journal: Path, stored: StoredStory) -> None:
             mark = file.read(stored.offset - file.tell())
         payload = _encode(msgspec.structs.replace(stored.packed(), mark=mark))
         clear_leftovers(journal.parent)
-        temporary = temporary_beside(journal.with_name(NAME))
-        try:
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-            try:
-                write_all(descriptor, crc32(payload).to_bytes(4, "big") + payload)
-            finally:
-                os.close(descriptor)
-            temporary.replace(journal.with_name(NAME))
-        except OSError:
-            temporary.unlink(missing_ok=True)
-            raise
+        write_atomically(journal.with_name(NAME), crc32(payload).to_bytes(4, "big") + payload, durable=False)
 
 
 @cache
@@ -287,7 +278,8 @@ class JournalReading:
         self.path = path
         self.after = nothing_stored() if after is None else after
         self.offset, self.seq, self.skipped = self.after.offset, self.after.seq, self.after.skipped
-        self._unfinished = b""
+        self.unfinished = b""
+        """A last line without an end."""
         self._records = chain(self.whole_lines(), self.rest())
 
     def __iter__(self) -> Self:
@@ -297,12 +289,13 @@ class JournalReading:
         return next(self._records)
 
     def whole_lines(self) -> Iterator[Record]:
-        """The records of the run's own file, without a last line that has no end."""
+        """The records of the run's own file from ``offset`` on, without a last line that has no end."""
+        self.unfinished = b""
         with contextlib.suppress(FileNotFoundError), self.path.open("rb") as file:
             file.seek(self.offset)
             for line in file:
                 if not line.endswith(b"\n"):
-                    self._unfinished = line
+                    self.unfinished = line
                     return
                 record, seq = parse_record(self.path, line)
                 self.offset += len(line)
@@ -312,14 +305,16 @@ class JournalReading:
                 elif line.strip():
                     self.skipped += 1
 
-    def rest(self) -> Iterator[Record]:
-        """What follows: a last line without an end."""
-        if self._unfinished:
-            record, _ = parse_record(self.path, self._unfinished)
+    def rest(self, *, final: bool = True) -> Iterator[Record]:
+        """What follows: a last line without an end. Not ``final``: one that is no record is still being written."""
+        if self.unfinished:
+            record, seq = parse_record(self.path, self.unfinished)
+            self.seq = max(self.seq, seq)
             if record is not None:
+                self.offset += len(self.unfinished)
                 yield record
             else:
-                self.skipped += 1
+                self.skipped += final
 
 
 def read_journal(path: Path) -> JournalReading:
@@ -373,51 +368,34 @@ class JournalFollower:
 
     def __init__(self, path: Path, after: StoredStory | None = None) -> None:
         self.path = path
-        self.skipped = 0
-        self._offset = 0
-        self._seq = 0
+        self._reading = JournalReading(path, after)
+        self._seq = 0 if after is None else after.story.seq
         self._identity: tuple[int, int] | None = None
-        if after is not None:
-            self.skipped, self._offset, self._seq = after.skipped, after.offset, after.story.seq
-            with contextlib.suppress(OSError):
-                status = path.stat()
-                self._identity = (status.st_dev, status.st_ino)
+        if after is not None and (status := status_of(path)) is not None:
+            self._identity = (status.st_dev, status.st_ino)
+
+    @property
+    def skipped(self) -> int:
+        return self._reading.skipped
 
     def poll(self) -> Iterator[Record]:
         """New records, oldest first, read line by line: a journal of a week has hundreds of MB.
 
         Raises JournalTooNew; a file that cannot be read has no new ones.
         """
-        try:
-            status = self.path.stat()
-            identity = (status.st_dev, status.st_ino)
-            if identity != self._identity or status.st_size < self._offset:
-                self._identity, self._offset = identity, 0
-            if status.st_size == self._offset:
-                return
-            file = self.path.open("rb")
-        except OSError:
+        reading, status = self._reading, status_of(self.path)
+        if status is None:
             return
-        with file:
-            file.seek(self._offset)
-            while line := _read_line(file):
-                record, _ = parse_record(self.path, line)
-                if record is None and not line.endswith(b"\n"):
-                    return  # still being written, or torn: the next poll decides
-                self._offset += len(line)
-                if record is None:
-                    self.skipped += bool(line.strip())
-                elif record.seq > self._seq:
+        identity = (status.st_dev, status.st_ino)
+        if identity != self._identity or status.st_size < reading.offset:
+            self._identity, reading.offset = identity, 0
+        if status.st_size == reading.offset:
+            return
+        with contextlib.suppress(OSError):
+            for record in chain(reading.whole_lines(), reading.rest(final=False)):
+                if record.seq > self._seq:
                     self._seq = record.seq
                     yield record
-
-
-def _read_line(file: IO[bytes]) -> bytes:
-    """The next line; empty at the end, and if the file cannot be read further."""
-    try:
-        return file.readline()
-    except OSError:
-        return b""
 
 
 # Writing a journal. One writer at a time: the holder of the run's lock.
@@ -520,23 +498,10 @@ def last_number(path: Path) -> tuple[int, bool]:
 
     Raises JournalTooNew, OSError.
     """
-    stored = read_stored(path)
-    seq, line = stored.seq, b"\n"
-    try:
-        file = path.open("rb")
-    except FileNotFoundError:
-        return 0, False
-    with file:
-        file.seek(stored.offset)
-        for line in file:
-            try:
-                head = decode_head(line)
-            except UNREADABLE:
-                continue
-            if head.v > JOURNAL_VERSION:
-                raise JournalTooNew(path, head.v)
-            seq = max(seq, head.seq)
-    return seq, not line.endswith(b"\n")
+    reading = JournalReading(path, read_stored(path))
+    for _ in reading:
+        pass
+    return reading.seq, bool(reading.unfinished)
 
 
 def record_of(seq: int, t: float, wall: float, entry: Entry | Outcome) -> Record:

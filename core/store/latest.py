@@ -18,7 +18,7 @@ from ..model.json_line import encode_line
 from ..model.progress import Outlook, Progress
 
 if TYPE_CHECKING:
-    from ..model.machine_details import Detail, GpuDetails, HostDetails, MachineDetails, TreeDetails
+    from ..model.machine_details import Detail, MachineDetails
     from ..model.observation import GpuSample, HostSample, MetricValues, ProcessSample
 
 LOOKED_S = 10.0
@@ -27,6 +27,7 @@ DETAILS_LOOKED_S = 5.0
 MARK_S = 3.0
 """Period of a reader's mark."""
 TORN_READS = 3
+T = TypeVar("T")
 
 
 class ProgressPoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,11 +74,6 @@ def _kinds() -> dict[str, type]:
 def latest_of(history: Path) -> Latest:
     """The newest sample of each kind of a history. Unknown kinds and damaged ones are left out."""
     samples = newest_samples(history)
-    if not samples and history.exists():  # 0.1.0 had them in the history
-        from .history_reader import HistoryReader
-
-        with HistoryReader(history) as reader:
-            samples = reader.stored_samples()
     found: dict[str, Any] = {}
     for kind in samples.keys() & _kinds().keys() if samples else ():
         with contextlib.suppress(msgspec.MsgspecError):
@@ -93,28 +89,23 @@ class NewestSamples:
 
     def __init__(self, history: Path) -> None:
         self._path = newest_path(history)
-        self._samples = {kind: msgspec.Raw(sample) for kind, sample in newest_samples(history).items()}
+        self._samples = newest_samples(history)
 
     def put(self, kind: str, sample: bytes) -> None:
         self._samples[kind] = msgspec.Raw(sample)
 
     def sample(self, kind: str) -> bytes:
         """The one that was put last, as JSON. Raises KeyError."""
-        return bytes(self._samples[kind])
+        return self._samples[kind]
 
     def write(self) -> None:
-        with contextlib.suppress(OSError):
-            if self._samples:
-                rewrite(self._path, _framed(msgspec.json.encode(self._samples)))
+        if self._samples:
+            _write_framed(self._path, msgspec.json.encode(self._samples))
 
 
-def newest_samples(history: Path) -> dict[str, bytes]:
+def newest_samples(history: Path) -> dict[str, msgspec.Raw]:
     """The newest sample of each kind as JSON; none if the file is missing or damaged."""
-    try:
-        found = msgspec.json.decode(_read_framed(newest_path(history)), type=dict[str, msgspec.Raw])
-    except msgspec.MsgspecError:
-        return {}
-    return {kind: bytes(raw) for kind, raw in found.items()}
+    return _read_framed(newest_path(history), dict[str, msgspec.Raw]) or {}
 
 
 def newest_path(history: Path) -> Path:
@@ -133,22 +124,21 @@ def rewrite(path: Path, data: bytes) -> None:
         os.close(descriptor)
 
 
-def _framed(payload: bytes) -> bytes:
-    """With checksum and length: what is behind it is of an earlier write."""
-    return crc32(payload).to_bytes(4, "big") + len(payload).to_bytes(4, "big") + payload
+def _write_framed(path: Path, payload: bytes) -> None:
+    """With checksum and length: what is behind it is of an earlier write. Raises nothing."""
+    with contextlib.suppress(OSError):
+        rewrite(path, crc32(payload).to_bytes(4, "big") + len(payload).to_bytes(4, "big") + payload)
 
 
-def _read_framed(path: Path) -> bytes:
-    """What was ``_framed``; empty if there is none, or it is damaged."""
-    for _ in range(TORN_READS):
-        try:
+def _read_framed(path: Path, kind: type[T]) -> T | None:
+    """What was written so, as JSON of that kind; None if there is none, or it is damaged."""
+    with contextlib.suppress(OSError, msgspec.MsgspecError):
+        for _ in range(TORN_READS):
             data = path.read_bytes()
-        except OSError:
-            return b""
-        payload = data[8 : 8 + int.from_bytes(data[4:8], "big")]
-        if crc32(payload) == int.from_bytes(data[:4], "big"):
-            return payload
-    return b""
+            payload = data[8 : 8 + int.from_bytes(data[4:8], "big")]
+            if crc32(payload) == int.from_bytes(data[:4], "big"):
+                return msgspec.json.decode(payload, type=kind)
+    return None
 
 
 # --- marks of readers ---
@@ -174,8 +164,6 @@ def _mark(file: Path) -> Path:
 
 # --- what a page shows beyond the samples: a file for each kind, rewritten while the page is open ---
 
-Kind = TypeVar("Kind", "GpuDetails", "HostDetails", "TreeDetails")
-
 
 class DetailFiles:
     """Implements ``model.ports.DetailDesk`` in a run's folder. Each kind is put by one thread."""
@@ -188,8 +176,7 @@ class DetailFiles:
         return is_looked_at(self._details, DETAILS_LOOKED_S)
 
     def put(self, detail: "Detail") -> None:
-        with contextlib.suppress(OSError):
-            rewrite(self._details.with_name(f"details.{type(detail).__name__}"), _framed(encode_line(detail)))
+        _write_framed(self._details.with_name(f"details.{type(detail).__name__}"), encode_line(detail))
 
 
 class DetailReader:
@@ -203,11 +190,8 @@ class DetailReader:
         from ..model.machine_details import GpuDetails, HostDetails, MachineDetails, TreeDetails
 
         leave_mark(self._details)
-        return MachineDetails(
-            gpus=self._newest(GpuDetails), host=self._newest(HostDetails), tree=self._newest(TreeDetails)
-        )
 
-    def _newest(self, kind: "type[Kind]") -> "Kind | None":
-        with contextlib.suppress(msgspec.MsgspecError):
-            return msgspec.json.decode(_read_framed(self._details.with_name(f"details.{kind.__name__}")), type=kind)
-        return None
+        def newest(kind: type[T]) -> T | None:
+            return _read_framed(self._details.with_name(f"details.{kind.__name__}"), kind)
+
+        return MachineDetails(gpus=newest(GpuDetails), host=newest(HostDetails), tree=newest(TreeDetails))

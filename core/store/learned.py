@@ -27,12 +27,18 @@ LIMIT_BYTES = 4 << 20
 T = TypeVar("T")
 
 
+class _Versioned(msgspec.Struct, frozen=True, kw_only=True):
+    version: int = VERSION
+
+
 def _read(path: Path, kind: type[T]) -> T | None:
+    """None if it is missing, damaged or of another version."""
     try:
         with path.open("rb") as file:
-            return msgspec.json.decode(file.read(LIMIT_BYTES), type=kind)
+            found = msgspec.json.decode(file.read(LIMIT_BYTES), type=kind)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
+    return None if isinstance(found, _Versioned) and found.version != VERSION else found
 
 
 # --- habits of a job: ``<home>/habits/KEY.json``, one file per job; those that ran last are kept ---
@@ -56,8 +62,7 @@ OVERRIDE = re.compile(r"\+{0,2}(?:[\w.]+\.)?(?:resume\w*|ckpt_path|output_dir|ru
 INTERPRETER = re.compile(r"(?:.*/)?(python|pypy)[\d.]*$")
 
 
-class _Stored(msgspec.Struct, frozen=True, kw_only=True):
-    version: int
+class _Stored(_Versioned, frozen=True, kw_only=True):
     habits: Habits
     config: str = ""
 
@@ -77,7 +82,7 @@ class HabitsFile:
     def read(self) -> Habits | None:
         """The values for the next run; None if nothing is known. After a change of the config only the lengths."""
         stored = _read(self.path, _Stored)
-        if stored is None or stored.version != VERSION:
+        if stored is None:
             return None
         habits = faded(stored.habits)
         return habits if stored.config == self._config else without_pace(habits)
@@ -86,7 +91,7 @@ class HabitsFile:
         """Replace the file. If it cannot be written, the old one stays."""
         with contextlib.suppress(OSError):
             folder, new = make_private(self.path.parent), not self.path.exists()
-            stored = _Stored(version=VERSION, habits=habits, config=self._config)
+            stored = _Stored(habits=habits, config=self._config)
             write_atomically(self.path, msgspec.json.encode(stored))
             known = sorted(folder.glob("*.json"), key=lambda path: -path.stat().st_mtime) if new else []
             for path in known[FILES:]:
@@ -104,11 +109,7 @@ def _key(words: Sequence[str], cwd: str) -> str:
 
 def normalised(command: Sequence[str]) -> tuple[str, ...]:
     """The command without options, overrides and placeholders of one launch; interpreters without path and version."""
-    return tuple(_lasting(command))
-
-
-def _lasting(command: Sequence[str]) -> Iterator[str]:
-    skip_value = False
+    skip_value, kept = False, list[str]()
     for word in command:
         value, skip_value = skip_value and not word.startswith("-"), False
         if value:
@@ -118,7 +119,8 @@ def _lasting(command: Sequence[str]) -> Iterator[str]:
             skip_value = not equals
         elif OVERRIDE.fullmatch(word) is None and PLACEHOLDER.search(word) is None:
             interpreter = INTERPRETER.match(word)
-            yield interpreter[1] if interpreter is not None else word
+            kept.append(word if interpreter is None else interpreter[1])
+    return tuple(kept)
 
 
 # --- what rehearsals proved: ``<home>/rehearsals/proven/KEY.json``, one file per command and working folder ---
@@ -131,8 +133,7 @@ MOST_BYTES = 4_000_000
 LEFT_OUT = frozenset({"node_modules", "site-packages", "wandb", "mlruns", "__pycache__"})
 
 
-class _Proven(msgspec.Struct, frozen=True, kw_only=True):
-    version: int
+class _Proven(_Versioned, frozen=True, kw_only=True):
     source: str
     result: Rehearsal
 
@@ -145,15 +146,13 @@ def rehearsals_folder(home: Path) -> Path:
 def keep_rehearsal(home: Path, cwd: str, result: Rehearsal, source: str) -> None:
     """Replace what is known of this command in this folder. Raises OSError."""
     path = make_private(rehearsals_folder(home) / "proven") / f"{_key(result.command, cwd)}.json"
-    write_atomically(path, msgspec.json.encode(_Proven(version=VERSION, source=source, result=result)))
+    write_atomically(path, msgspec.json.encode(_Proven(source=source, result=result)))
 
 
 def known_rehearsal(home: Path, command: Sequence[str], cwd: str, config: str | None) -> Rehearsal | None:
     """The newest rehearsal of this command in this folder, if its source is unchanged since; None without one."""
     stored = _read(rehearsals_folder(home) / "proven" / f"{_key(command, cwd)}.json", _Proven)
-    if stored is None or stored.version != VERSION or stored.source != source_digest(command, cwd, config):
-        return None
-    return stored.result
+    return None if stored is None or stored.source != source_digest(command, cwd, config) else stored.result
 
 
 def source_digest(command: Sequence[str], cwd: str, config: str | None) -> str:
@@ -231,8 +230,7 @@ class ListUnreadable(Exception):  # noqa: N818  named after the condition
     """The file is damaged or of a newer trainwatch. The message is a sentence for the user; nothing is written."""
 
 
-class _Ratings(msgspec.Struct, frozen=True, kw_only=True):
-    version: int = VERSION
+class _Ratings(_Versioned, frozen=True, kw_only=True):
     ratings: tuple[Rating, ...] = ()
 
 

@@ -49,18 +49,30 @@ def unreadable_runs(home: Path) -> list[str]:
     return [str(error) for error, _ in _unreadable(home)]
 
 
-def _unreadable(home: Path) -> Iterator[tuple[RunUnreadable, "_Where"]]:
-    with contextlib.suppress(OSError):
-        for path in sorted(runs_folder(home).iterdir()):
-            if path.is_dir() and not path.name.startswith("."):
-                run = RunDirectory(path)
+def _each(home: Path) -> Iterator[tuple[RunDirectory, RunSpec | RunUnreadable]]:
+    """All runs by their ids, each with its spec or why it cannot be opened."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        for run in map(RunDirectory, sorted(runs_folder(home).iterdir())):
+            if not run.id.startswith("."):
                 try:
-                    run.load_spec()
+                    yield run, run.load_spec()
                 except RunUnreadable as error:
-                    where = _Where()
-                    with contextlib.suppress(OSError, msgspec.MsgspecError):
-                        where = decode_exact(run.spec.read_bytes(), _Where)
-                    yield error, where
+                    yield run, error
+
+
+def _known(home: Path) -> list[tuple[RunDirectory, RunSpec]]:
+    """All runs that can be opened with their specs, newest first."""
+    found = [(run, spec) for run, spec in _each(home) if isinstance(spec, RunSpec)]
+    return sorted(found, key=lambda pair: (pair[1].created_wall, pair[0].id), reverse=True)
+
+
+def _unreadable(home: Path) -> Iterator[tuple[RunUnreadable, _Where]]:
+    for run, error in _each(home):
+        if isinstance(error, RunUnreadable) and run.path.is_dir():
+            where = _Where()
+            with contextlib.suppress(OSError, msgspec.MsgspecError):
+                where = decode_exact(run.spec.read_bytes(), _Where)
+            yield error, where
 
 
 def find_run(
@@ -147,19 +159,8 @@ def _belongs(spec: "RunSpec | _Where", project: Path | None, cwd: Path | None) -
     return cwd is not None and spec.project is None and Path(spec.cwd) == cwd
 
 
-def _known(home: Path) -> list[tuple[RunDirectory, RunSpec]]:
-    """All runs that can be opened with their specs, newest first."""
-    found: list[tuple[RunDirectory, RunSpec]] = []
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        for path in runs_folder(home).iterdir():
-            if not path.name.startswith("."):
-                with contextlib.suppress(RunUnreadable):
-                    directory = RunDirectory(path)
-                    found.append((directory, directory.load_spec()))
-    return sorted(found, key=lambda pair: (pair[1].created_wall, pair[0].id), reverse=True)
-
-
 def enumerate_runs(names: Iterable[str]) -> str:
     """The first six of these ids, and how many more there are."""
     shown = list(names)
-    return ", ".join(shown[:6]) + (f" and {len(shown) - 6} more" if len(shown) > 6 else "")
+    more = f" and {len(shown) - PLACES_SHOWN} more" if len(shown) > PLACES_SHOWN else ""
+    return ", ".join(shown[:PLACES_SHOWN]) + more

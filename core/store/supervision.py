@@ -103,26 +103,19 @@ class SafeJournal:
         bodies, before = tuple(entries), self.seq
         if bodies and isinstance(bodies[-1], JudgeSnapshot):
             bodies = (*bodies[:-1], self._states.put(bodies[-1], before + len(bodies)))
-        try:
-            self._append(t, wall, bodies, before)
-        except OSError as error:
-            if not self._free():
-                self._tell(error)
-                raise
+        for last in (False, True):
             try:
-                self._append(t, wall, bodies, before)
-            except OSError as again:
-                self._tell(again)
-                raise
+                self._opened().append_all(t, wall, bodies[self.seq - before :])
+                break
+            except OSError as error:
+                if last or not self._free():
+                    self._tell(error)
+                    raise
         self._tell(None)
         self._states.written()
         if bodies and isinstance(bodies[-1], JudgeSnapshot):
             self._keep_story()
         return tuple(record_of(before + i, t, wall, body) for i, body in enumerate(bodies, 1))
-
-    def _append(self, t: float, wall: float, bodies: tuple[Entry | Outcome, ...], before: int) -> None:
-        writer = self._opened()
-        writer.append_all(t, wall, bodies[self.seq - before :])
 
     def _opened(self) -> JournalWriter:
         if self._main is None:

@@ -89,7 +89,9 @@ TWO_HOURS = 7200.0
 
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
-    return Path(shutil.copy(RELEASE / "history.sqlite", tmp_path))
+    for file in RELEASE.glob("history.sqlite*"):
+        shutil.copy(file, tmp_path)
+    return tmp_path / "history.sqlite"
 
 
 def host_at(t: float) -> HostSample:

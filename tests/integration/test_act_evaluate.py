@@ -11,7 +11,7 @@ import msgspec
 
 from tests.integration.act_world import growing, lives, python, wait_for
 from trainwatch.core.act.evaluator import CheckpointCommands
-from trainwatch.core.checkpoints import verify
+from trainwatch.core.checkpoints.inspection import verify
 from trainwatch.core.model.decision import EndEvaluation, EvaluateCheckpoint
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Evaluate, Settings

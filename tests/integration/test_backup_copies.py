@@ -9,7 +9,7 @@ import pytest
 from tests.fakes.checkpoint_layouts import safetensors_file
 from trainwatch.core.act.evaluator import CheckpointCommands
 from trainwatch.core.app.supervise.run_output import copy_verified
-from trainwatch.core.checkpoints import verify
+from trainwatch.core.checkpoints.inspection import verify
 from trainwatch.core.model.decision import BackUpCheckpoint
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Backup, Settings

@@ -13,7 +13,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from trainwatch.core.checkpoints import compare, list_checkpoints, show, verify  # noqa: E402
+from trainwatch.core.checkpoints.inspection import verify  # noqa: E402
+from trainwatch.core.checkpoints.listing import list_checkpoints, show  # noqa: E402
+from trainwatch.core.checkpoints.manage.comparison import compare  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

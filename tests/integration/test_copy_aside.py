@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.checkpoints import copy_aside, folder_for_copies
+from trainwatch.core.checkpoints.manage.copies import copy_aside, folder_for_copies
 
 
 @pytest.fixture

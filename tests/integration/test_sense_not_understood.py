@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from tests.integration.sense_world import ListInbox, RunClock, wait_until
-from trainwatch.core.checkpoints import inspect_any, state_in
+from trainwatch.core.checkpoints.inspection import inspect_any
+from trainwatch.core.checkpoints.listing import state_in
 from trainwatch.core.model.observation import CheckpointEvent
 from trainwatch.core.model.settings import Watch
 from trainwatch.core.sense.files.checkpoint_directory import CheckpointDirectory

@@ -13,7 +13,7 @@ from typing import Any, Self
 import pytest
 
 from tests.integration.sense_world import ListInbox, RunClock, identity, running, target, wait_until
-from trainwatch.core.checkpoints import state_of
+from trainwatch.core.checkpoints.listing import state_of
 from trainwatch.core.model.observation import OutputSeen
 from trainwatch.core.processes import read_process
 from trainwatch.core.sense.files.inotify import open_for_writing

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from tests.fakes.checkpoint_layouts import LAYOUTS
 from tests.fakes.corruption import damage_bytes, is_undamaged
 from tests.tiers import examples
-from trainwatch.core.checkpoints import inspect, list_checkpoints, verify
+from trainwatch.core.checkpoints.inspection import inspect, verify
+from trainwatch.core.checkpoints.listing import list_checkpoints
 
 EXAMPLES = int(os.environ.get("TRAINWATCH_CORRUPTIONS", examples(150)))
 """Examples for each layout; the long run takes ``TRAINWATCH_CORRUPTIONS=10000``."""

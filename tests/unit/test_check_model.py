@@ -24,7 +24,7 @@ from trainwatch.core.app.preflight.resume_checks import (
     check_model,
     misfits,
 )
-from trainwatch.core.checkpoints import verify
+from trainwatch.core.checkpoints.inspection import verify
 from trainwatch.core.store.run_directory import RunDirectory
 
 numpy = pytest.importorskip("numpy")

@@ -11,7 +11,7 @@ import pytest
 from trainwatch.cli import main
 from trainwatch.core.app.runs.checkpoint_quality import rated_paths
 from trainwatch.core.app.supervise.run_output import RunRetention
-from trainwatch.core.checkpoints import inspect
+from trainwatch.core.checkpoints.inspection import inspect
 from trainwatch.core.model.checkpoint import Evaluation
 from trainwatch.core.model.fact import CheckpointEvaluated, CheckpointKnown, CheckpointsSetAside, Fact, RunCreated
 from trainwatch.core.model.run import RunSpec

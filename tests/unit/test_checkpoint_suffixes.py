@@ -25,7 +25,8 @@ import numpy as np
 from safetensors.numpy import save_file
 from trainwatch.core.act import stop_sequence as save_in_progress
 from trainwatch.core.app.preflight import launch_checks
-from trainwatch.core.checkpoints import list_checkpoints, verify
+from trainwatch.core.checkpoints.inspection import verify
+from trainwatch.core.checkpoints.listing import list_checkpoints
 from trainwatch.core.judge.resume import checkpoint_index as known_checkpoint
 from trainwatch.core.sense.files import checkpoint_scan as checkpoint_entries
 

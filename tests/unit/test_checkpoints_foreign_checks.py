@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trainwatch.core.checkpoints import inspect_any, verify
+from trainwatch.core.checkpoints.inspection import inspect_any, verify
 
 
 def numpy_archive() -> bytes:

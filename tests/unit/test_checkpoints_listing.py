@@ -23,7 +23,8 @@ from tests.fakes.checkpoint_layouts import (
     weights,
 )
 from tests.fakes.torch_files import pickled, write_zip
-from trainwatch.core.checkpoints import inspect, list_checkpoints, verify
+from trainwatch.core.checkpoints.inspection import inspect, verify
+from trainwatch.core.checkpoints.listing import list_checkpoints
 
 
 def kohya(root: Path, *names: str, t: float = 1000.0) -> None:

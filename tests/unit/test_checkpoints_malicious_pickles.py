@@ -15,10 +15,10 @@ import pytest
 from tests.fakes.hostile_pickles import tricks, write_archive
 from tests.fakes.torch_files import Called, Described, pickled, write_dcp, write_legacy, write_zip
 from tests.tiers import second
-from trainwatch.core.checkpoints import inspect, verify
 from trainwatch.core.checkpoints.formats.byte_range import Damage
 from trainwatch.core.checkpoints.formats.pickle_reader import read_pickle
 from trainwatch.core.checkpoints.formats.torch_objects import TorchInterpreter
+from trainwatch.core.checkpoints.inspection import inspect, verify
 
 NAMES = sorted(tricks(Path("marker")))
 

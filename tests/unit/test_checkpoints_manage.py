@@ -12,16 +12,11 @@ from safetensors.numpy import save_file
 from tests.fakes.checkpoint_layouts import dcp, legacy_file, sharded, training_state, transformers, weights, zip_file
 from tests.fakes.torch_files import write_zip
 from trainwatch.cli import main
-from trainwatch.core.checkpoints import (
-    BackupRefusedError,
-    ComparisonRefusedError,
-    apply_prune,
-    backup,
-    compare,
-    plan_prune,
-    show,
-    verify,
-)
+from trainwatch.core.checkpoints.inspection import verify
+from trainwatch.core.checkpoints.listing import show
+from trainwatch.core.checkpoints.manage.comparison import ComparisonRefusedError, compare
+from trainwatch.core.checkpoints.manage.copies import BackupRefusedError, backup
+from trainwatch.core.checkpoints.manage.pruning import apply_prune, plan_prune
 
 
 def epochs(root: Path, *numbers: int) -> list[Path]:

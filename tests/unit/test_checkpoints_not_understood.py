@@ -18,7 +18,8 @@ import torch
 from safetensors.numpy import save_file
 
 from tests.fakes.checkpoint_layouts import deepspeed, training_state, transformers, weights
-from trainwatch.core.checkpoints import inspect, inspect_any, list_checkpoints, state_in, verify
+from trainwatch.core.checkpoints.inspection import inspect, inspect_any, verify
+from trainwatch.core.checkpoints.listing import list_checkpoints, state_in
 from trainwatch.core.model.checkpoint import Checkpoint
 
 

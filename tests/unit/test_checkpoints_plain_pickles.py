@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.checkpoints import inspect, list_checkpoints, verify
+from trainwatch.core.checkpoints.inspection import inspect, verify
+from trainwatch.core.checkpoints.listing import list_checkpoints
 
 torch = pytest.importorskip("torch")
 safetensors = pytest.importorskip("safetensors.torch")

@@ -24,9 +24,9 @@ from tests.fakes.hostile_pickles import (
     write_healthy,
 )
 from tests.fakes.torch_files import pickled
-from trainwatch.core.checkpoints import inspect, verify
 from trainwatch.core.checkpoints.formats.pickle_reader import read_pickle
 from trainwatch.core.checkpoints.formats.torch_objects import TorchInterpreter, is_known_call
+from trainwatch.core.checkpoints.inspection import inspect, verify
 
 
 def verdict_of(data: bytes, folder: Path) -> str:

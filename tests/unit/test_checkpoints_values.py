@@ -13,8 +13,8 @@ from safetensors.numpy import save_file
 
 from tests.fakes.checkpoint_layouts import transformers, weights
 from tests.fakes.torch_files import Called, write_dcp, write_legacy, write_zip
-from trainwatch.core.checkpoints import verify
 from trainwatch.core.checkpoints.formats.byte_range import Pace
+from trainwatch.core.checkpoints.inspection import verify
 
 WIDTH = {
     "F64": 8,

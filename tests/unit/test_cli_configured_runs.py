@@ -8,7 +8,7 @@ import pytest
 
 from tests.fakes.checkpoint_layouts import training_state
 from trainwatch.cli import main
-from trainwatch.core.checkpoints import list_checkpoints
+from trainwatch.core.checkpoints.listing import list_checkpoints
 from trainwatch.core.model.fact import CheckpointKnown, RunCreated
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.journal import JournalWriter

@@ -10,7 +10,8 @@ import pytest
 from tests.fakes.checkpoint_layouts import safetensors_file
 from trainwatch.core import spool
 from trainwatch.core.act.config.trainer_config import write_copy
-from trainwatch.core.checkpoints import apply_prune, backup, plan_prune
+from trainwatch.core.checkpoints.manage.copies import backup
+from trainwatch.core.checkpoints.manage.pruning import apply_prune, plan_prune
 from trainwatch.core.model.fact import Note
 from trainwatch.core.model.launch import TrialResult
 from trainwatch.core.model.run import RunSpec

@@ -9,7 +9,7 @@ import pytest
 from tests.builders import World
 from tests.fakes.checkpoint_layouts import safetensors_file
 from tests.unit.test_judge_recovery import crash, running, save
-from trainwatch.core.checkpoints import list_checkpoints
+from trainwatch.core.checkpoints.listing import list_checkpoints
 from trainwatch.core.judge.resume.checkpoint_index import CheckpointIndex, with_event
 from trainwatch.core.judge.resume.resume_point import newest_verified
 from trainwatch.core.model.checkpoint import Checkpoint

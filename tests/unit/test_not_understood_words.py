@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.test_newest_checkpoint import story
 from trainwatch.cli import main
-from trainwatch.core.checkpoints import plan_prune
+from trainwatch.core.checkpoints.manage.pruning import plan_prune
 from trainwatch.core.model.checkpoint import Checkpoint
 from trainwatch.core.model.fact import CheckpointKnown
 from trainwatch.core.model.story import Situation

@@ -32,7 +32,7 @@ from trainwatch.core.act.launch.locks import (
     write_slot,
 )
 from trainwatch.core.act.launch.output_locks import NAME, OutputLocks, command_key, look_for_rival
-from trainwatch.core.checkpoints import list_checkpoints
+from trainwatch.core.checkpoints.listing import list_checkpoints
 
 MINE = Owner("mine-1", 1.0, "/home/a")
 THEIRS = Owner("theirs-2", 2.0, "/home/b")

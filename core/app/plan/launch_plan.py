@@ -13,7 +13,7 @@ from ...act.config.derive import Derived, DeriveError, preview
 from ...act.config.edits import leaves, read_toml, read_yaml
 from ...act.config.flags import find_option, option_groups
 from ...act.config.trainer_config import config_in_command, counted, own_name, remaining
-from ...checkpoints import verify
+from ...checkpoints.inspection import verify
 from ...config.location import FILE_NAME, find_project
 from ...config.project import Overrides
 from ...model.decision import StartAttempt
@@ -28,6 +28,16 @@ from .resume_plan import as_declared, decided, undeclared
 from .specs import Definitions, definitions_of, read_definitions, spec_of_command, spec_of_project
 
 GENERIC = Preset(name="generic")
+
+
+def as_number(value: object) -> float | None:
+    """A setting, which a command line has as text, as a number; None if it is none."""
+    try:
+        return None if isinstance(value, bool) else float(value)  # type: ignore[arg-type]  # what is no number raises
+    except (TypeError, ValueError):
+        return None
+
+
 SHOWN_FOLDER = "ATTEMPT"
 """Stands for the attempt's folder in what people are shown: its path is long and does not exist yet."""
 
@@ -70,10 +80,7 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     def number(self, key: str) -> float | None:
         """A trainer setting as a number; None if it is not set or not a number."""
-        try:
-            return float(self.settings[key])
-        except (KeyError, TypeError, ValueError):
-            return None
+        return as_number(self.settings.get(key))
 
     def truth(self, key: str) -> bool | None:
         """A trainer setting as a truth value; None if it is not set. A bare flag is true."""
@@ -166,20 +173,27 @@ def settings_of(spec: RunSpec, derived: Derived) -> dict[str, Any]:
 
 def settings_in(argv: Sequence[str], config_text: str | None, config: str | None) -> dict[str, Any]:
     """The same from the text of a config copy. ``config``: a path whose suffix gives the format."""
+    return {key.rpartition(".")[2]: value for key, value in dotted_settings(argv, config_text, config).items()}
+
+
+def dotted_settings(argv: Sequence[str], config_text: str | None, config: str | None) -> dict[str, Any]:
+    """The same by dotted key, what is written last at the end. Raises DeriveError."""
     found: dict[str, Any] = {}
     if config_text is not None and config is not None:
         read = read_toml if config.lower().endswith(".toml") else read_yaml
-        found.update((key.rpartition(".")[2], value) for key, value in leaves(read(config_text, config)))
+        found.update(leaves(read(config_text, config)))
     first = options_start(argv)
-    for number, word in enumerate(argv):
-        if number >= first and (own := _OVERRIDE.fullmatch(word)) is not None:
-            found[own[1].rpartition(".")[2]] = own[2]
-        if not word.startswith("--") or len(word) == 2:
-            continue
-        name, equals, value = word[2:].partition("=")
-        following = argv[number + 1] if number + 1 < len(argv) else "--"
-        given = value if equals else "" if following.startswith("--") else following
-        found[name.rpartition(".")[2].replace("-", "_")] = given
+    for number, (word, following) in enumerate(zip(argv, (*argv[1:], "--"), strict=True)):
+        own = _OVERRIDE.fullmatch(word) if number >= first else None
+        name, equals, value = (own[1], "=", own[2]) if own is not None else word[2:].partition("=")
+        if own is None:
+            if not word.startswith("--") or len(word) == 2:
+                continue
+            section, dot, key = name.rpartition(".")
+            name, value = f"{section}{dot}{key.replace('-', '_')}", value if equals else following
+            value = "" if not equals and following.startswith("--") else value
+        found.pop(name, None)
+        found[name] = value
     return found
 
 

@@ -25,6 +25,7 @@ from ...model.resume import PLACEHOLDER, ResumeWay, SecondStart, Source, Written
 from ...model.run import RunSpec
 from ...model.shipped import Remedy
 from ...source.launch_target import Target
+from ...source.options import Option
 from ...source.parsers import BEFORE
 from ...source.resume_finding import Candidate, Finding, WeightsOnly
 from ...source.starting import WEAK, Deletion, known_option, shell_deletes
@@ -309,7 +310,7 @@ def _by_option(found: Candidate, target: Target) -> ResumeWay | None:
 
 
 def _style(found: Candidate, form: str, place: str) -> ResumeStyle:
-    option = found.option
+    option, alone = found.option, found.wants == "flag"
     value = f"{{{found.form or 'path'}}}"
     if found.wants == "word":
         value = found.word
@@ -317,24 +318,22 @@ def _style(found: Candidate, form: str, place: str) -> ResumeStyle:
         value = "{step}"
     elif found.wants == "folder" or (found.wants == "inside" and form == "file"):
         value = "{folder}"
-    words: list[str] = []
-    for flag in found.with_flags:
-        words += [flag.name] if flag.takes == "flag" else [flag.name, "true"]
+    words = [word for f in found.with_flags for word in ((f.name,) if f.takes == "flag" else (f.name, "true"))]
     if option.kind == "environment":
-        return ResumeStyle(env={option.name: "1" if found.wants == "flag" else value}, args=tuple(words), found=place)
+        return ResumeStyle(env={option.name: "1" if alone else value}, args=tuple(words), found=place)
     if option.library == "config":
         return ResumeStyle(key=option.name, args=tuple(words), found=place)
     if option.kind == "override":
         quoted = f"'{value}'" if value.startswith(("{path", "{name", "{folder}")) and not option.library else value
-        words.append(f"{option.name}={'true' if found.wants == 'flag' else quoted}")
+        words.append(f"{option.name}={'true' if alone else quoted}")
     elif option.kind == "positional":
         words.append(value)
-    elif found.wants == "flag" and option.takes == "flag":
+    elif alone and option.takes == "flag":
         words.append(option.name)
     elif option.joined:
-        words.append(f"{option.name}={'True' if found.wants == 'flag' else value}")
+        words.append(f"{option.name}={'True' if alone else value}")
     else:
-        words += [option.name, "true" if found.wants == "flag" else value]
+        words += [option.name, "true" if alone else value]
     return ResumeStyle(args=tuple(words), found=place)
 
 
@@ -359,14 +358,9 @@ def undeclared(spec: RunSpec, profile: Profile) -> tuple[str, ...] | None:
 def as_declared(spec: RunSpec, profiles: Mapping[str, Profile]) -> Mapping[str, Profile]:
     """The profiles with the options as the script declares them: ``--safe-mode`` where it has no ``--safe_mode``."""
     keys = {group.key for profile in profiles.values() for group in option_groups(profile.flags)}
-    dashed = {key.replace("_", "-"): key for key in keys if "_" in key}
-    source = source_of(spec)
-    if not _mentions(source, dashed):
-        return profiles
-    names = {option.name.lstrip("-") for option in source.options}
-    spelled = {f"--{key}": f"--{name}" for name, key in dashed.items() if name in names and key not in names}
-    if not spelled:
-        return profiles
+    found = _declared(source_of(spec), [key for key in keys if "_" in key])
+    as_written = {name for name, option in found if option.name == f"--{name}"}
+    spelled = {f"--{name}": option.name for name, option in found if name not in as_written}
 
     def word(flag: str) -> str:
         name, equals, value = flag.partition("=")
@@ -374,45 +368,38 @@ def as_declared(spec: RunSpec, profiles: Mapping[str, Profile]) -> Mapping[str, 
 
     return {
         name: msgspec.structs.replace(profile, flags=tuple(word(flag) for flag in profile.flags))
+        if spelled
+        else profile
         for name, profile in profiles.items()
     }
 
 
 def declared_options(spec: RunSpec, table: Iterable[Remedy]) -> frozenset[str]:
-    """Those of the options in the table that can be added to the command, with their dashes.
-
-    The source is parsed only if one of their names is in the script's text.
-    """
-    wanted = {
-        spelled
-        for row in table
-        for change in row.changes
-        if change.where == "flag"
-        for spelled in (change.key, change.key.replace("_", "-"))
-    }
+    """Those of the options in the table that can be added to the command, with their dashes."""
+    wanted = {change.key for row in table for change in row.changes if change.where == "flag"}
     source = source_of(spec)
-    if source.target.place == "nowhere" or not _mentions(source, wanted):
-        return frozenset()
-    names = {option.name for option in source.options if option.kind == "option" and not option.after}
-    return frozenset(f"--{name}" for name in wanted if f"--{name}" in names)
+    found = [] if source.target.place == "nowhere" else _declared(source, wanted)
+    return frozenset(option.name for _, option in found if option.kind == "option" and not option.after)
 
 
 def defaults_of_options(spec: RunSpec, names: Collection[str]) -> dict[str, Any]:
     """The script's own value for each of these options that it declares with one; None is no value."""
-    source = source_of(spec)
-    wanted = {f"--{spelled}": name for name in names for spelled in (name.replace("_", "-"), name)}
-    if not _mentions(source, [option.lstrip("-") for option in wanted]):
-        return {}
-    return {wanted[o.name]: o.default for o in source.options if o.name in wanted and o.default is not None}
+    found = _declared(source_of(spec), names)
+    return {name: option.default for name, option in found if option.default is not None}
 
 
-def _mentions(source: TrainerSource, names: Collection[str]) -> bool:
-    """Whether one of the names is in the script's text: only then it is worth parsing."""
+def _declared(source: TrainerSource, names: Collection[str]) -> list[tuple[str, Option]]:
+    """(name, option) of those that the script declares, with ``_`` or with ``-`` between the words.
+
+    The source is parsed only if one of them is in the script's text.
+    """
+    wanted = {spelled: name for name in names for spelled in (name.replace("_", "-"), name)}
     try:
         text = source.target.file.read_text("utf-8", "replace")
     except OSError:
-        return False
-    return any(name in text for name in names)
+        return []
+    options = source.options if any(name in text for name in wanted) else ()
+    return [(wanted[o.name[2:]], o) for o in options if o.name.startswith("--") and o.name[2:] in wanted]
 
 
 # What an earlier rehearsal of the same command and source proved, for its next start.
@@ -425,9 +412,8 @@ def rehearsed(spec: RunSpec) -> Rehearsal | None:
 def with_rehearsed(spec: RunSpec) -> RunSpec:
     """The run as its rehearsal proved it: a trainer that finds its newest checkpoint by itself need not be told."""
     found = rehearsed(spec)
-    if found is None or not found.safe or found.will != "self":
-        return spec
-    return resuming_by_itself(spec, f" on {_on(found)}")
+    by_itself = found is not None and found.safe and found.will == "self"
+    return resuming_by_itself(spec, f" on {_on(found)}") if found is not None and by_itself else spec
 
 
 def rehearsed_words(spec: RunSpec) -> str | None:
@@ -446,7 +432,7 @@ def _on(found: Rehearsal) -> str:
 
 def resuming_by_itself(spec: RunSpec, when: str = "") -> RunSpec:
     """The run whose trainer is known to find its newest checkpoint by itself: it need not be told which one."""
-    if spec.resume_way is not None and spec.resume_way.will in {"yes", "self"}:
+    if spec.resume_way is not None and spec.resume_way.will in KNOWN:
         return spec
     style = ResumeStyle(by_itself=True)
     how = f"the trainer goes on from its newest checkpoint by itself, as its rehearsal{when} showed"

@@ -30,7 +30,7 @@ from ...source.trainer_source import source_of
 from ...store.run_directory import RunDirectory
 from ..errors import CliError, ExitCode
 from ..runs.known_runs import home
-from .launch_plan import LaunchPlan
+from .launch_plan import LaunchPlan, as_number
 
 OF_TRAINING = re.compile(r"train|fit|loop|optim|schedul|solver|run", re.IGNORECASE)
 """What a section is called in which ``steps`` are those of the training."""
@@ -45,6 +45,12 @@ class _Said(NamedTuple):
     sure: bool
 
 
+def plan_length(plan: LaunchPlan) -> ToldLength:
+    """What the settings of a planned launch say of its length, with its profile."""
+    told = told_lengths(plan.spec, plan.preset, plan.profiles, None)
+    return told.get(plan.spec.settings.profiles.use or "", ToldLength())
+
+
 def told_lengths(
     spec: RunSpec, preset: Preset, profiles: Mapping[str, Profile], expected: ExpectedLength | None
 ) -> dict[str, ToldLength]:
@@ -57,27 +63,29 @@ def told_lengths(
 def _of(
     settings: TrainerSettings, spec: RunSpec, preset: Preset, profile: Profile | None, expected: ExpectedLength | None
 ) -> ToldLength:
-    keys = preset.length
-    epochs = _number(settings, spec, profile, EPOCH_NAMES if keys is None else (keys.epochs,) if keys.epochs else ())
-    steps = _number(settings, spec, profile, STEP_NAMES if keys is None else (keys.steps,) if keys.steps else ())
+    def said(names: Sequence[str]) -> _Said | None:
+        return _number(settings, spec, profile, names)
+
+    keys, nothing = preset.length, _Said(0, "", sure=True)
+    epochs = said(EPOCH_NAMES if keys is None else (keys.epochs,) if keys.epochs else ())
+    steps = said(STEP_NAMES if keys is None else (keys.steps,) if keys.steps else ())
     known = epochs is not None or steps is not None
     pairs = zip(spec.command, [*spec.command[1:], ""], strict=True)  # an option that each attempt fills in is none
     own = (word.partition("=")[0] for word, value in pairs if RESUMES.match(word) and "{" not in word + value)
-    resumes_by = next(own, "")
-    units = [_number(settings, spec, profile, names) for names in UNIT_NAMES] if known else []
-    sooner = _number(settings, spec, profile, SOONER_NAMES) if known else None
+    units = [said(names) for names in UNIT_NAMES] if known else []
+    sooner = said(SOONER_NAMES) if known else None
     if epochs is not None and steps is not None and keys is not None:  # the framework takes one of them
         epochs, steps = (None, steps) if keys.steps_over_epochs else (epochs, None)
     return ToldLength(
         epochs=None if epochs is None else epochs.number,
-        epochs_by="" if epochs is None else epochs.by,
+        epochs_by=(epochs or nothing).by,
         epochs_sure=epochs is None or (epochs.sure and not settings.hidden),
         steps=None if steps is None else steps.number,
-        steps_by="" if steps is None else steps.by,
+        steps_by=(steps or nothing).by,
         steps_sure=steps is None or (steps.sure and not settings.hidden),
         units=tuple(unit.number for unit in units if unit is not None and unit.number > 1),
-        sooner_by="" if sooner is None else sooner.by,
-        resumes_by=resumes_by if known else "",
+        sooner_by=(sooner or nothing).by,
+        resumes_by=next(own, "") if known else "",
         guess=None if expected is None else expected.steps,
         guess_by="" if expected is None else f"a guess: {expected.by}",
     )
@@ -116,21 +124,17 @@ def _values(settings: TrainerSettings, spec: RunSpec, profile: Profile | None, n
 def _of_source(spec: RunSpec, names: Sequence[str]) -> _Said | None:
     """The script's own value: the default of an option, or a number that it sets under a name of its own."""
     source = source_of(spec)
-    own = {number.name.lower().replace("-", "_"): number for number in reversed(source.numbers)}
     options = {option.name.lstrip("-").lower().replace("-", "_") for option in source.options}
     for name in names:
-        if number := own.get(name):
+        if number := source.number_of.get(name):
             sure = name not in DOUBTFUL_NAMES or name in options or number.name.isupper()
             return _Said(number.value, f"{number.name} {number.value} in {number.place}", sure)
     return None
 
 
 def _whole(value: Any) -> int | None:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        return None
-    return int(number) if number == int(number) and number > 0 and not isinstance(value, bool) else None
+    number = as_number(value)
+    return int(number) if number is not None and number > 0 and number.is_integer() else None
 
 
 # How a run's trainer is asked for a checkpoint: as the run says, else as its preset does.

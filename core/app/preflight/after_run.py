@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from ...checkpoints import verify
+from ...checkpoints.inspection import verify
 from ...model.checkpoint import Checkpoint, CheckpointListing
 from ...model.run import LIVE_STATES, RunSpec, place_of
 from ...model.story import RunStory, how_to_resume
@@ -37,42 +37,46 @@ class After(msgspec.Struct, frozen=True, kw_only=True):
     listing: CheckpointListing
     losses: tuple[float, ...] = ()
 
-    @property
-    def folder(self) -> str:
-        return self.spec.output_dir or self.spec.cwd
-
 
 def checks_after(name: str | None, warn: Callable[[str], None]) -> list[Check]:
     """All of these checks, in the order in which a person would look. Reads every byte of the newest checkpoints."""
     after = read_after(find_run_to_read(name, warn))
+    story, there = after.story, after.listing.checkpoints
     complete, checkpoints = check_checkpoints(after)
-    of_run = any(after.story.origin(c) != "earlier" for c in complete)
-    own = (c for c in after.listing.checkpoints if after.story.origin(c) != "earlier")
-    unknown = None if of_run else next((c for c in own if not c.understood), None)
     found = {
         "ended": check_ended(after),
         "log": check_log(after),
         "loss": check_loss(after),
         "checkpoints": checkpoints,
     }
+    own = [c for c in there if story.origin(c) != "earlier"]
+    of_run = any(story.origin(c) != "earlier" for c in complete)
+    unknown = None if of_run else next((c for c in own if not c.understood), None)
     if unknown is None:
         found["final model"] = check_final(after, complete)
     else:
         untold = "whether it is whole cannot be told: it is of an unknown format"
         how = "load it with its trainer before you delete anything"
         found["final model"] = warned(f"{unknown.name} is the newest: {untold}", how)
-    kept = f"{plural(len(after.listing.checkpoints), 'checkpoint')}, "
-    kept += size(sum(c.size_bytes for c in after.listing.checkpoints))
-    prune = typed("checkpoints prune", str(after.folder), "--keep", str(KEEP))
+    kept = f"{plural(len(there), 'checkpoint')}, {size(sum(c.size_bytes for c in there))}"
+    prune = typed("checkpoints prune", _folder(after.spec), "--keep", str(KEEP))
     shows = f"{prune} shows what could be deleted; --apply deletes it"
     found["kept"] = passed(kept) if len(complete) <= KEEP else warned(kept, shows)
     if unknown is None and complete:
-        found |= {"backup": check_backup(complete), "quality": check_quality(complete)}
-    story, lost = after.story, sum(i.lost_steps or 0 for i in after.story.incidents)
-    told = f"{plural(len(story.incidents), 'incident')}, {plural(lost, 'step')} lost, profile {story.profile or 'none'}"
+        newest, compare = complete[0], typed("checkpoints compare", complete[-1].path, complete[0].path)
+        elsewhere = f"{typed('checkpoints backup', newest.path, 'FOLDER')} (on another disk)"
+        found["backup"] = warned(f"whether {newest.name} has a copy elsewhere is unknown", elsewhere)
+        several = f"test the newest ones; how far they differ: {compare}"  # only a person can judge it
+        found["quality"] = passed("one checkpoint; test it" if len(complete) < 2 else several)
+    lost = plural(sum(i.lost_steps or 0 for i in story.incidents), "step")
+    told = f"{plural(len(story.incidents), 'incident')}, {lost} lost, profile {story.profile or 'none'}"
     whole = f"everything in one file: {typed('report', after.spec.id)}"
     found["record"] = passed(f"{story.t / 3600:.1f} h, {told}; {whole}")
     return [msgspec.structs.replace(check, name=name) for name, check in found.items()]
+
+
+def _folder(spec: RunSpec) -> str:
+    return spec.output_dir or spec.cwd
 
 
 def read_after(run: RunDirectory) -> After:
@@ -84,15 +88,12 @@ def read_after(run: RunDirectory) -> After:
 
 
 def check_ended(after: After) -> Check:
-    story = after.story
+    story, run = after.story, after.spec.id
     if story.state in LIVE_STATES:
-        return warned(
-            f"it is {story.state}",
-            f"these checks are for a run that is over; see: {typed('status', after.spec.id)}",
-        )
+        return warned(f"it is {story.state}", f"these checks are for a run that is over; see: {typed('status', run)}")
     if story.state != "finished":
         why = f": {story.state_reason}" if story.state_reason else ""
-        return warned(f"{story.state}{why}", f"continue it with: {how_to_resume(story, (after.spec.id,))}")
+        return warned(f"{story.state}{why}", f"continue it with: {how_to_resume(story, (run,))}")
     if story.state_why.kind == "unproven":
         return warned(f"finished: {story.state_reason}", "read the end of its log")
     return passed(f"finished, in {plural(len(story.attempts), 'attempt')}")
@@ -132,22 +133,20 @@ def check_loss(after: After) -> Check:
 
 def check_checkpoints(after: After) -> tuple[list[Checkpoint], Check]:
     """Verify every checkpoint. Returns the complete ones, newest first."""
-    listing = after.listing
-    if not listing.checkpoints:
-        return [], failed(
-            f"none in {after.folder}",
-            f"is {place_of(after.spec, 'output_dir')} where the trainer saves?",
-        )
-    verified = [verify(Path(c.path), deep=n < DEEP) for n, c in enumerate(listing.checkpoints)]
+    folder = _folder(after.spec)
+    if not after.listing.checkpoints:
+        remedy = f"is {place_of(after.spec, 'output_dir')} where the trainer saves?"
+        return [], failed(f"none in {folder}", remedy)
+    verified = [verify(Path(c.path), deep=n < DEEP) for n, c in enumerate(after.listing.checkpoints)]
     complete = [c for c in verified if c.verdict == "complete"]
     damaged = [c for c in verified if c.verdict != "complete" and c.understood]
+    unclear = [c for c in verified if not c.understood]
     if damaged:
         named = "; ".join(f"{c.name}: {c.verdict}" + (f" ({c.reason})" if c.reason else "") for c in damaged[:4])
-        make = failed if verified[0] in damaged else warned
         rest = "the others are complete" if complete else "none is complete"
-        remedy = f"do not use them; {rest}: {typed('checkpoints list', str(after.folder))}"
+        remedy = f"do not use them; {rest}: {typed('checkpoints list', folder)}"
+        make = failed if verified[0] in damaged else warned
         return complete, make(f"{len(damaged)} of {len(verified)} are not complete: {named}", remedy)
-    unclear = [c for c in verified if not c.understood]
     if unclear:
         named = "; ".join(f"{c.name}: {c.reason}" for c in unclear[:4])
         found = f"{len(unclear)} of {len(verified)} are not understood: {named}"
@@ -181,17 +180,3 @@ def check_final(after: After, complete: list[Checkpoint]) -> Check:
         f"{newest.name} holds step {newest.step}, the run reached {reached}",
         "the last steps are not in any checkpoint: does the trainer save at its end?",
     )
-
-
-def check_backup(complete: list[Checkpoint]) -> Check:
-    remedy = f"{typed('checkpoints backup', complete[0].path, 'FOLDER')} (on another disk)"
-    return warned(f"whether {complete[0].name} has a copy elsewhere is unknown", remedy)
-
-
-def check_quality(complete: list[Checkpoint]) -> Check:
-    """Reminders for what only a person can judge."""
-    if len(complete) < 2:
-        return passed("one checkpoint; test it")
-    first, last = complete[-1].path, complete[0].path
-    command = typed("checkpoints compare", first, last)
-    return passed(f"test the newest ones; how far they differ: {command}")

@@ -7,7 +7,10 @@ from typing import Literal
 
 import msgspec
 
+from ...model.run import RunSpec
 from ...sense.host.host_sensor import is_wsl, memory_limit, read_memory
+from ...store.home import runs_folder
+from ...store.run_directory import RunDirectory
 from ..gpu_survey import GpuSurvey, survey
 from ..runs.known_runs import home
 
@@ -60,6 +63,10 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     def wsl(self) -> bool:
         """Whether this is WSL: Linux in a virtual machine on Windows."""
         return "microsoft" in self.kernel.lower() or is_wsl(self.root)
+
+    def run(self, spec: RunSpec) -> RunDirectory:
+        """The folder of a run, which may not exist yet."""
+        return RunDirectory(runs_folder(self.home) / spec.id)
 
     @property
     def vram_bytes(self) -> float | None:

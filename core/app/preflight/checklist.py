@@ -30,7 +30,7 @@ from . import gpu_checks as gpu
 from . import host_checks as host
 from . import launch_checks as launch
 from . import resume_checks as resume
-from .check import Check, Machine, existing, failed, look_at_machine, passed, warned
+from .check import Check, Machine, failed, look_at_machine, passed, warned
 from .other_trainer import accept, check_other_trainer
 
 FORCE = "`--force` starts it all the same"
@@ -142,16 +142,13 @@ def preflight(plan: LaunchPlan | None, problem: str | None = None, machine: Mach
     machine = machine if machine is not None else look_at_machine()
     if plan is None:
         return [config_check(None, problem), *machine_checks(machine)]
-    found = (check() for _, check in checks_of(plan, machine))
-    return [config_check(plan.spec, problem, plan.preset), *filter(None, found)]
+    return [config_check(plan.spec, problem, plan.preset), *_said((*_rows(plan), *MACHINE_CHECKS), plan, machine)]
 
 
 def machine_checks(machine: Machine | None = None) -> list[Check]:
     """The checks of the machine alone, whatever is to run on it. Changes nothing; asks the GPU driver."""
-    machine = machine if machine is not None else look_at_machine()
-    return list(
-        filter(None, (row.ask(None, machine) for row in (Row("gpu", gpu.check_gpus, alone=True), *MACHINE_CHECKS)))
-    )
+    rows = (Row("gpu", gpu.check_gpus, alone=True), *MACHINE_CHECKS)
+    return list(_said(rows, None, machine if machine is not None else look_at_machine()))
 
 
 def checks_of(plan: LaunchPlan, machine: Machine) -> Sequence[tuple[str, Callable[[], Check | None]]]:
@@ -179,25 +176,23 @@ def told_at_launch(plan: LaunchPlan) -> tuple[Check, ...]:
     driver.
     """
     rows = [row for row in _rows(plan) if row.told]
-    answer = _answered.pop if _answered else survey
-    machine = look_at_machine(answer, gpus=any(row.gpus for row in rows))
-    found = (check for _, check in _asked(rows, plan, machine, starts=True))
-    shown = (c for c in found if c.name != "gpu" or machine.gpus.gpus)
-    return tuple(c for c in shown if c.result != "pass" or c.name in {"length", "place"})
+    machine = look_at_machine(_answered.pop if _answered else survey, gpus=any(row.gpus for row in rows))
+    found = (c for c in _said(rows, plan, machine, starts=True) if c.name != "gpu" or machine.gpus.gpus)
+    return tuple(c for c in found if c.result != "pass" or c.name in {"length", "place"})
 
 
 def told_before_start(plan: LaunchPlan) -> tuple[Check, ...]:
     """What a start would tell: at once, and in its first events (*check before the launch*); the disk in any case."""
     told = told_at_launch(plan)
     apart = {*SHOWN_APART, *(check.name for check in told)}
-    quick = (check for _, check in _quick(plan) if check.name not in apart)
-    return (*told, *(check for check in quick if check.result != "pass" or check.name == DISK))
+    quick = (c for c in _said(_quick(plan), plan) if c.name not in apart)
+    return (*told, *(c for c in quick if c.result != "pass" or c.name == DISK))
 
 
 def told_at_resume(plan: LaunchPlan) -> Check | None:
     """What a person should know who lets a known run go on: the data set is another one than at its last launch."""
-    found = Row("data set", resume.check_data_changed).ask(plan, _without_gpus())
-    return None if found is None or found.result == "pass" else found
+    found = _said((row for row in RUN_CHECKS if row.name == "data set"), plan)
+    return next((c for c in found if c.result != "pass"), None)
 
 
 class Obstacle(NamedTuple):
@@ -216,20 +211,19 @@ def why_not_start(
     ``known``: an earlier run goes on, so that only what ``check`` fails on stops it. ``forced``: that stops nothing.
     ``waits_for_room``: its supervisor launches nothing before there is room.
     """
-    machine, rows = _without_gpus(), _rows(plan)
-    refusing = [row for row in rows if row.refuses is not None and not known]
-    for row, check in _asked(refusing, plan, machine):
-        if check.result == "fail" and row.refuses is not None:
+    rows = _rows(plan)
+    for row, check in _asked((row for row in rows if row.refuses and not known), plan):
+        if check.result == "fail":
             origin = _origin(plan.spec) if row.refuses is ExitCode.USAGE else ""
             place = with_place("", plan.spec, "command", "cwd") if origin else ""
             parts = (check.found, check.remedy.removesuffix(place))
-            return Obstacle(row.refuses, origin + "; ".join(filter(None, parts)))
+            return Obstacle(row.refuses or ExitCode.FAILED, origin + "; ".join(filter(None, parts)))
     if forced or plan.derived is None:
         return None
     rows = [row for row in (*rows, *MACHINE_CHECKS) if row.stops and not (waits_for_room and row.name == DISK)]
     of_gpus = [row for row in rows if row.gpus]
     with surveying() if of_gpus else nullcontext(GpuSurvey) as answer:
-        found = _failure([row for row in rows if not row.gpus], plan, machine)
+        found = _failure((row for row in rows if not row.gpus), plan)
         if found is not None or not of_gpus:
             return found
         machine = look_at_machine(answer)
@@ -241,23 +235,26 @@ _answered: list[GpuSurvey] = []
 """What the driver said when a start was not refused: what is told of that start, right after it, need not ask again."""
 
 
-def _without_gpus() -> Machine:
-    return Machine(home=home(), environ=os.environ)
-
-
 def _asked(
-    rows: Iterable[Row], plan: LaunchPlan, machine: Machine, *, starts: bool = False
+    rows: Iterable[Row], plan: LaunchPlan | None, machine: Machine | None = None, *, starts: bool = False
 ) -> Iterator[tuple[Row, Check]]:
-    """Those of the checks that say something, one after the other."""
+    """Those of the checks that say something, one after the other. ``machine`` None: its GPUs are not asked for."""
+    machine = machine or Machine(home=home(), environ=os.environ)
     for row in rows:
         if (check := row.ask(plan, machine, starts=starts)) is not None:
             yield row, check
 
 
-def _failure(rows: Sequence[Row], plan: LaunchPlan, machine: Machine) -> Obstacle | None:
+def _said(
+    rows: Iterable[Row], plan: LaunchPlan | None, machine: Machine | None = None, *, starts: bool = False
+) -> Iterator[Check]:
+    return (check for _, check in _asked(rows, plan, machine, starts=starts))
+
+
+def _failure(rows: Iterable[Row], plan: LaunchPlan, machine: Machine | None = None) -> Obstacle | None:
     """The first that fails, although nothing but its finding prevents the launch."""
     for row, check in _asked(rows, plan, machine, starts=True):
-        if row.stops is not None and check.result == "fail":
+        if row.stops and check.result == "fail":
             return Obstacle(row.stops, "; ".join((f"{row.name}: {check.found}", *filter(None, (check.remedy, FORCE)))))
     return None
 
@@ -320,12 +317,12 @@ class ReadinessCheck:
 
 def before_launch(plan: LaunchPlan) -> tuple[Readiness, tuple[str, ...]]:
     """Whether a launch can be made now, and the warnings of the quick checks. Raises OSError."""
-    checks = list(_quick(plan))
+    checks = list(_asked(_quick(plan), plan))
     warnings = tuple(f"{c.name}: {c.found} ({c.remedy})" for _, c in checks if c.result != "pass")
-    failed = next((c for row, c in checks if row.refuses is not None and c.result == "fail"), None)
+    failed = next((c for row, c in checks if row.refuses and c.result == "fail"), None)
     if failed is not None:
         return Readiness(refusal=f"{failed.found}; {failed.remedy}", errno=failed.errno), warnings
-    folder = existing(Path(plan.spec.output_dir or plan.spec.cwd))
+    folder = host.saves_below(plan.spec)
     space = os.statvfs(folder)
     need = need_bytes(host.own_checkpoint_bytes(plan), float(space.f_blocks * space.f_frsize))
     room = ""
@@ -342,9 +339,8 @@ def _rows(plan: LaunchPlan) -> list[Row]:
     return [row for row in RUN_CHECKS if (here or not row.here) and not (cpu and row.gpus)]
 
 
-def _quick(plan: LaunchPlan) -> Iterator[tuple[Row, Check]]:
-    """The quick checks with what they say."""
-    return _asked((row for row in (*_rows(plan), *MACHINE_CHECKS) if row.quick), plan, _without_gpus())
+def _quick(plan: LaunchPlan) -> list[Row]:
+    return [row for row in (*_rows(plan), *MACHINE_CHECKS) if row.quick]
 
 
 def _origin(spec: RunSpec) -> str:

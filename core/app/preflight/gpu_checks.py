@@ -17,6 +17,7 @@ from ...model.text import GIB, memory
 from ...source.launch_target import installed_in
 from ...source.trainer_source import source_of
 from ...store.run_directory import RunDirectory
+from ...views.quantity import plural
 from ..gpu_survey import GpuSeen, process_name
 from ..plan.launch_plan import LaunchPlan
 from ..plan.resume_plan import undeclared
@@ -48,17 +49,12 @@ def check_gpus(machine: Machine, own_pids: frozenset[int] = frozenset(), wanted:
         why = gpus.trouble or "the driver lists none"
         return warned(f"no NVIDIA GPU is visible ({why})", "nothing to do on a machine without a GPU")
     looked_at = [g for g in gpus.gpus if wanted is None or g.index in wanted]
-    absent = sorted(set(wanted or ()) - {g.index for g in gpus.gpus})
-    if absent:
-        return failed(
-            f"run.gpus names GPU {', '.join(map(str, absent))}, but there are {len(gpus.gpus)}",
-            "see: nvidia-smi -L",
-        )
-    dead = [g for g in looked_at if g.mem_total_bytes is None]
-    if dead:
+    if absent := sorted(set(wanted or ()) - {g.index for g in gpus.gpus}):
+        found = f"run.gpus names GPU {', '.join(map(str, absent))}, but there are {len(gpus.gpus)}"
+        return failed(found, "see: nvidia-smi -L")
+    if dead := [g for g in looked_at if g.mem_total_bytes is None]:
         return failed(f"GPU {dead[0].index} does not answer", "look at dmesg for Xid lines; a reboot may be needed")
-    busy = [text for g in looked_at if (text := _others(g, own_pids))]
-    if busy:
+    if busy := [text for g in looked_at if (text := _others(g, own_pids))]:
         return warned(f"in use already: {'; '.join(busy)}", "end the processes that are not needed, or wait for them")
     return passed(f"{', '.join(f'{g.index}: {g.name}' for g in looked_at)}; free")
 
@@ -73,12 +69,10 @@ def check_vram(plan: LaunchPlan, machine: Machine) -> Check | None:
     if vram is None or not is_sdxl(plan):
         return None
     found = f"{memory(vram)} of GPU memory"
-    if vram < SDXL_MIN_BYTES:
-        return failed(
-            f"{found}: SDXL cannot be trained with less than 12 GB",
-            "train an SD 1.5 model on this card instead",
-        )
-    return passed(f"{found}, enough for SDXL")
+    if vram >= SDXL_MIN_BYTES:
+        return passed(f"{found}, enough for SDXL")
+    why = f"{found}: SDXL cannot be trained with less than 12 GB"
+    return failed(why, "train an SD 1.5 model on this card instead")
 
 
 def check_torch(plan: LaunchPlan, machine: Machine) -> Check | None:
@@ -92,16 +86,15 @@ def check_torch(plan: LaunchPlan, machine: Machine) -> Check | None:
     try:
         done = _asked(spec, [*python, "-c", PROBE], spec.env | visible, PROBE_TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        return failed(
-            f"{words}: asking torch for CUDA took over {PROBE_TIMEOUT_S:g} s", "is the driver stuck? see dmesg"
-        )
+        found = f"{words}: asking torch for CUDA took over {PROBE_TIMEOUT_S:g} s"
+        return failed(found, "is the driver stuck? see dmesg")
     except OSError as error:
         return warned(f"{words} could not be run: {error}", "check the command")
     if done.returncode != 0:
-        last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        found = f"{words}: {(done.stderr.strip().splitlines() or ['no reason given'])[-1]}"
         if needs:
-            return failed(f"{words}: {last}", "install torch there, or use another interpreter")
-        return warned(f"{words}: {last}", "nothing to do if the trainer does not need torch")
+            return failed(found, "install torch there, or use another interpreter")
+        return warned(found, "nothing to do if the trainer does not need torch")
     report = json.loads(done.stdout.strip().splitlines()[-1])
     version = f"torch {report['torch']}"
     if report["available"]:
@@ -250,17 +243,13 @@ ADVICE: tuple[Advice, ...] = (
 
 
 def check_memory(machine: Machine) -> Check | None:
-    available = machine.ram_available_bytes
+    available, total = machine.ram_available_bytes, machine.ram_total_bytes
     if available is None:
         return None
-    found = f"{memory(available)} available"
-    if machine.ram_total_bytes is not None:
-        found += f" of {memory(machine.ram_total_bytes)}"
+    found = f"{memory(available)} available{'' if total is None else f' of {memory(total)}'}"
+    needs = f"a training needs {memory(MIN_RAM_AVAILABLE_BYTES)}"
     if available < MIN_RAM_AVAILABLE_BYTES:
-        return warned(
-            found,
-            f"close other programs (a training needs {memory(MIN_RAM_AVAILABLE_BYTES)}), or use --profile conservative",
-        )
+        return warned(found, f"close other programs ({needs}), or use --profile conservative")
     return passed(found)
 
 
@@ -268,24 +257,20 @@ def check_advice(plan: LaunchPlan, machine: Machine) -> Check | None:
     """Settings of kohya that suit this machine better than those of the launch."""
     if plan.spec.preset != "kohya":
         return None
-    needed: dict[str, Any] = {}
-    possible: dict[str, Any] = {}
+    values: dict[bool, dict[str, Any]] = {True: {}, False: {}}  # by ``must``
     reasons: list[str] = []
-    for advice in ADVICE:
-        if not advice.when(machine):
-            continue
+    for advice in (each for each in ADVICE if each.when(machine)):
         differing = {
             key: value
             for key, value in advice.values.items()
             if (plan.truth(key) or False if isinstance(value, bool) else plan.number(key)) != value
         }
-        if differing:
-            (needed if advice.must else possible).update(differing)
-            reasons.append(advice.why)
-    if needed:
-        return warned(f"{', '.join(reasons)}: the launch may run out of memory", f"set {_listed(needed)}")
-    if possible:
-        return passed(f"{', '.join(reasons)} would allow {_listed(possible)}")
+        values[advice.must].update(differing)
+        reasons += [advice.why] if differing else []
+    if values[True]:
+        return warned(f"{', '.join(reasons)}: the launch may run out of memory", f"set {_listed(values[True])}")
+    if values[False]:
+        return passed(f"{', '.join(reasons)} would allow {_listed(values[False])}")
     known = [word for word, value in (("RAM", machine.ram_total_bytes), ("GPU memory", machine.vram_bytes)) if value]
     if not known:
         return passed("RAM and GPU memory are unknown here: no advice")
@@ -336,12 +321,12 @@ def check_profile_options(plan: LaunchPlan, _machine: Machine) -> Check | None:
     missing = undeclared(plan.spec, profile) if profile is not None and profile.flags else None
     if profile is None or missing is None:
         return None
-    if missing:
-        return failed(
-            f"the script declares no {', '.join(missing[:SHOWN])} (profile {profile.name})",
-            "use another profile (`trainwatch profiles`), or write one with the options that it has",
-        )
-    return passed(f"the script declares all {len(profile.flags)} words of {profile.name}")
+    if not missing:
+        return passed(f"the script declares all {len(profile.flags)} words of {profile.name}")
+    return failed(
+        f"the script declares no {', '.join(missing[:SHOWN])} (profile {profile.name})",
+        "use another profile (`trainwatch profiles`), or write one with the options that it has",
+    )
 
 
 def check_imports(plan: LaunchPlan, _machine: Machine) -> Check | None:
@@ -349,24 +334,22 @@ def check_imports(plan: LaunchPlan, _machine: Machine) -> Check | None:
 
     Its source is read, never run. Packages that it imports only under a condition are not looked for.
     """
-    source = source_of(plan.spec)
-    python = interpreter(plan.spec)
+    source, python = source_of(plan.spec), interpreter(plan.spec)
     if python is None or not source.needs:
         return None
     names = [each.name for each in source.needs]
     missing = _missing(plan.spec, [*python, "-c", IMPORTS], names, [str(root) for root in source.target.roots])
-    words = " ".join(python)
     if missing is None:
         return None
+    words = " ".join(python)
     if not missing:
-        return passed(f"{len(names)} {'package' if len(names) == 1 else 'packages'} found by {words}")
+        return passed(f"{plural(len(names), 'package')} found by {words}")
     places = [f"{each.name} ({each.place})" for each in source.needs if each.name in missing]
     found = f"not installed for {words}: {', '.join(places[:SHOWN])}"
     if source.finds_modules_itself:
         return warned(found, "nothing to do if the script finds or installs them itself")
     if not _is_certain_interpreter(plan.spec, python, source.target.file):
-        first = plan.spec.command[0]
-        return warned(found, f"nothing to do if {first} runs the script with another Python")
+        return warned(found, f"nothing to do if {plan.spec.command[0]} runs the script with another Python")
     return failed(found, "install them there, or use the interpreter that has them")
 
 

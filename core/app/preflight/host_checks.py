@@ -11,16 +11,16 @@ from ...act.launch import launching
 from ...act.launch.launching import find_attempt
 from ...act.stopping import members
 from ...act.view import tmux
-from ...checkpoints import verify
+from ...checkpoints.inspection import verify
 from ...model import text
-from ...model.run import need_bytes, place_of
+from ...model.checkpoint import Checkpoint
+from ...model.run import RunSpec, need_bytes, place_of
 from ...model.text import typed
 from ...processes import is_alive
 from ...sense.files.checkpoint_scan import disk_bytes
 from ...sense.host.disk_space import filesystem_type, is_network_filesystem
 from ...sense.host.kernel_log import kernel_tail
 from ...store.lock import holder_pid, is_held
-from ...store.run_directory import RunDirectory
 from ..plan.launch_plan import LaunchPlan
 from ..runs.output_claim import lock_rival, rival_of
 from ..runs.output_folder import list_run_checkpoints, origins
@@ -40,23 +40,15 @@ WSL_CONFIGS = "mnt/c/Users/*/.wslconfig"
 
 def check_supervisor(plan: LaunchPlan, machine: Machine) -> Check:
     """No supervisor holds the run yet, and no process of an earlier attempt is left."""
-    run = RunDirectory(machine.home / "runs" / plan.spec.id)
+    run = machine.run(plan.spec)
     if is_held(run.lock):
-        return warned(
-            f"a supervisor (pid {holder_pid(run.lock) or 'unknown'}) supervises {plan.spec.name} already",
-            f"nothing to start; see: {typed('status', plan.spec.id)}",
-        )
-    for folder in run.attempt_folders():
-        target = find_attempt(folder)
-        if target is None:
-            continue
+        found = f"a supervisor (pid {holder_pid(run.lock) or 'unknown'}) supervises {plan.spec.name} already"
+        return warned(found, f"nothing to start; see: {typed('status', plan.spec.id)}")
+    for target in filter(None, map(find_attempt, run.attempt_folders())):
         if is_alive(target.trainer):
-            return warned(
-                f"attempt {target.number} trains (pid {target.trainer.pid}) without a supervisor",
-                f"`{typed('resume', plan.spec.id)}` takes it over; no second trainer is started",
-            )
-        left = members(target)
-        if left:
+            found = f"attempt {target.number} trains (pid {target.trainer.pid}) without a supervisor"
+            return warned(found, f"`{typed('resume', plan.spec.id)}` takes it over; no second trainer is started")
+        if left := members(target):
             named = ", ".join(f"{process.name} (pid {process.pid})" for process in left[:4])
             return failed(f"processes of attempt {target.number} are left: {named}", f"end them: kill {left[0].pid}")
     return passed("none is running, and no process of earlier attempts is left")
@@ -64,8 +56,7 @@ def check_supervisor(plan: LaunchPlan, machine: Machine) -> Check:
 
 def check_output_owner(plan: LaunchPlan, machine: Machine) -> Check | None:
     """No other live run writes into the output directory: it would overwrite this run's checkpoints."""
-    rival = rival_of(plan.spec, machine.home)
-    if rival is not None:
+    if (rival := rival_of(plan.spec, machine.home)) is not None:
         return failed(rival, "")
     return None if plan.spec.output_dir is None else passed("no other live run writes there")
 
@@ -95,35 +86,28 @@ def check_old_sessions(plan: LaunchPlan, machine: Machine) -> Check | None:
     except tmux.TmuxError as error:
         return warned(f"{error}; no tmux window will show the run", "see: tmux ls")
     if found.own is not None:
-        if is_held(RunDirectory(machine.home / "runs" / plan.spec.id).lock):
+        if is_held(machine.run(plan.spec).lock):
             return passed(f"{found.own} is the window of the run")
-        return warned(
-            f"{found.own} still shows an earlier launch; a new one will show there",
-            f"tmux kill-session -t {found.own}",
-        )
+        why = f"{found.own} still shows an earlier launch; a new one will show there"
+        return warned(why, f"tmux kill-session -t {found.own}")
     for name in found.named:
-        return warned(
-            f'a tmux session "{name}" exists that trainwatch did not make',
-            f"does a training run in it? Then: {typed('adopt', '--session', name, '--output-dir', 'DIR')}",
-        )
+        take = typed("adopt", "--session", name, "--output-dir", "DIR")
+        why = f'a tmux session "{name}" exists that trainwatch did not make'
+        return warned(why, f"does a training run in it? Then: {take}")
     return passed("none")
 
 
 def check_logout(machine: Machine) -> Check:
-    reason = launching.why_not()
-    if reason is None:
+    if launching.why_not() is None:
         return passed("each run gets its own systemd scope, and lingering is on")
     user = machine.environ.get("USER") or machine.environ.get("LOGNAME") or str(os.getuid())
     kills = dict(_logind(machine.root)).get("killuserprocesses", "no").lower() in {"yes", "true", "1", "on"}
-    lingers = (machine.root / "var/lib/systemd/linger" / user).exists()
-    if kills and not lingers and user != "root":
-        return failed(
-            "KillUserProcesses=yes in logind.conf: logging out ends the training",
-            f"loginctl enable-linger {user}",
-        )
-    if kills and not lingers:
-        return warned("KillUserProcesses=yes in logind.conf", f"loginctl enable-linger {user}, to be safe")
-    return passed("nothing here ends a user's processes at logout")
+    if not kills or (machine.root / "var/lib/systemd/linger" / user).exists():
+        return passed("nothing here ends a user's processes at logout")
+    found, remedy = "KillUserProcesses=yes in logind.conf", f"loginctl enable-linger {user}"
+    if user == "root":
+        return warned(found, f"{remedy}, to be safe")
+    return failed(f"{found}: logging out ends the training", remedy)
 
 
 def check_sleep(machine: Machine) -> Check | None:
@@ -173,18 +157,17 @@ def check_gpu_channel(machine: Machine) -> Check | None:
     if not machine.wsl:
         return None
     if not (machine.root / "dev/dxg").exists():
-        return failed("/dev/dxg is missing: Windows gives no GPU to this virtual machine",
-            "update the Windows NVIDIA driver and WSL (wsl --update), then in PowerShell: wsl --shutdown",
-        )  # fmt: skip
+        found = "/dev/dxg is missing: Windows gives no GPU to this virtual machine"
+        return failed(
+            found, "update the Windows NVIDIA driver and WSL (wsl --update), then in PowerShell: wsl --shutdown"
+        )
     try:
         errors = [line for line in kernel_tail(KERNEL_LINES, str(machine.root / "dev/kmsg")) if BROKEN_CHANNEL in line]
     except OSError as error:
         return passed(f"/dev/dxg exists; the kernel log cannot be read ({error.strerror})")
     if errors:
-        return failed(
-            f"the kernel log contains: {errors[-1]}",
-            "in PowerShell on Windows: wsl --shutdown, then start again",
-        )
+        found = f"the kernel log contains: {errors[-1]}"
+        return failed(found, "in PowerShell on Windows: wsl --shutdown, then start again")
     return passed("/dev/dxg exists, and the kernel log contains no error of it")
 
 
@@ -217,53 +200,40 @@ STATE_MIN_BYTES = 1 * GB
 
 
 def check_output_dir(plan: LaunchPlan, _machine: Machine) -> Check:
-    given = plan.spec.output_dir
+    given, place = plan.spec.output_dir, place_of(plan.spec, "output_dir")
     if given is None and plan.spec.output_hint is not None:
         return passed(f"a new folder below {plan.spec.output_hint} in each launch: found when it saves")
     if given is None:
-        return warned(
-            "not known yet: it is found when the trainer saves, and what stands there before is not protected",
-            f"set {place_of(plan.spec, 'output_dir')} to where the trainer saves, if you know it",
-        )
-    folder = existing(Path(given))
-    where = f": {place_of(plan.spec, 'output_dir')}"
-    if plan.spec.output_why:  # it is set in the trainer's own settings
-        where = f" (it was found: {plan.spec.output_why})"
+        found = "not known yet: it is found when the trainer saves, and what stands there before is not protected"
+        return warned(found, f"set {place} to where the trainer saves, if you know it")
+    folder, why = existing(Path(given)), plan.spec.output_why  # why: it is set in the trainer's own settings
+    choose = f"choose another output folder{f' (it was found: {why})' if why else f': {place}'}"
     if not folder.is_dir():
-        return failed(f"{folder} is no folder", f"choose another output folder{where}")
+        return failed(f"{folder} is no folder", choose)
     if not os.access(folder, os.W_OK | os.X_OK):
         if os.statvfs(folder).f_flag & os.ST_RDONLY:
             found = f"{folder}: {os.strerror(errno.EROFS)}"
             return failed(found, "mount it writable again (`dmesg` may say why)", errno.EROFS)
-        remedy = f"check its owner and permissions, or choose another output folder{where}"
-        return failed(f"{folder} is not writable", remedy)
+        return failed(f"{folder} is not writable", f"check its owner and permissions, or {choose}")
     trainer = plan.settings.get("output_dir")
     if isinstance(trainer, str) and trainer and "{" not in trainer:
         theirs, ours = (Path(os.path.normpath(each)) for each in (Path(plan.spec.cwd, trainer), given))
         if not (theirs.is_relative_to(ours) or ours.is_relative_to(theirs)):
-            return warned(
-                f"trainwatch watches {given}, but the trainer's config saves to {trainer}",
-                f"set {place_of(plan.spec, 'output_dir')} to the same folder",
-            )
-    return passed(given + (f" ({plan.spec.output_why})" if plan.spec.output_why else ""))
+            found = f"trainwatch watches {given}, but the trainer's config saves to {trainer}"
+            return warned(found, f"set {place} to the same folder")
+    return passed(given + (f" ({why})" if why else ""))
 
 
 def check_disk(plan: LaunchPlan, _machine: Machine) -> Check:
     """Room for the checkpoints that are still to come."""
-    spec = plan.spec
-    folder = existing(Path(spec.output_dir or spec.cwd))
+    spec, folder = plan.spec, saves_below(plan.spec)
     usage = shutil.disk_usage(folder)
-    free = float(usage.free)
-    listing = list_run_checkpoints(plan.spec, plan.preset)
-    size = max((float(c.size_bytes) for c in listing.checkpoints), default=0.0)
-    known = size > 0
-    size = KOHYA_CHECKPOINT_BYTES if not known and spec.preset == "kohya" else size
-    kept = kept_checkpoints(plan)
-    health = spec.settings.health
-    found = f"{text.size(float(free))} free in {folder}"
+    free, kept, health = float(usage.free), kept_checkpoints(plan), spec.settings.health
+    known = max((float(c.size_bytes) for c in list_run_checkpoints(spec, plan.preset).checkpoints), default=0.0)
+    size = known or (KOHYA_CHECKPOINT_BYTES if spec.preset == "kohya" else 0.0)
+    found = f"{text.size(free)} free in {folder}"
     if size:
-        about = "a checkpoint has" if known else "a checkpoint has about"
-        found += f"; {about} {text.size(size)}, {kept} are to be kept"
+        found += f"; a checkpoint has {'' if known else 'about '}{text.size(size)}, {kept} are to be kept"
     danger = min(health.disk_danger_bytes, SMALL_SHARE * usage.total)
     if free < max(danger, need_bytes(size, float(usage.total))):
         return failed(found, "free some space, or save elsewhere")
@@ -272,14 +242,15 @@ def check_disk(plan: LaunchPlan, _machine: Machine) -> Check:
     return passed(found)
 
 
+def saves_below(spec: RunSpec) -> Path:
+    """The folder whose disk the checkpoints fill, as far as it exists."""
+    return existing(Path(spec.output_dir or spec.cwd))
+
+
 def own_checkpoint_bytes(plan: LaunchPlan) -> float:
     """What the largest complete checkpoint of this run takes on the disk; 0 = there is none yet."""
-    origin = origins(plan.spec.created_wall)
-    own = [
-        c
-        for c in list_run_checkpoints(plan.spec, plan.preset).checkpoints
-        if c.verdict == "complete" and origin(c) != "earlier"
-    ]
+    origin, found = origins(plan.spec.created_wall), list_run_checkpoints(plan.spec, plan.preset).checkpoints
+    own = [c for c in found if c.verdict == "complete" and origin(c) != "earlier"]
     taken = [(disk_bytes(Path(c.path)), float(c.size_bytes)) for c in own]
     return max((size if on_disk is None else on_disk for on_disk, size in taken), default=0.0)
 
@@ -288,14 +259,11 @@ def kept_checkpoints(plan: LaunchPlan) -> int:
     """How many checkpoints the settings keep; an assumed number if they do not set one."""
     if plan.spec.settings.checkpoints.keep_last:
         return plan.spec.settings.checkpoints.keep_last
-    for key in ("save_last_n_epochs", "save_total_limit", "keep_last", "keep_checkpoints"):
-        kept = plan.number(key)
-        if kept is not None and kept > 0:
-            return int(kept) + 1  # the final one
+    limits = (plan.number(key) for key in ("save_last_n_epochs", "save_total_limit", "keep_last", "keep_checkpoints"))
+    if kept := next((limit for limit in limits if limit is not None and limit > 0), None):
+        return int(kept) + 1  # the final one
     epochs, every = plan.number("max_train_epochs"), plan.number("save_every_n_epochs")
-    if epochs and every:
-        return math.ceil(epochs / every) + 1
-    return KEPT_CHECKPOINTS
+    return math.ceil(epochs / every) + 1 if epochs and every else KEPT_CHECKPOINTS
 
 
 def check_resume_point(plan: LaunchPlan, machine: Machine) -> Check | None:
@@ -303,59 +271,52 @@ def check_resume_point(plan: LaunchPlan, machine: Machine) -> Check | None:
     folder = plan.spec.output_dir
     if folder is None or not Path(folder).is_dir():
         return None
-    listing = list_run_checkpoints(plan.spec, plan.preset)
+    listing, see = list_run_checkpoints(plan.spec, plan.preset), f"see: {typed('checkpoints list', folder)}"
     if not listing.checkpoints:
         return passed("no checkpoint yet")
-    see = f"see: {typed('checkpoints list', folder)}"
-    if listing.resume_point is None and not all(c.understood for c in listing.checkpoints):
-        unclear = next(c for c in listing.checkpoints if not c.understood)
-        return warned(
-            f"{unclear.name} is not understood: {unclear.reason or 'no reason given'}",
-            "a restart gives it to the trainer if all its saves are like that, and is held if not; " + see,
-        )
     if listing.resume_point is None:
-        return warned("checkpoints exist, but none is complete: a restart would train from the beginning", see)
+        unclear = next((c for c in listing.checkpoints if not c.understood), None)
+        if unclear is None:
+            return warned("checkpoints exist, but none is complete: a restart would train from the beginning", see)
+        gives = "a restart gives it to the trainer if all its saves are like that, and is held if not; "
+        return warned(not_understood(unclear), gives + see)
     found = verify(Path(listing.resume_point), deep=True, layout=plan.preset.layout)
     if found.verdict == "opaque":
-        return warned(
-            f"{found.name} is not understood: {found.reason or 'no reason given'}",
-            "a restart gives it to the trainer, if the command has a place for it, and is held if not; " + see,
-        )
+        gives = "a restart gives it to the trainer, if the command has a place for it, and is held if not; "
+        return warned(not_understood(found), gives + see)
     if found.verdict != "complete":
         why = f"{found.name}: {found.verdict} ({found.reason or 'no reason given'})"
         return warned(f"{why}; an older one would be used", see)
-    if not RunDirectory(machine.home / "runs" / plan.spec.id).journal.exists():
+    if not machine.run(plan.spec).journal.exists():
         return warned(
             f"{found.name} is complete, and older than this run: a first start trains from the beginning",
             "it may be overwritten: move it, or set another output_dir; to begin from it: "
             f"{typed('run', '--from', found.path, *(() if plan.spec.project else ('--', *plan.spec.command)))}",
         )
-    position = f"step {found.step}" if found.step is not None else f"epoch {found.epoch}"
-    known = found.step is not None or found.epoch is not None
-    if Path(found.path).is_dir() and not known:
-        return warned(
-            f"{found.name} is complete, but contains neither step nor epoch",
-            "the trainer may count from 0 again",
-        )
-    return passed(f"{found.name}, {position if known else 'step unknown'}, complete")
+    steps = [f"{unit} {n}" for unit, n in (("step", found.step), ("epoch", found.epoch)) if n is not None]
+    if Path(found.path).is_dir() and not steps:
+        why = f"{found.name} is complete, but contains neither step nor epoch"
+        return warned(why, "the trainer may count from 0 again")
+    return passed(f"{found.name}, {steps[0] if steps else 'step unknown'}, complete")
+
+
+def not_understood(checkpoint: Checkpoint) -> str:
+    return f"{checkpoint.name} is not understood: {checkpoint.reason or 'no reason given'}"
 
 
 def check_state_folder(machine: Machine) -> Check:
-    folder = existing(machine.home)
-    remedy = "set TRAINWATCH_HOME to a folder on a local disk"
+    folder, elsewhere = existing(machine.home), "set TRAINWATCH_HOME to a folder on a local disk"
     if not os.access(folder, os.W_OK | os.X_OK):
-        return failed(f"{folder} is not writable", f"check its owner and permissions, or {remedy}")
+        return failed(f"{folder} is not writable", f"check its owner and permissions, or {elsewhere}")
     free = shutil.disk_usage(folder).free
-    found = f"{machine.home}, {text.size(float(free))} free"
+    found, remedy = f"{machine.home}, {text.size(float(free))} free", f"free some space, or {elsewhere}"
     if free < STATE_MIN_BYTES / 10:
-        return failed(found, f"free some space, or {remedy}")
+        return failed(found, remedy)
     try:
         mounts = (machine.root / "proc/self/mountinfo").read_text()
     except OSError:
         mounts = ""
     if is_network_filesystem(str(folder.resolve()), mounts):
         kind = filesystem_type(str(folder.resolve()), mounts)
-        return warned(f"{machine.home} is on {kind}, where locks and file events are not reliable", remedy)
-    if free < STATE_MIN_BYTES:
-        return warned(found, f"free some space, or {remedy}")
-    return passed(found)
+        return warned(f"{machine.home} is on {kind}, where locks and file events are not reliable", elsewhere)
+    return warned(found, remedy) if free < STATE_MIN_BYTES else passed(found)

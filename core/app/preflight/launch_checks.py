@@ -21,7 +21,7 @@ from ...store.learned import HabitsFile
 from ...views import quantity
 from ...views.length_words import length_words
 from ..plan.launch_plan import LaunchPlan
-from ..plan.trainer_settings import told_lengths
+from ..plan.trainer_settings import plan_length
 from ..runs.forgetting import measured_here
 from .check import Check, Machine, failed, passed, warned
 from .command_checks import without_wrappers
@@ -48,25 +48,20 @@ SDXL_WORDS = ("sdxl", "sd_xl", "stable-diffusion-xl", "xl-base", "xl_base")
 def check_launch(plan: LaunchPlan, _machine: Machine) -> Check:
     if plan.derived is None:
         return failed(plan.problem or "not derived", "correct the trainer's config or the profile")
-    profile = plan.spec.settings.profiles.use or "none"
     count = len(plan.derived.changes)
     differs = "1 setting differs" if count == 1 else f"{count} settings differ"
-    return passed(f"profile {profile}, {differs} from your config")
+    return passed(f"profile {plan.spec.settings.profiles.use or 'none'}, {differs} from your config")
 
 
 def check_command(plan: LaunchPlan, _machine: Machine) -> Check | None:
     """The command can be started: its program and its working folder exist."""
-    spec = plan.spec
-    argv, env = (
-        (spec.command, {**os.environ, **spec.env}) if plan.derived is None else (plan.derived.argv, plan.derived.env)
-    )
-    reason = why_not(list(argv), dict(env), spec.cwd)
-    if reason is not None:
+    spec, derived = plan.spec, plan.derived
+    argv, env = (spec.command, {**os.environ, **spec.env}) if derived is None else (derived.argv, derived.env)
+    if (reason := why_not(list(argv), dict(env), spec.cwd)) is not None:
         found, _, remedy = reason.partition("; ")
         return failed(found, with_place(remedy or "correct the command", spec, "command", "cwd"))
-    program = argv[0]
-    named = str(Path(spec.cwd, program)) if "/" in program else program
-    return passed(shutil.which(named, path=env.get("PATH")) or program)
+    named = str(Path(spec.cwd, argv[0])) if "/" in argv[0] else argv[0]
+    return passed(shutil.which(named, path=env.get("PATH")) or argv[0])
 
 
 def check_script(plan: LaunchPlan, _machine: Machine) -> Check | None:
@@ -93,15 +88,12 @@ def check_profile(plan: LaunchPlan, machine: Machine) -> Check | None:
     """On WSL2, gradient checkpointing of kohya often ends in a CUDA unknown error; the profile "stable" avoids it."""
     if plan.spec.preset != "kohya":
         return None
-    profile = plan.spec.settings.profiles.use
-    checkpointing = plan.truth("gradient_checkpointing")
+    profile, checkpointing = plan.spec.settings.profiles.use, plan.truth("gradient_checkpointing")
     shown = "not set" if checkpointing is None else str(checkpointing).lower()
     found = f"profile {profile or 'none'}, gradient_checkpointing {shown}"
     if machine.wsl and checkpointing:
-        return warned(
-            f"{found}: on WSL2 it often ends in a CUDA unknown error after hours",
-            "use the stable one: trainwatch --headless --profile stable",
-        )
+        found += ": on WSL2 it often ends in a CUDA unknown error after hours"
+        return warned(found, "use the stable one: trainwatch --headless --profile stable")
     if machine.wsl and profile not in SHIPPED_STABLE:
         return warned(found, "for a first run on WSL2: --profile stable (about 15 % slower)")
     return passed(found)
@@ -109,35 +101,30 @@ def check_profile(plan: LaunchPlan, machine: Machine) -> Check | None:
 
 def check_ladder(plan: LaunchPlan, _machine: Machine) -> Check | None:
     """The profile in use is a rung of the ladder. Remedies and the ramp move along the ladder only."""
-    profiles = plan.spec.settings.profiles
-    if not profiles.ladder or profiles.use is None or profiles.use in profiles.ladder:
+    ladder, use = plan.spec.settings.profiles.ladder, plan.spec.settings.profiles.use
+    if not ladder or use is None or use in ladder:
         return None
-    return warned(
-        f"profile {profiles.use} is not in profiles.ladder ({', '.join(profiles.ladder)})",
-        "add it to profiles.ladder, or use one of its profiles",
-    )
+    found = f"profile {use} is not in profiles.ladder ({', '.join(ladder)})"
+    return warned(found, "add it to profiles.ladder, or use one of its profiles")
 
 
 def check_paths(plan: LaunchPlan, _machine: Machine) -> Check | None:
     """Data and models that config or command name exist."""
-    missing: list[str] = []
-    unsure: list[str] = []
+    absent: dict[bool, list[str]] = {False: [], True: []}  # by whether the script may make it
     empty: list[str] = []
-    source = source_of(plan.spec)
-    fetches = source.is_own and source.fetches_data
-    named = list(_paths(plan))
+    source, named = source_of(plan.spec), list(_paths(plan))
     for key, value in named:
         path = place_of(plan, value)
         if path is None:
-            made = key in MAYBE_WRITTEN or (key in DATA_KEYS and fetches)
-            (unsure if made else missing).append(f"{key} = {value}")
+            made = key in MAYBE_WRITTEN or (key in DATA_KEYS and source.is_own and source.fetches_data)
+            absent[made].append(f"{key} = {value}")
         elif path.is_dir() and not any(path.iterdir()):
             empty.append(f"{key} = {value}")
     where = f"correct the paths (they start at {plan.spec.cwd}) or fetch it"
-    if missing:
-        return failed(f"not there: {'; '.join(missing)}", where)
-    if unsure:
-        return warned(f"not there: {'; '.join(unsure)}", f"{where}, unless the script makes it by itself")
+    if absent[False]:
+        return failed(f"not there: {'; '.join(absent[False])}", where)
+    if absent[True]:
+        return warned(f"not there: {'; '.join(absent[True])}", f"{where}, unless the script makes it by itself")
     if empty:
         return warned(f"empty: {'; '.join(empty)}", "is it the right folder, and is its disk mounted?")
     return passed("1 path exists" if len(named) == 1 else f"{len(named)} paths exist") if named else None
@@ -155,15 +142,10 @@ def place_of(plan: LaunchPlan, value: str) -> Path | None:
 
 def check_scheduler(plan: LaunchPlan, _machine: Machine) -> Check | None:
     commands = plan.spec.capabilities.commands
-    if not commands:
-        return None
-    missing = [name for name in commands if shutil.which(name) is None]
-    if missing:
-        return failed(
-            f'engine = "{plan.spec.engine}" needs {", ".join(missing)}, not found on PATH',
-            "start it on a machine of the cluster, or load Slurm's module first",
-        )
-    return passed("each attempt is a job of Slurm; --dry-run shows its script")
+    if missing := [name for name in commands if shutil.which(name) is None]:
+        found = f'engine = "{plan.spec.engine}" needs {", ".join(missing)}, not found on PATH'
+        return failed(found, "start it on a machine of the cluster, or load Slurm's module first")
+    return passed("each attempt is a job of Slurm; --dry-run shows its script") if commands else None
 
 
 def check_notify(plan: LaunchPlan, _machine: Machine) -> Check | None:
@@ -307,8 +289,7 @@ def check_length(plan: LaunchPlan, machine: Machine) -> Check | None:
     expected = _expected(plan, machine.home)
     if expected is not None:
         return passed(length_words(expected))
-    told = told_lengths(plan.spec, plan.preset, plan.profiles, None)
-    epochs = told.get(plan.spec.settings.profiles.use or "", progress.ToldLength()).epochs_by
+    epochs = plan_length(plan).epochs_by
     return passed(f"{epochs}: the time of an epoch is known after a first run or a trial") if epochs else None
 
 
@@ -325,8 +306,8 @@ def _expected(plan: LaunchPlan, home: Path) -> progress.ExpectedLength | None:
     if keys is None:  # usual names, as far as they are set, else the script's own values
         usual = (progress.EPOCH_NAMES, progress.STEP_NAMES, progress.BATCH_NAMES)
         if not TrainerSettings(plan.spec, plan.preset).hidden:
-            own = {n.name.lower().replace("-", "_"): n.value for n in reversed(source_of(plan.spec).numbers)}
-            settings = {key: own[key] for names in usual for key in names if key in own} | dict(settings)
+            own = source_of(plan.spec).number_of
+            settings = {key: own[key].value for names in usual for key in names if key in own} | dict(settings)
         epochs, steps, batch = (next((name for name in names if name in settings), "") for names in usual)
         data = (n for n in sorted(DATA_KEYS & settings.keys()) if Path(plan.spec.cwd, str(settings[n])).is_dir())
         keys = progress.LengthKeys(epochs=epochs, steps=steps, steps_over_epochs=True, batch=batch, data=tuple(data))
@@ -342,14 +323,12 @@ def check_measured(plan: LaunchPlan, _machine: Machine) -> Check | None:
     """A trial of the profile in use was stable here; None if no profile was measured."""
     profile = plan.spec.settings.profiles.use
     known = measured_here(plan.spec.id)
-    if not known:
-        return None
     result = known.get(profile or "")
     if result is None:
-        return passed(f"{', '.join(known)} measured, not {profile or 'your own settings'}")
+        return passed(f"{', '.join(known)} measured, not {profile or 'your own settings'}") if known else None
     parts = [quantity.pace(result.s_per_step)] if result.s_per_step is not None else []
-    parts += [f"VRAM {memory(result.vram_peak_bytes)}"] if result.vram_peak_bytes is not None else []
-    parts += [f"RAM {memory(result.ram_peak_bytes)}"] if result.ram_peak_bytes is not None else []
+    peaks = (("VRAM", result.vram_peak_bytes), ("RAM", result.ram_peak_bytes))
+    parts += [f"{what} {memory(peak)}" for what, peak in peaks if peak is not None]
     found = f"{profile} measured here: {', '.join(parts) or 'no step was reached'}"
     if result.stable is False:
         return warned(f"{found}; not stable: {'; '.join(result.doubts)}", "choose a safer profile")

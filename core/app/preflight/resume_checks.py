@@ -4,15 +4,16 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from ...act.config.derive import Derived, DeriveError, read_config
-from ...act.config.edits import leaves
+from ...act.config.derive import Derived, DeriveError
 from ...act.config.trainer_config import config_in_command
-from ...checkpoints import inspect, show
+from ...checkpoints.inspection import inspect
+from ...checkpoints.listing import show
 from ...model.checkpoint import Checkpoint, LoadRefusal
 from ...model.preset import Preset
 from ...model.resume import PLACEHOLDER
@@ -23,9 +24,9 @@ from ...source.trainer_source import source_of
 from ...spool import read_order
 from ...store.run_directory import RunDirectory
 from ...views.length_words import resume_words, second_start_line
-from ..plan.launch_plan import LaunchPlan, settings_in, settings_of
+from ..plan.launch_plan import LaunchPlan, as_number, dotted_settings, settings_in, settings_of
 from ..plan.resume_plan import KNOWN, weights_only_load
-from ..plan.trainer_settings import told_lengths
+from ..plan.trainer_settings import plan_length
 from ..runs.known_runs import runs_saving_to
 from ..runs.output_folder import list_run_checkpoints
 from .check import Check, Machine, failed, passed, warned
@@ -120,19 +121,20 @@ def check_resume(plan: LaunchPlan, _machine: Machine) -> Check:
 def check_second_start(plan: LaunchPlan, _machine: Machine) -> Check | None:
     """A restart does not delete what it is to resume from."""
     spec, way = plan.spec, plan.spec.resume_way
-    second = spec.second_start
-    if not second.destroys:
+    if not spec.second_start.destroys:
         return None
-    said = (second_start_line(second) or "").removeprefix("Restart: ")
     restarts = (way is not None and way.will in KNOWN) or spec.settings.restart.if_not_told == "go_on"
     styles = [each for each in (plan.preset.resume_file, plan.preset.resume_directory) if each is not None]
     texts = [word for style in styles for word in (*style.args, *style.env.values())]
-    takes_any_path = any(style.key is not None for style in styles) or any("{path" in word for word in texts)
-    takes_any_path = takes_any_path or any(PLACEHOLDER in word for word in spec.command)
-    if not second.left or not restarts or takes_any_path:
-        return passed(said)
+    takes_any_path = (
+        any(style.key is not None for style in styles)
+        or any("{path" in word for word in texts)
+        or any(PLACEHOLDER in word for word in spec.command)
+    )
+    if not spec.second_start.left or not restarts or takes_any_path:
+        return passed((second_start_line(spec.second_start) or "").removeprefix("Restart: "))
     return failed(
-        f"{second.left}, and a restart finds its checkpoint only there",
+        f"{spec.second_start.left}, and a restart finds its checkpoint only there",
         "let an option decide about the deletion, or give the script an option for the path that it resumes from",
     )
 
@@ -148,12 +150,10 @@ WEIGHTS_ONLY = ("save_only_model", "save_weights_only", "save_model_only", "only
 
 def check_saves(plan: LaunchPlan, _machine: Machine) -> Check | None:
     """The first checkpoint comes before the end, and holds what a resume needs."""
-    told = told_lengths(plan.spec, plan.preset, plan.profiles, None).get(plan.spec.settings.profiles.use or "")
-    own = {number.name.replace("-", "_"): number.value for number in reversed(source_of(plan.spec).numbers)}
-    for keys, total, unit in (
-        (SAVE_STEPS, told and told.steps, "step"), (SAVE_EPOCHS, told and told.epochs, "epoch"),
-    ):  # fmt: skip
-        every = next(((key, value) for key in keys if (value := plan.number(key) or own.get(key))), None)
+    told, own = plan_length(plan), source_of(plan.spec).number_of
+    for keys, total, unit in ((SAVE_STEPS, told.steps, "step"), (SAVE_EPOCHS, told.epochs, "epoch")):
+        given = ((key, plan.number(key) or (own[key].value if key in own else None)) for key in keys)
+        every = next(((key, value) for key, value in given if value), None)
         if every is not None and total and every[1] > total:
             found = f"{every[0]} = {every[1]:g}: the first checkpoint comes after the end ({unit} {total})"
             return warned(found, "save more often: a crash before the end loses everything")
@@ -206,25 +206,24 @@ SHOWN = 4
 
 def check_data_changed(plan: LaunchPlan, machine: Machine) -> Check | None:
     """The data set is that of the last launch. A saved loader state does not fit another one."""
-    folder = _last_launch(machine.home, plan.spec)
-    if folder is None and plan.begins != "":
-        others = (_last_launch(machine.home, other) for _, other in runs_saving_to(plan.spec))
-        folder = next(filter(None, others), None)
+    others = (other for _, other in runs_saving_to(plan.spec)) if plan.begins != "" else ()
+    last = (_last_launch(machine.home, spec) for spec in chain((plan.spec,), others))
+    folder = next(filter(None, last), None)
     before = None if folder is None else _launch_settings(folder, plan.spec)
-    if folder is None or before is None:
+    if before is None:
         return None
     changed = [
         f"{key} was {before[key]}, is now {plan.settings[key]}"
         for key in sorted(DATA_KEYS & before.keys() & plan.settings.keys())
         if str(before[key]) != str(plan.settings[key])
     ]
-    if changed:
-        return warned(
-            f"changed since the last launch: {'; '.join(changed[:SHOWN])}",
-            "a saved loader state and the step within the epoch belong to the old data: resume from weights, or start "
-            "a new epoch",
-        )
-    return passed("as at the last launch")
+    if not changed:
+        return passed("as at the last launch")
+    return warned(
+        f"changed since the last launch: {'; '.join(changed[:SHOWN])}",
+        "a saved loader state and the step within the epoch belong to the old data: resume from weights, or start "
+        "a new epoch",
+    )
 
 
 def _last_launch(home: Path, spec: RunSpec) -> Path | None:
@@ -284,7 +283,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     described: str = ""
 
 
-class Misfit(msgspec.Struct, frozen=True, kw_only=True):
+class Misfit(NamedTuple):
     """One contradiction. ``fatal``: the trainer will refuse the checkpoint; else it only differs."""
 
     key: str
@@ -305,12 +304,9 @@ def misfits(
     ``settings``: all of the launch by bare name; ``model``: those of a model section; ``config``: config.json of the
     base model.
     """
-    found = [*_lora(held, settings), *_sections(held, settings, model)]
-    found += [
-        Misfit(key=key, held=str(held.config[key]), wanted=str(config[key]))
-        for key in HF_KEYS
-        if key in held.config and key in config and held.config[key] != config[key]
-    ]
+    found = [*_lora(held, settings), *_shape(held, settings, model)]
+    both = [key for key in HF_KEYS if key in held.config and key in config]
+    found += [Misfit(k, str(held.config[k]), str(config[k])) for k in both if held.config[k] != config[k]]
     return tuple(sorted(found, key=lambda misfit: not misfit.fatal))
 
 
@@ -326,57 +322,46 @@ def _read_config_json(folder: Path) -> dict[str, Any]:
 
 def _lora(held: Held, settings: Mapping[str, Any]) -> Iterator[Misfit]:
     """Kohya: rank and module of the network, by the file's own metadata or its shapes."""
-    from_weights = settings.get("dim_from_weights")
-    if from_weights is not None and str(from_weights).lower() in {"true", "1", "yes", ""}:
+    if str(settings.get("dim_from_weights", "no")).lower() in {"true", "1", "yes", ""}:
         return
     ranks = {shape[0] for key, shape in held.shapes.items() if _RANK.search(key) and len(shape) == 2}
-    rank = next(iter(ranks)) if len(ranks) == 1 else None if ranks else _number(held.metadata.get("ss_network_dim"))
-    alpha = _number(held.metadata.get("ss_network_alpha"))
+    rank = next(iter(ranks)) if len(ranks) == 1 else None if ranks else as_number(held.metadata.get("ss_network_dim"))
+    alpha = as_number(held.metadata.get("ss_network_alpha"))
     for key, stored, fatal in (("network_dim", rank, True), ("network_alpha", alpha, False)):
-        asked = _number(settings.get(key))
+        asked = as_number(settings.get(key))
         if stored is not None and asked is not None and asked != stored:
-            yield Misfit(key=key, held=f"{stored:g}", wanted=f"{asked:g}", fatal=fatal)
+            yield Misfit(key, f"{stored:g}", f"{asked:g}", fatal)
     module, meant = held.metadata.get("ss_network_module"), settings.get("network_module")
     if module and isinstance(meant, str) and meant != module:
-        yield Misfit(key="network_module", held=module, wanted=meant)
+        yield Misfit("network_module", module, meant)
 
 
-def _sections(held: Held, settings: Mapping[str, Any], model: Mapping[str, Any]) -> Iterator[Misfit]:
+def _shape(held: Held, settings: Mapping[str, Any], model: Mapping[str, Any]) -> Iterator[Misfit]:
+    """Widths, depth and patches of a model whose layers are numbered, or have all one width; nothing of a LoRA."""
     matrices = [shape for shape in held.shapes.values() if len(shape) >= 2]
-    if any("lora_" in key for key in held.shapes):
-        return
-    if len(matrices) >= FEWEST_OF_ONE_WIDTH:
-        yield from _channels(settings, model, {n for shape in matrices for n in shape[:2] if n > FEW_CHANNELS})
-    if len(matrices) < FEWEST:
+    if any("lora_" in key for key in held.shapes) or len(matrices) < FEWEST_OF_ONE_WIDTH:
         return
     lengths = [length for shape in held.shapes.values() for length in shape]
-    flat = {key: (value, key) for key, value in settings.items() if key in WIDTHS and key not in model}
-    for key, (value, name) in (flat | {key: (value, f"model.{key}") for key, value in model.items()}).items():
-        number = _number(value)
-        if number is None or number <= 1 or number != int(number):
-            continue
-        if key in WIDTHS and number not in lengths:
-            usual = max(dict.fromkeys(n for n in lengths if n > 1), key=lengths.count, default=0)
-            yield Misfit(key=name, held=f"probably {usual}", wanted=f"{int(number)}")
-        if key in DEPTHS and (count := _depth(held.shapes)) is not None and count != number:
-            yield Misfit(key=name, held=f"{count}", wanted=f"{int(number)}")
-    patch = _number(model.get("patch_size"))
+    widths = {n for shape in matrices for n in shape[:2] if n > FEW_CHANNELS}
     kernels = {shape[2:] for key, shape in held.shapes.items() if _PATCHES.search(key) and len(shape) == 4}
-    if patch is not None and len(kernels) == 1 and next(iter(kernels)) != (int(patch), int(patch)):
-        yield Misfit(key="model.patch_size", held="x".join(map(str, next(iter(kernels)))), wanted=f"{int(patch)}")
-
-
-def _channels(settings: Mapping[str, Any], model: Mapping[str, Any], widths: set[int]) -> Iterator[Misfit]:
-    """A model whose layers all have one width, or none that is a multiple of the number: it cannot load its weights."""
-    given = {key: (settings[key], key) for key in OWN_CHANNELS & settings.keys()}
-    given |= {key: (model[key], f"model.{key}") for key in CHANNELS & model.keys()}
-    for _, (value, name) in sorted(given.items()) if widths else ():
-        number = _number(value)
-        if number is None or number <= FEW_CHANNELS:
+    named = {key: (key, settings[key]) for key in (WIDTHS | OWN_CHANNELS) & settings.keys()}
+    for key, (name, value) in (named | {key: (f"model.{key}", value) for key, value in model.items()}).items():
+        number, stored = as_number(value), ""
+        if number is None:
             continue
-        if number not in widths and (len(widths) == 1 or not any(width % number == 0 for width in widths)):
-            probably = "" if len(widths) == 1 else "probably "
-            yield Misfit(key=name, held=f"{probably}{min(widths)}", wanted=f"{number:g}")
+        if key in CHANNELS and number > FEW_CHANNELS and widths and number not in widths:
+            if len(widths) == 1 or not any(width % number == 0 for width in widths):
+                stored = f"{'' if len(widths) == 1 else 'probably '}{min(widths)}"
+        elif len(matrices) < FEWEST or number != int(number):
+            continue
+        elif key in WIDTHS and number > 1 and number not in lengths:
+            stored = f"probably {max(dict.fromkeys(n for n in lengths if n > 1), key=lengths.count, default=0)}"
+        elif key in DEPTHS and number > 1 and (count := _depth(held.shapes)) not in {None, number}:
+            stored = f"{count}"
+        elif key == "patch_size" and len(kernels) == 1 and (kernel := next(iter(kernels))) != (number, number):
+            stored = "x".join(map(str, kernel))
+        if stored:
+            yield Misfit(name, stored, f"{number:g}")
 
 
 def _depth(shapes: Mapping[str, tuple[int, ...]]) -> int | None:
@@ -391,15 +376,6 @@ def _depth(shapes: Mapping[str, tuple[int, ...]]) -> int | None:
     return len(numbers) if numbers == set(range(len(numbers))) else None
 
 
-def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        return float(value)
-    except ValueError:
-        return None
-
-
 MODEL_SECTIONS = frozenset({"model", "model_config", "network", "transformer", "unet"})
 COMPILED = "_orig_mod."
 WRAPPERS = ("module.", "model_state_dict.", "state_dict.", "model.")
@@ -412,14 +388,11 @@ def check_model(plan: LaunchPlan, _machine: Machine) -> Check | None:
     if held is None:
         return None
     found = _misfits_of(held, plan.spec, plan.settings)
+    changed, anew = f"config changed since {held.name}: {_summary(found)}", typed("resume", plan.spec.id, "--fresh")
     if any(misfit.fatal for misfit in found):
-        anew = typed("resume", plan.spec.id, "--fresh")
-        return failed(
-            f"config changed since {held.name}: {_summary(found)}",
-            f"put the old values back, or begin anew in another output_dir: {anew}",
-        )
+        return failed(changed, f"put the old values back, or begin anew in another output_dir: {anew}")
     if found:
-        return warned(f"config changed since {held.name}: {_summary(found)}", "nothing to do if this is intended")
+        return warned(changed, "nothing to do if this is intended")
     return passed(f"{held.described}; nothing in the config contradicts it")
 
 
@@ -463,26 +436,19 @@ def held_in(path: Path) -> Held | None:
     config = _read_config_json(path) if path.is_dir() else {}
     if not (shapes or overview.metadata or config):
         return None
-    name = overview.checkpoint.name
-    parts = [f"{name}: {len(shapes)} tensors", *(["compiled (_orig_mod. keys)"] if overview.compiled else [])]
-    parts.append("with optimizer state" if overview.has_optimizer else "without optimizer state")
-    parts += ["with EMA"] if overview.has_ema else []
-    return Held(name=name, shapes=shapes, metadata=overview.metadata, config=config, described=", ".join(parts))
+    name, compiled = overview.checkpoint.name, ", compiled (_orig_mod. keys)" if overview.compiled else ""
+    state = f"with{'' if overview.has_optimizer else 'out'} optimizer state{', with EMA' if overview.has_ema else ''}"
+    described = f"{name}: {len(shapes)} tensors{compiled}, {state}"
+    return Held(name=name, shapes=shapes, metadata=overview.metadata, config=config, described=described)
 
 
 def _model_section(spec: RunSpec) -> dict[str, Any]:
     """Settings in a section of a model; a bare ``width`` may be that of an image. The command line wins."""
-    values: dict[str, Any] = {}
     config = config_in_command(spec).config
-    if config is not None:
-        try:
-            values = dict(leaves(read_config(Path(spec.cwd, config))))
-        except DeriveError:
-            return {}
-    given = [word[2:].partition("=") for word in spec.command if word.startswith("--")]
-    for number, word in enumerate(spec.command[:-1]):
-        if word.startswith("--") and "=" not in word:
-            given.append((word[2:], "=", spec.command[number + 1]))
-    values |= {name: value for name, equals, value in given if equals and "." in name}
-    paths = {key: key.split(".") for key in values}
-    return {path[-1]: values[key] for key, path in paths.items() if MODEL_SECTIONS.intersection(path[:-1])}
+    try:
+        text = None if config is None else Path(spec.cwd, config).read_text(encoding="utf-8-sig")
+        found = dotted_settings(spec.command, text, config)
+    except (OSError, UnicodeDecodeError, DeriveError):
+        return {}
+    paths = {tuple(key.split(".")): value for key, value in found.items()}
+    return {path[-1]: value for path, value in paths.items() if MODEL_SECTIONS.intersection(path[:-1])}

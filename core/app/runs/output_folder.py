@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from ...checkpoints import list_checkpoints, state_in
+from ...checkpoints.listing import list_checkpoints, state_in
 from ...model.checkpoint import (
     Checkpoint,
     CheckpointListing,

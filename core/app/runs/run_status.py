@@ -171,7 +171,7 @@ def _read(run: RunDirectory, *, ask: bool = False) -> "tuple[dict[str, Any], Run
     newest = status["checkpoints"]["newest"]
     if newest is not None and newest["kind"] == "unknown" and newest["verdict"] != "opaque":
         # A journal knows a checkpoint by its name; its kind follows from its content, as ``checkpoints list`` has it.
-        from ...checkpoints import inspect
+        from ...checkpoints.inspection import inspect
 
         with contextlib.suppress(OSError):
             seen = inspect(Path(newest["path"]))

@@ -25,7 +25,7 @@ from ...store.run_directory import RunDirectory, RunUnreadable
 from ..errors import CliError
 
 if TYPE_CHECKING:
-    from ...checkpoints import CheckpointOverview
+    from ...model.checkpoint import CheckpointOverview
 
 
 FILE_BYTES = 200_000
@@ -156,14 +156,14 @@ class RunServices:
             return list_run_checkpoints(self._now(), self._preset)
 
     def verify(self, path: str, *, deep: bool, progress: OnProgress) -> Checkpoint:
-        from ...checkpoints import verify
         from ...checkpoints.formats.byte_range import BESIDE_TRAINING_BYTES_PER_S as RATE
+        from ...checkpoints.inspection import verify
 
         with sentences():
             return verify(Path(path), deep=deep, progress=progress, rate_limit_bytes_per_s=RATE)
 
     def show(self, path: str) -> "CheckpointOverview":
-        from ...checkpoints import show
+        from ...checkpoints.listing import show
 
         with sentences():
             found = show(Path(path))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ...checkpoints import copy_aside, folder_for_copies
+from ...checkpoints.manage.copies import copy_aside, folder_for_copies
 from ...config.document import ConfigError
 from ...config.location import find_project
 from ...config.project import Overrides, load_project, setting_problems, settings_with
@@ -54,36 +54,33 @@ def create_run(plan: LaunchPlan, choice: StartChoice | None = None, *, forced: b
     ``forced``: also if ``check`` fails on something. Raises CliError if it could not be started: then nothing is made.
     """
     choice = choose_start(plan, Wish()) if choice is None else choice
+    chosen = plan_of_choice(plan, choice)
     if choice.known is not None:
         if not choice.watches:
-            found = plan_of_choice(plan, choice)
-            require_startable(found, choice.known, known=True, forced=forced, waits_for_room=choice.waits_for_room)
+            require_startable(chosen, choice.known, known=True, forced=forced, waits_for_room=choice.waits_for_room)
             if choice.supervised:
                 end_supervisor(choice.known, "a new start")
         known = choice.known.load_spec().without_outputs()
-        current = _spec_as_given(known, plan.spec)
-        if current != known and not is_held(choice.known.lock):
-            choice.known.save_spec(current)
+        _save_if_free(choice.known, known, _going_on(plan.spec, known))
         return RunToStart(choice.known, first=choice.first, said=choice.said)
-    plan = plan_of_choice(plan, choice)
-    require_startable(plan, forced=forced)
+    require_startable(chosen, forced=forced)
     if forced:
-        take_over(plan.spec, home())
-    claim = OutputClaim(plan.spec, home())
+        take_over(chosen.spec, home())
+    claim = OutputClaim(chosen.spec, home())
     claim.take()
-    run = RunDirectory(runs_folder(home()) / plan.spec.id)
+    run = RunDirectory(runs_folder(home()) / chosen.spec.id)
     try:
         if run.path.exists():  # of a trainwatch.toml, made to be looked at and never launched
-            run.save_spec(plan.spec)
+            run.save_spec(chosen.spec)
         else:
-            run = RunDirectory.create(home(), plan.spec)
+            run = RunDirectory.create(home(), chosen.spec)
         if forced:
-            accept(plan, run)
+            accept(chosen, run)
         said = choice.said
-        if choice.keep and plan.spec.output_dir is not None:
-            said = f"{said}; {keep_before(choice.keep, Path(plan.spec.cwd, plan.spec.output_dir), run)}"
+        if choice.keep and chosen.spec.output_dir is not None:
+            said = f"{said}; {keep_before(choice.keep, Path(chosen.spec.cwd, chosen.spec.output_dir), run)}"
         claim.tell_later(said)
-        return RunToStart(run, plan, claim=claim, said=said)
+        return RunToStart(run, chosen, claim=claim, said=said)
     except BaseException:
         claim.release()
         raise
@@ -93,24 +90,35 @@ def plan_of_choice(plan: LaunchPlan, choice: StartChoice) -> LaunchPlan:
     """The plan of what was chosen: of the known run, or of a new one with its checkpoint."""
     spec = plan.spec
     if choice.known is not None:
-        spec = _spec_as_given(choice.known.load_spec(), spec)
+        spec = _going_on(spec, choice.known.load_spec())
     elif choice.checkpoint is not None:
         spec = msgspec.structs.replace(spec, begin_from=choice.checkpoint)
     return msgspec.structs.replace(plan, spec=spec, begins=choice.begins)
 
 
-def _spec_as_given(known: RunSpec, spec: RunSpec) -> RunSpec:
+def _going_on(spec: RunSpec, known: RunSpec) -> RunSpec:
+    """The known run with what is given now: it began when and from what it did, and keeps its changes."""
     return msgspec.structs.replace(
-        spec,
+        _of_file_now(spec, known),
         id=known.id,
         name=known.name,
-        created_wall=known.created_wall,
         output_dir=spec.output_dir or known.output_dir,
         project=known.project,
-        begin_from=known.begin_from,
-        labels=known.labels,
-        changes=with_asked(spec.changes, known.changes),
     )
+
+
+def _of_file_now(spec: RunSpec, known: RunSpec) -> RunSpec:
+    """The same of a run of a trainwatch.toml, which says its name and its output folder."""
+    changes = with_asked(spec.changes, known.changes)
+    return msgspec.structs.replace(
+        spec, created_wall=known.created_wall, begin_from=known.begin_from, labels=known.labels, changes=changes
+    )
+
+
+def _save_if_free(run: RunDirectory, known: RunSpec, spec: RunSpec) -> None:
+    """Store the spec, unless it says the same, or a supervisor has the other one."""
+    if spec != known and not is_held(run.lock):
+        run.save_spec(spec)
 
 
 def project_run(
@@ -140,17 +148,10 @@ def project_run(
             return RunToStart(RunDirectory.create(home(), spec))
         return create_run(plan_launch(spec, definitions), forced=forced)
     known = run.load_spec()
-    current = msgspec.structs.replace(
-        spec,
-        created_wall=known.created_wall,
-        begin_from=known.begin_from,
-        labels=known.labels,
-        changes=with_asked(spec.changes, known.changes),
-    )
+    current = _of_file_now(spec, known)
     if to_start and not run.attempt_folders() and not is_held(run.lock) and current.begin_from is None:
         return create_run(plan_launch(current, definitions), forced=forced)
-    if current != known and not is_held(run.lock):
-        run.save_spec(current)
+    _save_if_free(run, known, current)
     if to_start and forced:
         accept(plan_launch(current, definitions), run)
         take_over(current, home())
@@ -181,11 +182,11 @@ def run_to_show(name: str | None, overrides: Overrides = NO_OPTIONS) -> RunDirec
 
 def _run_of_this_folder(name: str | None) -> RunDirectory:
     """Without a trainwatch.toml."""
-    if name is not None:
-        return find_run(name)
     try:
-        return find_run(None, anywhere=False)
+        return find_run(name, anywhere=name is not None)
     except CliError as error:
+        if name is not None:
+            raise
         raise CliError(
             ExitCode.NOT_FOUND,
             "no trainwatch.toml here or above, and no run was started in this folder; write one with "
@@ -198,9 +199,7 @@ def _with_overrides(run: RunDirectory, overrides: Overrides) -> RunDirectory:
     if problems := setting_problems(overrides):
         raise CliError(ExitCode.USAGE, "; ".join(map(str, problems)))
     known = run.load_spec()
-    settings = settings_with(known.settings, overrides)
-    if settings != known.settings and not is_held(run.lock):
-        run.save_spec(msgspec.structs.replace(known, settings=settings))
+    _save_if_free(run, known, msgspec.structs.replace(known, settings=settings_with(known.settings, overrides)))
     return run
 
 
@@ -222,9 +221,9 @@ def give_command(
     _require_end(run, "command", tell)
     plan = plan_launch(_with_command(known, tuple(words)), definitions_of(known), run.path.parents[1])
     require_startable(plan, forced=forced)
-    spec = plan.spec  # with the way to resume of the new command
-    _replace_spec(run, spec, "a resume with a new command")
-    said = f"run {run.id} has a new command: {shlex.join(spec.command)}"
+    end_supervisor(run, "a resume with a new command")
+    run.save_spec(plan.spec)  # with the way to resume of the new command
+    said = f"run {run.id} has a new command: {shlex.join(plan.spec.command)}"
     if known.project is not None:
         again = typed("--headless", "--run", known.name)
         said += f"; {known.project} has the former one, which the next `{again}` takes again: change it"
@@ -247,13 +246,9 @@ def give_settings(
     if again.derived is None:
         raise CliError(ExitCode.USAGE, f"{again.problem}; nothing was changed")
     _require_end(run, "settings", tell)
-    _replace_spec(run, spec, "a resume with new settings")
-    return "; ".join((words_of(changes), *without_a_place(plan, changes)))
-
-
-def _replace_spec(run: RunDirectory, spec: RunSpec, why: str) -> None:
-    end_supervisor(run, why)
+    end_supervisor(run, "a resume with new settings")
     run.save_spec(spec)
+    return "; ".join((words_of(changes), *without_a_place(plan, changes)))
 
 
 def _require_end(run: RunDirectory, former: str, tell: Tell) -> None:
@@ -283,28 +278,23 @@ def _with_command(known: RunSpec, words: tuple[str, ...]) -> RunSpec:
     given = Overrides(name=known.name, output_dir=known.output_dir, config=known.config if named else None)
     spec = bare_spec(words, given, definitions, cwd)
     detected = msgspec.structs.replace(
-        known,
-        command=spec.command,
-        config=spec.config,
-        preset=known.preset if spec.preset == "generic" else spec.preset,
-        preset_why=known.preset_why if spec.preset == "generic" else spec.preset_why,
-        preset_resumes=spec.preset_resumes,
-        resume_way=None,
+        known, command=spec.command, config=spec.config, preset_resumes=spec.preset_resumes, resume_way=None,
         typed=tuple(dict.fromkeys((*known.typed, "command"))),
-    )
+    )  # fmt: skip
+    if spec.preset != "generic":
+        detected = msgspec.structs.replace(detected, preset=spec.preset, preset_why=spec.preset_why)
     detected = with_rehearsed(detected)
     folder = output_folder(msgspec.structs.replace(detected, output_dir=None), definitions.preset_of(detected))
-    if folder is not None:
-        folder = os.path.normpath(cwd / Path(folder).expanduser())
-        if known.output_dir is None:
-            return msgspec.structs.replace(detected, output_dir=folder)
-        if os.path.realpath(folder) != os.path.realpath(known.output_dir):
-            raise CliError(
-                ExitCode.USAGE,
-                f"the new command saves into {folder}, run {known.id} into {known.output_dir}: that is another run; "
-                f"begin it with `{typed('run', '--from', known.output_dir + '/CHECKPOINT', '--', *words)}`",
-            )
-    return detected
+    if folder is None:
+        return detected
+    folder = os.path.normpath(cwd / Path(folder).expanduser())
+    if known.output_dir is None:
+        return msgspec.structs.replace(detected, output_dir=folder)
+    if os.path.realpath(folder) == os.path.realpath(known.output_dir):
+        return detected
+    begin = typed("run", "--from", known.output_dir + "/CHECKPOINT", "--", *words)
+    saves = f"the new command saves into {folder}, run {known.id} into {known.output_dir}"
+    raise CliError(ExitCode.USAGE, f"{saves}: that is another run; begin it with `{begin}`")
 
 
 # Copies of damaged checkpoints that stand where a new run begins: its trainer may write over them.

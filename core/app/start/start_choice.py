@@ -14,12 +14,13 @@ import msgspec
 
 from ...act.config.derive import DeriveError
 from ...act.config.trainer_config import saved_under
-from ...checkpoints import has_state_files, verify
+from ...checkpoints.inspection import verify
+from ...checkpoints.unknown_state import has_state_files
 from ...model.checkpoint import Checkpoint, Origin
 from ...model.checkpoint_files import says_state
 from ...model.observation import Command
 from ...model.preset import Preset, Profile
-from ...model.resume import PLACEHOLDER, resume_support
+from ...model.resume import PLACEHOLDER, ResumeWay, resume_support
 from ...model.run import TERMINAL_STATES, RunSpec, place_of
 from ...model.story import RunStory
 from ...model.text import printable, typed
@@ -32,7 +33,7 @@ from ...store.lock import holder_pid, is_held
 from ...store.run_directory import RunDirectory
 from ...views.length_words import resume_line
 from ...views.state.concerns import reason_of
-from ..errors import CliError, ExitCode
+from ..errors import CliError, ExitCode, file_errors
 from ..plan.launch_plan import LaunchPlan
 from ..plan.resume_plan import KNOWN, with_way_now, word_by_itself
 from ..plan.specs import definitions_of
@@ -58,7 +59,7 @@ def read_way_again(run: RunDirectory, command: Command | None = None) -> str | N
     question is for the supervisor that asked. Raises CliError.
     """
     known = run.load_spec()
-    if known.resume_way is not None and known.resume_way.will in KNOWN:
+    if _is_known(known.resume_way):
         return None
     trains, waits = trainer_pid(run) is not None, is_held(run.lock)
     resumes = command is not None and command.verb == "restart" and not command.fresh and command.incident is None
@@ -66,13 +67,13 @@ def read_way_again(run: RunDirectory, command: Command | None = None) -> str | N
         return None
     if waits:
         created, pid = load_story(run.journal).run, holder_pid(run.lock)
-        goes_on = trains and pid is not None and not others_end_with(pid)  # the trainer, without its supervisor
-        if created is None or created.resume is None or created.resume.will in KNOWN:
+        if created is None or created.resume is None or _is_known(created.resume):
             return None
+        goes_on = pid is not None and not others_end_with(pid)  # the trainer, without its supervisor
         if not (goes_on if trains else is_at_rest(run)):
             return None
     spec = with_way_now(known, definitions_of(known).preset_of(known))
-    if spec.resume_way is None or spec.resume_way.will not in KNOWN:
+    if not _is_known(spec.resume_way):
         return None
     if waits:
         end_supervisor(run, "a resume by a way that was found now")
@@ -80,6 +81,10 @@ def read_way_again(run: RunDirectory, command: Command | None = None) -> str | N
     if known.resume_way is None and not waits:  # it was not asked yet
         return None
     return f"run {run.id} can be resumed now: {resume_line(spec.resume_way)}"
+
+
+def _is_known(way: ResumeWay | None) -> bool:
+    return way is not None and way.will in KNOWN
 
 
 # What stands in an output folder that a start from the beginning may write over.
@@ -98,15 +103,11 @@ def standing(
     state counts as well. Raises CliError (exit code 1) if the folder
     cannot be read: then nobody can tell.
     """
-    try:
+    with file_errors(f"{spec.output_dir}: cannot see what a start would write over"):
         found = list_run_checkpoints(spec, preset).checkpoints
         own = list_run_state(spec, preset, origin or (lambda _: "unknown"))
-        listed = {known.path for known in found}
-        found = (*found, *(c for c in own if c.path not in listed and (origin is not None or says_state(c.name))))
-    except OSError as error:
-        raise CliError(
-            ExitCode.FAILED, f"{spec.output_dir}: {error.strerror or error}: cannot see what a start would write over"
-        ) from error
+    listed = {known.path for known in found}
+    found = (*found, *(c for c in own if c.path not in listed and (origin is not None or says_state(c.name))))
     try:
         name = saved_under(spec, preset, profile)
     except DeriveError:  # the launch reports what is wrong with the config
@@ -228,19 +229,18 @@ def earlier_run(spec: RunSpec) -> EarlierRun | None:
     for run in all_runs():
         known = run.load_spec()
         itself = known.id == spec.id and spec.project is not None
-        alike = os.path.realpath(known.cwd) == os.path.realpath(spec.cwd) and is_same(known, spec)
-        apart = (
-            known.output_dir
-            and spec.output_dir
-            and os.path.realpath(known.output_dir) != os.path.realpath(spec.output_dir)
-        )
-        if itself or (alike and not apart):
+        folders = {os.path.realpath(folder) for folder in (known.output_dir, spec.output_dir) if folder}
+        if itself or (len(folders) < 2 and _same_cwd(known, spec) and is_same(known, spec)):
             found = described(run)
             if found is not None and found.story.attempts:
                 return found
             if itself:
                 return None
     return None
+
+
+def _same_cwd(known: RunSpec, spec: RunSpec) -> bool:
+    return os.path.realpath(known.cwd) == os.path.realpath(spec.cwd)
 
 
 def described(run: RunDirectory) -> EarlierRun | None:
@@ -264,14 +264,8 @@ def saved_alike(spec: RunSpec) -> RunSpec | None:
 
     Only for a run whose output folder is not known. A script that saved into two folders makes one for each launch.
     """
-    if spec.output_dir is not None:
-        return None
-    here = (run for run in all_runs() if run.id != spec.id)
-    known = [
-        each
-        for run in here
-        if os.path.realpath((each := run.load_spec()).cwd) == os.path.realpath(spec.cwd) and run.attempt_folders()
-    ]
+    others = [run for run in all_runs() if run.id != spec.id] if spec.output_dir is None else []
+    known = [each for run in others if _same_cwd(each := run.load_spec(), spec) and run.attempt_folders()]
     alike = [each for each in known if may_save_alike(each, spec)]
     return alike[0] if len({os.path.realpath(each.output_dir or "") for each in alike}) == 1 else None
 
@@ -327,50 +321,53 @@ def choose_start(plan: LaunchPlan, wish: Wish) -> StartChoice:
     trains = earlier is not None and earlier.condition == "trains"
     other = wish.fresh or wish.checkpoint is not None
     if earlier is not None and (earlier.condition == "supervised" or (trains and other)):
-        _refuse_running(earlier)
+        raise _refused(_running(earlier))
     if not trains and (rival := rival_of(spec)) is not None:
-        raise CliError(ExitCode.OWNED, f"{rival}; nothing was started")
+        raise _refused(f"{rival}; nothing was started")
     if wish.fresh:
         said = f"the trainer may write over {names_of(there)} in {spec.output_dir}" if there else ""
         if not there and not spec.output_dir:
             said = "the output folder is not known: the trainer may write over what it holds"
         if earlier is None or earlier.run.id != spec.id:
             return StartChoice(said=said)
-        first = Command(t=0.0, verb="resume", by="command line", fresh=True)  # of a trainwatch.toml
-        return StartChoice(known=earlier.run, first=first, said=said, supervised=is_held(earlier.run.lock))
+        return _ordered(earlier, said, fresh=True)  # of a trainwatch.toml
     if wish.checkpoint is not None:
         return _from_checkpoint(plan, wish.checkpoint, wish, earlier)
     if earlier is None or not (earlier.trained or there):
         return _begin(plan, there, wish)
+    run = earlier.run.id
     if trains:
-        said = f"run {earlier.run.id} trains without a supervisor: watching it"
-        return StartChoice(known=earlier.run, said=said, watches=True)
+        return StartChoice(known=earlier.run, said=f"run {run} trains without a supervisor: watching it", watches=True)
     if resumes_by_itself(spec.command, there):
         return StartChoice(said=_by_itself(there), by_itself=True)
     if earlier.condition == "ended":
-        _refuse_ended(earlier, there, wish)
+        raise _refused(_ended(earlier, there, wish))
     why, told = "", resume_support(plan.preset, earlier.spec.command).forms or plan.preset.resume == "none"
     if earlier.spec.output_dir is None and earlier.trained:
         unknown = "its output folder is not known, so that nobody can tell what a start would write over"
         why = f"{unknown}: give --output-dir D"
     elif there and not told and earlier.spec.settings.restart.if_not_told == "wait":
-        no_place = (
-            f"its command has no place for the checkpoint {there[0].name} (write {{resume}} where its path belongs)"
-        )
+        has_none = f"its command has no place for the checkpoint {there[0].name}"
         over = f"a start would begin anew and write over {names_of(there)}"
-        with_one = f"`{typed('resume', earlier.run.id, '--', 'NEW', 'COMMAND')}` goes on with a command that has one"
-        why = f"{no_place}: {over}; {with_one}"
+        why = f"{has_none} (write {{resume}} where its path belongs): {over}; {_with_another(run)} goes on with a "
+        why += "command that has one"
     if why:
-        went = f"run {earlier.run.id} of this command was interrupted, and {why}"
-        raise CliError(ExitCode.OWNED, f"{went}; {_ways(earlier.spec, wish)}")
+        raise _refused(f"run {run} of this command was interrupted, and {why}; {_ways(earlier.spec, wish)}")
     if earlier.held_for_room:
-        said = f"run {earlier.run.id} of this command is {earlier.held_for_room}: a supervisor waits for that"
+        said = f"run {run} of this command is {earlier.held_for_room}: a supervisor waits for that"
         return StartChoice(known=earlier.run, said=said, waits_for_room=True)
-    # By itself such a run goes on only if act = "all"; here a person orders it.
-    ordered = None if spec.settings.restart.act == "all" else Command(t=0.0, verb="resume", by="command line")
     anew = f"`{_run(spec, wish, '--fresh')}` begins anew"
-    said = f"run {earlier.run.id} of this command was interrupted: going on with it ({anew})"
-    return StartChoice(known=earlier.run, first=ordered, said=said)
+    said = f"run {run} of this command was interrupted: going on with it ({anew})"
+    # By itself such a run goes on only if act = "all"; here a person orders it.
+    if spec.settings.restart.act == "all":
+        return StartChoice(known=earlier.run, said=said)
+    return _ordered(earlier, said)
+
+
+def _ordered(earlier: EarlierRun, said: str, *, fresh: bool = False, checkpoint: str | None = None) -> StartChoice:
+    """The known run goes on by the order of the person who starts."""
+    first = Command(t=0.0, verb="resume", by="command line", fresh=fresh, checkpoint=checkpoint)
+    return StartChoice(known=earlier.run, first=first, said=said, supervised=is_held(earlier.run.lock))
 
 
 def checkpoint_named(spec: RunSpec, given: str) -> str:
@@ -379,21 +376,28 @@ def checkpoint_named(spec: RunSpec, given: str) -> str:
     Raises CliError (exit code 3).
     """
     if given == NEWEST:
-        newest = newest_to_name(spec, definitions_of(spec).preset_of(spec))
-        if newest is None:
-            where = spec.output_dir or "the output folder (--output-dir D), which is not known"
-            raise CliError(ExitCode.NOT_FOUND, f"there is no checkpoint to go on from in {where}; nothing was started")
-        return str(Path(newest).absolute())
+        if (newest := newest_to_name(spec, definitions_of(spec).preset_of(spec))) is not None:
+            return str(Path(newest).absolute())
+        where = spec.output_dir or "the output folder (--output-dir D), which is not known"
+        raise CliError(ExitCode.NOT_FOUND, f"there is no checkpoint to go on from in {where}; nothing was started")
     places = [Path(given).expanduser().absolute()]
-    if spec.output_dir is not None:
-        places.append(Path(spec.cwd, spec.output_dir, given))
-    found = next((place for place in places if place.exists()), None)
-    if found is None:
-        where = spec.output_dir or "DIR"
-        raise CliError(
-            ExitCode.NOT_FOUND, f"{given}: no such checkpoint; `{typed('checkpoints list', where)}` shows them"
-        )
-    return str(found)
+    places += [] if spec.output_dir is None else [Path(spec.cwd, spec.output_dir, given)]
+    if (found := next((place for place in places if place.exists()), None)) is not None:
+        return str(found)
+    shows = _command("checkpoints list", spec.output_dir or "DIR")
+    raise CliError(ExitCode.NOT_FOUND, f"{given}: no such checkpoint; {shows} shows them")
+
+
+def _command(*words: str) -> str:
+    return f"`{typed(*words)}`"
+
+
+def _with_another(run: str) -> str:
+    return _command("resume", run, "--", "NEW", "COMMAND")
+
+
+def _refused(sentence: str) -> CliError:
+    return CliError(ExitCode.OWNED, sentence)
 
 
 def _begin(plan: LaunchPlan, there: tuple[Checkpoint, ...], wish: Wish) -> StartChoice:
@@ -404,34 +408,29 @@ def _begin(plan: LaunchPlan, there: tuple[Checkpoint, ...], wish: Wish) -> Start
     """
     spec, preset = plan.spec, plan.preset
     if not there and (alike := saved_alike(spec)) is not None:
-        _refuse_alike(plan, alike, wish)
+        _require_other_folder(plan, alike, wish)
     if not there or resumes_by_itself(spec.command, there):
         return StartChoice(said=_by_itself(there) if there else "", by_itself=bool(there))
     if trains := other_trainers(plan, RunDirectory(runs_folder(home()) / spec.id)):
-        raise CliError(
-            ExitCode.OWNED,
-            f"{spec.output_dir} holds checkpoints ({names_of(there)}), and {sentence(plan, trains[0])}; "
-            f"once it is over: {_ways(spec, wish)}",
-        )
+        beside = f"{spec.output_dir} holds checkpoints ({names_of(there)}), and {sentence(plan, trains[0])}"
+        raise _refused(f"{beside}; once it is over: {_ways(spec, wish)}")
     other = next((run for run, _ in runs_saving_to(spec)), None)
     whose = "of no run that is known here" if other is None else f"of run {other.id}"
     holds = f"{spec.output_dir} holds checkpoints {whose} ({names_of(there)})"
     anew = f"`{_run(spec, wish, '--fresh')}` begins anew, over them"
     if spec.project is None:
-        newest = (
-            newest_to_name(spec, preset) if spec.resume_way is not None and spec.resume_way.will == "self" else None
-        )
-        if newest is not None and spec.resume_way is not None and _why_not_from(plan, newest) is None:
-            goes_on = f"the trainer goes on from {Path(newest).name} by itself ({spec.resume_way.place}; {anew})"
+        way = spec.resume_way
+        newest = newest_to_name(spec, preset) if way is not None and way.will == "self" else None
+        if newest is not None and way is not None and _why_not_from(plan, newest) is None:
+            goes_on = f"the trainer goes on from {Path(newest).name} by itself ({way.place}; {anew})"
             return StartChoice(checkpoint=str(Path(newest).absolute()), said=f"{holds}: {goes_on}")
         go_on = ""
         if other is not None:
-            new = f"`{typed('resume', other.id, '--', 'NEW', 'COMMAND')}`"
-            go_on = f"go on with that run: `{typed('resume', other.id)}`, with another command: {new}; "
-        over = "a start from the beginning may write over them"
-        raise CliError(ExitCode.OWNED, f"{holds}, and {over}; {go_on}{_ways(spec, wish)}")
-    forms = resume_support(preset, spec.command).forms
-    if not forms and preset.resume != "none" and spec.settings.restart.if_not_told == "go_on":
+            go_on = f"go on with that run: {_command('resume', other.id)}, with another command: "
+            go_on += f"{_with_another(other.id)}; "
+        raise _refused(f"{holds}, and a start from the beginning may write over them; {go_on}{_ways(spec, wish)}")
+    has_no_place = _has_no_place(plan)
+    if has_no_place and spec.settings.restart.if_not_told == "go_on":
         return StartChoice(said=f"{holds}: the trainer finds the newest one by itself", by_itself=True)
     resume_point = list_run_checkpoints(spec, preset).resume_point
     point = next((c for c in there if c.path == resume_point), None)
@@ -440,7 +439,7 @@ def _begin(plan: LaunchPlan, there: tuple[Checkpoint, ...], wish: Wish) -> Start
         if unfit_why is None:
             goes_on = f"going on from {point.name} ({anew})"
             return StartChoice(checkpoint=str(Path(point.path).absolute()), said=f"{holds}: {goes_on}")
-        how = f" ({what_to_add(spec, typed('--headless', '--run', spec.name))})" if _has_no_place(plan) else ""
+        how = f" ({what_to_add(spec, typed('--headless', '--run', spec.name))})" if has_no_place else ""
         why = f"{point.name}: {unfit_why}{how}"
     else:
         damaged = {c.path for c in there if c.verdict in {"torn", "corrupt"} and c.understood}
@@ -448,19 +447,17 @@ def _begin(plan: LaunchPlan, there: tuple[Checkpoint, ...], wish: Wish) -> Start
         if damaged.issuperset(keep):  # nobody can go on from one
             return StartChoice(keep=keep, said=f"{holds}, and none of them is whole: beginning anew")
         why = "none of them can be resumed from"
-    raise CliError(ExitCode.OWNED, f"{holds}, and a start would begin anew over them: {why}; {_ways(spec, wish)}")
+    raise _refused(f"{holds}, and a start would begin anew over them: {why}; {_ways(spec, wish)}")
 
 
-def _refuse_alike(plan: LaunchPlan, other: RunSpec, wish: Wish) -> None:
+def _require_other_folder(plan: LaunchPlan, other: RunSpec, wish: Wish) -> None:
     """Raise CliError if the folder of another run of the script holds checkpoints that this start may write over."""
     there = standing(other, plan.preset, plan.profile)
     if there and not (resumes_by_itself(plan.spec.command, there) or named_checkpoints(plan)):
-        raise CliError(
-            ExitCode.OWNED,
+        raise _refused(
             f"run {other.id} of the same script saved into {other.output_dir}, which holds {names_of(there)}, and "
             "nobody can tell whether this command saves there, over them: name its folder (--output-dir D); go on with "
-            f"that run: `{typed('resume', other.id, '--', 'NEW', 'COMMAND')}`; or begin all the same: "
-            f"`{_run(plan.spec, wish, '--fresh')}`",
+            f"that run: {_with_another(other.id)}; or begin all the same: `{_run(plan.spec, wish, '--fresh')}`"
         )
 
 
@@ -485,30 +482,23 @@ def _from_checkpoint(plan: LaunchPlan, given: str, wish: Wish, earlier: EarlierR
         raise CliError(ExitCode.FAILED, f"{Path(path).name}: {why}; nothing was started{how}")
     if earlier is None:
         return StartChoice(checkpoint=path, said=f"a new run from {path}")
-    first = Command(t=0.0, verb="resume", by="command line", checkpoint=path)
-    said = f"going on with run {earlier.run.id} from {path}"
-    return StartChoice(known=earlier.run, first=first, said=said, supervised=is_held(earlier.run.lock))
+    return _ordered(earlier, f"going on with run {earlier.run.id} from {path}", checkpoint=path)
 
 
-def _refuse_running(earlier: EarlierRun) -> None:
+def _running(earlier: EarlierRun) -> str:
     run = earlier.run.id
-    if earlier.condition == "supervised" and earlier.story.state in TERMINAL_STATES:
-        named = typed("resume", run, "--from", "CHECKPOINT")
-        raise CliError(
-            ExitCode.OWNED,
-            f"run {run} of this command is {printable(earlier.how)}, and its supervisor waits; nothing was started: go "
-            f"on with `{typed('resume', run)}`, from a checkpoint with `{named}`, "
-            f"from the beginning, over what is there, with `{typed('resume', run, '--fresh')}`; or end it with "
-            f"`{typed('stop', run)}`",
-        )
-    raise CliError(
-        ExitCode.OWNED,
-        f"run {run} of this command is {printable(earlier.how)}; nothing was started: look at it with "
-        f"`{typed('status', run)}`, end it with `{typed('stop', run)}`",
+    said = f"run {run} of this command is {printable(earlier.how)}"
+    end = f"end it with {_command('stop', run)}"
+    if earlier.condition != "supervised" or earlier.story.state not in TERMINAL_STATES:
+        return f"{said}; nothing was started: look at it with {_command('status', run)}, {end}"
+    return (
+        f"{said}, and its supervisor waits; nothing was started: go on with {_command('resume', run)}, from a "
+        f"checkpoint with {_command('resume', run, '--from', 'CHECKPOINT')}, from the beginning, over what is there, "
+        f"with {_command('resume', run, '--fresh')}; or {end}"
     )
 
 
-def _refuse_ended(earlier: EarlierRun, there: tuple[Checkpoint, ...], wish: Wish) -> None:
+def _ended(earlier: EarlierRun, there: tuple[Checkpoint, ...], wish: Wish) -> str:
     run, spec = earlier.run.id, earlier.spec
     newest = ("--from", NEWEST) if earlier.story.state == "finished" else ()
     holds = f"it trained into {spec.output_dir}"
@@ -516,11 +506,9 @@ def _refuse_ended(earlier: EarlierRun, there: tuple[Checkpoint, ...], wish: Wish
         holds = f"{spec.output_dir} holds its checkpoints ({names_of(there)})"
     elif spec.output_dir is None:
         holds = "its output folder is not known (--output-dir D)"
-    raise CliError(
-        ExitCode.OWNED,
+    return (
         f"run {run} of this command is {printable(earlier.how)}, and {holds}; nothing was started: go on with it: "
-        f"`{typed('resume', run, *newest)}`, with another command: `{typed('resume', run, '--', 'NEW', 'COMMAND')}`; "
-        f"{_ways(spec, wish)}",
+        f"{_command('resume', run, *newest)}, with another command: {_with_another(run)}; {_ways(spec, wish)}"
     )
 
 

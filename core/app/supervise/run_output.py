@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 
-from ...checkpoints import BackupRefusedError, backup
 from ...checkpoints.formats.byte_range import BESIDE_TRAINING_BYTES_PER_S
 from ...checkpoints.inspection import verify
+from ...checkpoints.manage.copies import BackupRefusedError, backup
 from ...checkpoints.manage.pruning import apply_prune, plan_prune
 from ...model.checkpoint import Checkpoint, PrunePlan
 from ...model.decision import Record

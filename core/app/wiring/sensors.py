@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ...act.elsewhere import ContainerWatch
-from ...checkpoints import inspect_any, state_in, state_of, verify
 from ...checkpoints.formats.byte_range import BESIDE_TRAINING_BYTES_PER_S
+from ...checkpoints.inspection import inspect_any, verify
+from ...checkpoints.listing import state_in, state_of
 from ...config.bounds import end_after
 from ...config.shipped import load_failures, load_log_shapes, load_remedies, with_learned
 from ...judge.failure.catalogue import CompiledCatalogue
@@ -33,7 +34,7 @@ from ...sense.files.output_search import OutputSearch
 from ...sense.files.scalars import ScalarFiles
 from ...sense.files.writers import Writers
 from ...sense.gpu.gpu_sensor import GpuSensor, SimulatedGpu
-from ...sense.host.host_sensor import DiskOnly, Host
+from ...sense.host.host_sensor import Host
 from ...sense.host.kernel_log import KernelLog, TerminationNotices, cloud_of
 from ...sense.log.burst_reduction import HeartbeatPage
 from ...sense.log.log_tail import LogTail, OwnLog
@@ -185,12 +186,11 @@ def build_sensors(  # noqa: PLR0917
         on_problem=note,
     )
     host = Host(
-        inbox=inbox if here else DiskOnly(inbox),
-        clock=clock,
         interval_s=watch.interval_s,
         output_dir=spec.output_dir or spec.cwd,
         details=details,
-        on_problem=note,
+        disk_only=not here,
+        **common,
     )
     catalogue = compiled_catalogue(spec)
 
@@ -222,13 +222,13 @@ def build_sensors(  # noqa: PLR0917
     def last_look() -> None:
         """Read the last log lines, memory, disk, checkpoints, metrics: why it ended, and what to resume from."""
         log.drain()
-        beats.sample()
-        host.sample()
+        beats.sample_now()
+        host.sample_now()
         checkpoints.drain()
         search.drain()
         metrics.drain()
         for sampler in last_samplers:
-            sampler.sample()
+            sampler.sample_now()
 
     exits = ExitWatch(
         before_exit=last_look,

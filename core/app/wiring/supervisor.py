@@ -12,8 +12,10 @@ from ...act.gpu_clearing import GpuHelp
 from ...act.local_engine import AttemptLauncher, engine_of
 from ...act.view import tmux
 from ...act.view.tmux import attach_command
-from ...checkpoints import copy_aside, folder_for_copies, parts_in, verify
 from ...checkpoints.formats.byte_range import BESIDE_TRAINING_BYTES_PER_S
+from ...checkpoints.inspection import verify
+from ...checkpoints.listing import parts_in
+from ...checkpoints.manage.copies import copy_aside, folder_for_copies
 from ...judge.handlers.hang_check import outlook_of
 from ...judge.recovery.attempts import cannot_be_told, shown_progress
 from ...judge.state import SNAPSHOT_VERSION, to_snapshot

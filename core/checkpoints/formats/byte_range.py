@@ -102,6 +102,8 @@ with suppress(ImportError):
 
     crc32 = isal_zlib.crc32
 
+HEAD_BYTES = 4096
+"""What a format is recognised by."""
 STEP_BYTES = 4 << 20
 """Least number of bytes whose cached pages are given back at once."""
 
@@ -193,6 +195,15 @@ def open_bytes(path: Path, *, once: bool = False) -> Iterator[ByteRange]:
                 os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
     finally:
         os.close(fd)
+
+
+def head_of(path: Path, size: int = HEAD_BYTES) -> bytes | None:
+    """The first bytes of a file; None if it cannot be read."""
+    try:
+        with open_bytes(path) as source:
+            return source.read(0, min(source.size, size))
+    except (OSError, Damage):
+        return None
 
 
 NOT_THE_FILE = frozenset(

@@ -13,11 +13,10 @@ if TYPE_CHECKING:
     from .nonfinite import Scanner
 
 
-HEAD_BYTES = 4096
 TORCH_LEGACY = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 """How files of ``torch.save`` began before they were zip files: the number 0x1950a86a20f9469cfc6c, pickled."""
-_TAR_MARK = b"ustar"
-_TAR_MARK_AT = 257
+TAR_MARK = b"ustar"
+TAR_MARK_AT = 257
 _ZIP_NAME_AT = 30
 
 
@@ -58,7 +57,7 @@ def foreign_format(head: bytes, name: str) -> ForeignFormat | None:
     for start, found in _STARTS:
         if head.startswith(start):
             return found
-    if head[_TAR_MARK_AT:].startswith(_TAR_MARK):
+    if head[TAR_MARK_AT:].startswith(TAR_MARK):
         return ForeignFormat("tar")
     if is_torch_zip(head):
         return ForeignFormat("torch.save, without a tensor")

@@ -11,8 +11,8 @@ import msgspec
 
 from ...model.checkpoint_files import NameCounts, counts_something, read_name
 from ...model.checkpoint_suffixes import TensorFormat
-from .byte_range import ByteRange, Corrupt, Damage, Opaque, Torn, open_bytes, worst
-from .foreign_formats import HEAD_BYTES, TORCH_LEGACY, foreign_format
+from .byte_range import HEAD_BYTES, ByteRange, Corrupt, Damage, Opaque, Torn, open_bytes, worst
+from .foreign_formats import TAR_MARK, TAR_MARK_AT, TORCH_LEGACY, foreign_format
 from .tensors import SAFETENSORS_ELEMENTS, FileContents, Mapping, PickleValue, Region, Tensor, shown, whole_number
 from .zip_archive import LOCAL_SIGNATURE
 
@@ -122,13 +122,13 @@ MAX_STATE_BYTES = 64 << 20
 STATE_FILES = ("training_state.json", "trainer_state.json", "train_state.json")
 
 
-def read_state_file(path: Path) -> dict[str, Any]:
-    """Its values. Raises Torn (empty, cut), Corrupt (no JSON object), FileNotFoundError."""
+def read_json(path: Path, what: str, limit_bytes: int = MAX_STATE_BYTES) -> Any:
+    """The object in a file. ``what`` it is, for the reason. Raises Torn (empty, cut), Corrupt, FileNotFoundError."""
     with open_bytes(path) as source:
         if source.size == 0:
             raise Torn("is empty")
-        if source.size > MAX_STATE_BYTES:
-            raise Corrupt(f"has {source.size} bytes, too many for a state file")
+        if source.size > limit_bytes:
+            raise Corrupt(f"has {source.size} bytes, too many for {what}")
         raw = source.read(0, source.size)
     try:
         values = json.loads(raw.decode("utf-8"))
@@ -140,6 +140,12 @@ def read_state_file(path: Path) -> dict[str, Any]:
         raise kind(f"is not valid JSON: {shown(str(error))}") from error
     if not isinstance(values, dict):
         raise Corrupt("does not hold a JSON object")
+    return values
+
+
+def read_state_file(path: Path) -> dict[str, Any]:
+    """Its values. Raises as ``read_json``."""
+    values: dict[str, Any] = read_json(path, "a state file")
     return values
 
 
@@ -193,8 +199,6 @@ def _matching(pattern: re.Pattern[str], names: Iterable[object]) -> list[str]:
 ONLY_ZEROS = "all values of its tensors are zero"
 _SAFETENSORS_STEP_KEYS = ("ss_steps", *STEP_KEYS)
 _SAFETENSORS_EPOCH_KEYS = ("ss_epoch", *EPOCH_KEYS)
-_TAR_MARK = b"ustar"
-_TAR_MARK_AT = 257
 _TEXT_PICKLE_STARTS = b"(c]}lNISFVGUX"
 """First bytes of pickles of protocol 0 and 1, which carry no mark."""
 
@@ -259,14 +263,14 @@ def read_torch_file(source: ByteRange) -> FileContents:
         read_torch_archive,
     )
 
-    head = source.read(0, min(source.size, _TAR_MARK_AT + len(_TAR_MARK)))
+    head = source.read(0, min(source.size, TAR_MARK_AT + len(TAR_MARK)))
     if head.startswith(LOCAL_SIGNATURE):
         return read_torch_archive(source)
     if head.startswith(TORCH_LEGACY):
         return read_legacy(source)
     if TORCH_LEGACY.startswith(head) or LOCAL_SIGNATURE.startswith(head):
         raise Torn(f"is cut off after {source.size} bytes")
-    if head.endswith(_TAR_MARK):
+    if head.endswith(TAR_MARK):
         raise Opaque("is a tar file of torch 0.1, which cannot be read")
     if head[0] == 0x80:
         return read_plain_pickle(source)

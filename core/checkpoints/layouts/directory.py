@@ -19,8 +19,8 @@ from ...model.checkpoint_files import (
     tensor_format,
 )
 from ...model.checkpoint_suffixes import DCP_SUFFIX, TensorFormat
-from ..formats.byte_range import Damage, Torn, open_bytes
-from ..formats.foreign_formats import HEAD_BYTES, TORCH_LEGACY, is_safetensors, is_torch_zip
+from ..formats.byte_range import Damage, Torn, head_of
+from ..formats.foreign_formats import TORCH_LEGACY, is_safetensors, is_torch_zip
 from ..formats.tensor_file import STATE_FILES, FileFinding, counts_of, examine_file, looks_like_torch
 from ..unknown_state import is_text
 from .dcp import check_dcp, is_dcp, read_dcp
@@ -118,7 +118,7 @@ def _without_text(members: Members, findings: Findings) -> Members:
     """
     for name, found in list(findings.items()):
         doubted = found.damage is not None and not found.damage.understood
-        if doubted and is_text(_head(members.files[name].path, HEAD_BYTES)):
+        if doubted and is_text(head_of(members.files[name].path) or b""):
             del findings[name]
             files = {other: member for other, member in members.files.items() if other != name}
             members = msgspec.structs.replace(members, files=files)
@@ -139,22 +139,14 @@ def format_of(member: Member) -> TensorFormat | None:
     base = member.name.rpartition("/")[2]
     promised = tensor_format(base)
     if promised == "maybe_torch":
-        return "torch" if looks_like_torch(_head(member.path, 32)) else None
+        return "torch" if looks_like_torch(head_of(member.path, 32) or b"") else None
     if promised is not None or base.endswith(DCP_SUFFIX) or is_other_file(base):
         return promised
     # the suffix says nothing: ``last.pth.tar`` is a file of torch
-    head = _head(member.path, HEAD_BYTES)
+    head = head_of(member.path) or b""
     if is_torch_zip(head) or head.startswith(TORCH_LEGACY):
         return "torch"
     return "safetensors" if is_safetensors(head) else None
-
-
-def _head(path: Path, size: int) -> bytes:
-    try:
-        with open_bytes(path) as source:
-            return source.read(0, min(source.size, size))
-    except (OSError, Damage):
-        return b""
 
 
 def _check_inner_dcp(members: Members, reading: Finding, scanner: "Scanner | None") -> list[Damage]:

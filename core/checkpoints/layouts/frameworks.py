@@ -1,12 +1,12 @@
 """Checkpoint folders of accelerate, transformers and DeepSpeed, with their shards."""
 
-import json
 import re
 from pathlib import PurePosixPath
 
 from ...model.checkpoint_files import SHARD, NameCounts
 from ...model.checkpoint_suffixes import INDEX_SUFFIX
-from ..formats.byte_range import Corrupt, Damage, NoCounts, Torn, open_bytes
+from ..formats.byte_range import Corrupt, Damage, NoCounts, Torn
+from ..formats.tensor_file import read_json
 from ..formats.tensors import Mapping, shown, whole_number
 from .layout_reading import Finding, Findings, missing, no_weights, optimizer_in, read_counts, weights_in
 from .sets import LATEST, Members, read_pointer
@@ -29,7 +29,6 @@ def read_accelerate(members: Members, findings: Findings) -> Finding | None:
     if not made_so and not (_STATE_NAME.search(members.root.name) and any(weights_in(members))):
         return None
     damages: list[Damage] = []
-    counts = NameCounts()
     if not any(weights_in(members)):
         damages.append(
             no_weights(members, "model.safetensors", "no file with weights is there", made_so=made_so or bool(findings))
@@ -39,8 +38,7 @@ def read_accelerate(members: Members, findings: Findings) -> Finding | None:
     if not any(_LAST.match(name) for name in members.top()):
         why = "it is written last, so the checkpoint was not finished"
         damages.append(missing(members, "random_states_0.pkl", why, unfinished=made_so))
-    if STATE in members.files:
-        counts = read_counts(members, STATE, damages)
+    counts = read_counts(members, STATE, damages)
     return Finding(layout="accelerate", damages=tuple(damages), counts=counts)
 
 
@@ -63,7 +61,6 @@ def read_transformers(members: Members, findings: Findings) -> Finding | None:
         return None
     damages: list[Damage] = []
     notes: list[str] = []
-    counts = NameCounts()
     if not any(weights_in(members)):
         why = "no file with weights is there"
         damages.append(
@@ -79,9 +76,8 @@ def read_transformers(members: Members, findings: Findings) -> Finding | None:
         damages.append(missing(members, "optimizer.pt", "scheduler or RNG state was saved with it"))
     elif not members.has("scheduler.pt", "scheduler.bin"):
         damages.append(missing(members, "scheduler.pt", "without it the trainer ignores the optimizer state too"))
-    if TRANSFORMERS_STATE in members.files:
-        counts = read_counts(members, TRANSFORMERS_STATE, damages)
-    else:
+    counts = read_counts(members, TRANSFORMERS_STATE, damages)
+    if TRANSFORMERS_STATE not in members.files:
         why = "it is written last, so the checkpoint was not finished"
         damages.append(missing(members, TRANSFORMERS_STATE, why, unfinished=True))
     return Finding(layout="transformers", damages=tuple(damages), notes=tuple(notes), counts=counts)
@@ -200,12 +196,9 @@ def read_training_state(members: Members, findings: Findings) -> Finding | None:
     made_so = members.layout == LAYOUT or (members.has(TRAINING_STATE_STATE) and together)
     damages: list[Damage] = []
     notes: list[str] = []
-    counts = NameCounts()
-    if TRAINING_STATE_STATE in members.files:
-        found: list[Damage] = []
-        counts = read_counts(members, TRAINING_STATE_STATE, found)
-        damages += [damage for damage in found if made_so or not isinstance(damage, NoCounts)]
-    elif made_so or members.has(SCHEDULER, EMA, OPTIMIZER):
+    counts = read_counts(members, TRAINING_STATE_STATE, damages)
+    damages = [damage for damage in damages if made_so or not isinstance(damage, NoCounts)]
+    if TRAINING_STATE_STATE not in members.files and (made_so or members.has(SCHEDULER, EMA, OPTIMIZER)):
         notes.append(f"{TRAINING_STATE_STATE} is missing: step and epoch are taken from the name")
     contents = None if made_so else findings  # its trainer goes by the names
     weights = [name.rpartition("/")[2] for name in weights_in(members, contents)]
@@ -231,8 +224,6 @@ def read_training_state(members: Members, findings: Findings) -> Finding | None:
 # The index maps each tensor to its file and is written last. Source: ``save_pretrained`` of transformers and
 # diffusers.
 
-MAX_INDEX_BYTES = 64 << 20
-
 
 def shards_of(members: Members, index: str) -> set[str]:
     """The files that an index names. Raises Torn, Corrupt, FileNotFoundError."""
@@ -242,16 +233,7 @@ def shards_of(members: Members, index: str) -> set[str]:
 
 def read_index(members: Members, index: str) -> dict[str, str]:
     """Tensor name → file name beside the index. Raises Torn, Corrupt, FileNotFoundError."""
-    with open_bytes(members.files[index].path) as source:
-        if source.size == 0:
-            raise Torn("is empty")
-        if source.size > MAX_INDEX_BYTES:
-            raise Corrupt(f"has {source.size} bytes, too many for an index")
-        raw = source.read(0, source.size)
-    try:
-        weight_map = json.loads(raw.decode("utf-8"))["weight_map"]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise Corrupt(f"is not a valid index: {shown(str(error))}") from error
+    weight_map = read_json(members.files[index].path, "an index").get("weight_map")
     if not isinstance(weight_map, dict) or not all(isinstance(file, str) for file in weight_map.values()):
         raise Corrupt("its weight_map is not a table of file names")
     for file in weight_map.values():

@@ -133,7 +133,9 @@ def missing(members: Members, name: str, why: str, *, unfinished: bool = False) 
 
 
 def read_counts(members: Members, name: str, damages: list[Damage]) -> NameCounts:
-    """The counts of a state file; what is wrong with it is added to ``damages``."""
+    """The counts of a state file, none if there is none; what is wrong with it is added to ``damages``."""
+    if name not in members.files:
+        return NameCounts()
     try:
         counts = counts_in(read_state_file(members.files[name].path))
     except Damage as damage:

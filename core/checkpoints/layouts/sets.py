@@ -27,7 +27,7 @@ from ...model.checkpoint_files import (
     says_state,
 )
 from ...model.checkpoint_suffixes import has_checkpoint_suffix
-from ..formats.byte_range import Damage, Torn, open_bytes
+from ..formats.byte_range import Torn, head_of
 from ..formats.tensors import shown
 
 MAX_DEPTH = 4
@@ -149,7 +149,6 @@ _WORD = re.compile(r"^([A-Za-z]+)(?=[-_.\d])")
 _NUMBERS = re.compile(r"\d+")
 _MOST = 20_000
 """A folder with more entries is not searched."""
-_MAX_POINTER_BYTES = 4096
 _TICK_NS = 50_000_000
 """Names that were listed so soon after a change may lack what came in the same tick of the kernel's clock."""
 
@@ -160,11 +159,8 @@ def numbers_in(name: str) -> tuple[int, ...]:
 
 def read_pointer(path: Path) -> str | None:
     """The text of a pointer file; None if it cannot be read."""
-    try:
-        with open_bytes(path) as source:
-            return source.read(0, min(source.size, _MAX_POINTER_BYTES)).decode("utf-8", "replace").strip()
-    except (OSError, Damage):
-        return None
+    head = head_of(path)
+    return None if head is None else head.decode("utf-8", "replace").strip()
 
 
 class Folder(NamedTuple):

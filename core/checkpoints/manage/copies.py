@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 import msgspec
 
+from ...atomic_files import sync_directory
 from ...model.checkpoint import Checkpoint, CopiedAside
 from ...model.checkpoint_files import KEPT_SUFFIX, is_counted_directory_name
 from ...model.text import sizes_apart
@@ -150,15 +151,6 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
     else:
         shutil.rmtree(path)
-
-
-def sync_directory(directory: Path) -> None:
-    """Make renames and deletions in a directory durable. Raises OSError."""
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 # Copies of files and folders that an attempt may write over, whatever they are.

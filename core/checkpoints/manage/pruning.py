@@ -7,13 +7,13 @@ from pathlib import Path
 
 import msgspec
 
+from ...atomic_files import sync_directory
 from ...model.checkpoint import Checkpoint, KeepReason, Kept, PrunePlan, newest_complete
 from ...model.checkpoint_files import series_of
 from ...model.checkpoint_suffixes import INDEX_SUFFIX
 from ..formats.byte_range import ProgressCallback
 from ..inspection import inspect, subject_of, verify
 from ..listing import list_checkpoints
-from .copies import sync_directory
 
 
 class PruneOutcome(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, Unpack
 from ...model.ports import AttemptTarget
 from ...model.settings import Watch
 from ..host.disk_space import is_network_filesystem
-from ..sampler import Common
+from ..sampler import DRAIN_S, Common
 from .checkpoint_scan import CheckpointScan, Looks, candidates, is_candidate
 from .inotify import unmounted_place
 
@@ -75,8 +75,6 @@ COALESCE_S = 0.1
 """A save causes hundreds of events; events within this time cause one scan."""
 LATE_S = 1.0
 """Period of checking for a directory that does not exist yet."""
-DRAIN_S = 0.5
-"""Longest wait for a last scan before an exit is reported. A slow network disk must not delay it."""
 LOCK = ".trainwatch.lock"
 """Our own file in an output folder (act/launch/output_locks.py), which a start may make on the wrong disk."""
 HOT_S = 2.0
@@ -93,6 +91,8 @@ class CheckpointDirectory(CheckpointScan):
     earlier supervisor saw) that are not there any more; a missing directory says nothing about them, nor does one on
     another disk that has none of them, an empty one of a new supervisor, or one that fstab has another disk for: all of
     these look like the place of a disk that is not mounted.
+
+    ``drain`` inspects all entries without the settle time, because their writer is dead.
 
     ``globs``: names to watch; empty: all that may be checkpoints. Scans are caused by file events; a full scan every
     ``watch.rescan_s``, and a second scan of what changed, need no events.
@@ -130,13 +130,6 @@ class CheckpointDirectory(CheckpointScan):
     def means(self) -> Means | None:
         """How changes are detected; None while there is no directory."""
         return None if self._events is None else self._events.means
-
-    def drain(self, timeout_s: float = DRAIN_S) -> bool:
-        """Block until all entries were inspected without the settle time, because their writer is dead.
-
-        False: it takes longer than ``timeout_s``, and events follow later.
-        """
-        return super().drain(timeout_s)
 
     def list_all(self, limit_s: float, *, expected: bool) -> str | None:
         """Drain, and return None if the list is complete then, else why not.
@@ -176,7 +169,7 @@ class CheckpointDirectory(CheckpointScan):
                 self.scan(self._taken() | self.unsettled | hot)
             if drains:
                 self.scan(self.unsettled, settle_s=0.0)
-            incomplete = self.unread
+            incomplete = next(iter(self._unread.values()), None)
             if self._absent is None:
                 self._problems.clear("directory")
             else:
@@ -248,7 +241,7 @@ class CheckpointDirectory(CheckpointScan):
 
         ``before``: the device and inode of that one, if this sensor saw it. Raises OSError.
         """
-        known = self.known
+        known = self._known
         if not known:
             return None
         present = candidates(folder, self._globs)

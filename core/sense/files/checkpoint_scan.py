@@ -4,7 +4,7 @@ import os
 import stat
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, Unpack
@@ -81,24 +81,37 @@ def signature(path: Path, *, shallow: bool = False) -> EntryState | None:
     try:
         top = path.stat()
         if not stat.S_ISDIR(top.st_mode):
-            size, newest, files, changed = top.st_size, top.st_mtime_ns, 1, top.st_ctime_ns
-        elif shallow:
-            still = is_other_folder(path.name)
-            newest = top.st_mtime_ns if still else _newest_folder(path, DEPTH, top.st_mtime_ns)
-            size, files, changed = 0, 0, top.st_ctime_ns
+            inner, files = [top], [top]
         else:
-            size, newest, files, changed = _contents(path, DEPTH, (top.st_mtime_ns, top.st_ctime_ns))
+            still = shallow and is_other_folder(path.name)
+            inside = () if still else islice(_inside(str(path), DEPTH, folders_only=shallow), FILES_PER_DIRECTORY)
+            inner = [top, *inside]
+            files = [each for each in inner if not stat.S_ISDIR(each.st_mode)]
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return EntryState(size_bytes=size, mtime_ns=newest, files=files, inode=top.st_ino, changed_ns=changed)
+    return EntryState(
+        size_bytes=sum(each.st_size for each in files),
+        mtime_ns=max(each.st_mtime_ns for each in inner),
+        files=len(files),
+        inode=top.st_ino,
+        changed_ns=top.st_ctime_ns if shallow else max(each.st_ctime_ns for each in inner),
+    )
+
+
+def _inside(directory: str, depth: int, *, folders_only: bool) -> Iterator[os.stat_result]:
+    """``stat`` of what is below a directory; links are not followed, and folders of other things not looked into."""
+    with os.scandir(directory) as entries:
+        for entry in islice(entries, FILES_PER_DIRECTORY):
+            is_directory = entry.is_dir(follow_symlinks=False)
+            if is_directory or not folders_only:
+                yield entry.stat(follow_symlinks=False)
+            if is_directory and depth > 1 and not (folders_only and is_other_folder(entry.name)):
+                yield from _inside(entry.path, depth - 1, folders_only=folders_only)
 
 
 def entry_state(path: Path, found: EntryState) -> EntryState:
     """A signature with the time of birth, of a directory that of the newest file in it."""
-    inner = [path]
-    if path.is_dir():
-        inner += list(islice((each for each in path.rglob("*") if each.is_file()), BORN_FILES))
-    known = [born for each in inner if (born := born_ns(each)) is not None]
+    known = [born for each in (path, *_files(path, BORN_FILES)) if (born := born_ns(each)) is not None]
     return msgspec.structs.replace(found, born_ns=max(known, default=None))
 
 
@@ -132,46 +145,19 @@ BLOCK_BYTES = 512
 """Unit of ``st_blocks`` (stat(2))."""
 
 
+def _files(path: Path, most: int) -> list[Path]:
+    """Files below a directory; none below a file."""
+    return list(islice((each for each in path.rglob("*") if each.is_file()), most)) if path.is_dir() else []
+
+
 def disk_bytes(path: Path) -> float | None:
     """What a checkpoint takes on the disk: its blocks, at most its size. None: the file system does not tell."""
     try:
-        files = [path] if not path.is_dir() else [found for found in path.rglob("*") if found.is_file()]
-        found = [each.stat() for each in files[:FILES_PER_DIRECTORY]]
+        found = [each.stat() for each in _files(path, FILES_PER_DIRECTORY) or (path,)]
     except OSError:
         return None
     blocks = sum(each.st_blocks for each in found) * BLOCK_BYTES
     return float(min(blocks, sum(each.st_size for each in found))) if blocks else None
-
-
-def _newest_folder(directory: Path, depth: int, newest: int) -> int:
-    """When a folder or one below it was last changed, in ns. Its files are not looked at."""
-    with os.scandir(directory) as entries:
-        for number, entry in enumerate(entries):
-            if number >= FILES_PER_DIRECTORY:
-                break
-            if entry.is_dir(follow_symlinks=False):
-                newest = max(newest, entry.stat(follow_symlinks=False).st_mtime_ns)
-                if depth > 1 and not is_other_folder(entry.name):
-                    newest = _newest_folder(Path(entry.path), depth - 1, newest)
-    return newest
-
-
-def _contents(directory: Path, depth: int, times: tuple[int, int]) -> tuple[int, int, int, int]:
-    """(bytes, newest modification, files, newest change) below a directory; links are not followed."""
-    size = files = 0
-    newest, changed = times
-    with os.scandir(directory) as entries:
-        for entry in entries:
-            status = entry.stat(follow_symlinks=False)
-            newest, changed = max(newest, status.st_mtime_ns), max(changed, status.st_ctime_ns)
-            if not entry.is_dir(follow_symlinks=False):
-                size, files = size + status.st_size, files + 1
-            elif depth > 1:
-                inner_size, newest, inner_files, changed = _contents(Path(entry.path), depth - 1, (newest, changed))
-                size, files = size + inner_size, files + inner_files
-            if files >= FILES_PER_DIRECTORY:
-                break
-    return size, newest, files, changed
 
 
 GROWING_S = 1.0
@@ -248,18 +234,10 @@ class CheckpointScan(Observer):
         self._globs = tuple(globs)
         self._entries: dict[str, _Entry] = {}
         self._known = set(known)
-        self._unread: dict[str, str] = {}
-        self._alike: Counter[str] = Counter()
-
-    @property
-    def known(self) -> set[str]:
         """Names of the checkpoints that were there before the first scan."""
-        return set(self._known)
-
-    @property
-    def unread(self) -> str | None:
-        """Why the last scan is not complete: an entry that cannot be read, or None."""
-        return next(iter(self._unread.values()), None)
+        self._unread: dict[str, str] = {}
+        """Why the last scan is not complete: entries that cannot be read."""
+        self._alike: Counter[str] = Counter()
 
     @property
     def unsettled(self) -> set[str]:
@@ -382,7 +360,7 @@ class CheckpointScan(Observer):
         )
         entry.checkpoint = self._inspect_entry(name, rewritten=rewritten)
         if entry.checkpoint is not None:
-            self._report(name, entry, "created", entry.checkpoint, verdict="writing")
+            self._report(name, entry, entry.checkpoint, "created")
 
     def _change(self, name: str, entry: _Entry) -> None:
         now = time.monotonic()
@@ -402,7 +380,7 @@ class CheckpointScan(Observer):
         if entry.checkpoint is None:
             self._add(name, found, is_directory=entry.is_directory, rewritten=entry.rewritten, absent_t=entry.seen_t)
         elif was_judged or (grew and now - entry.reported_s >= GROWING_S):
-            self._report(name, entry, "growing", entry.checkpoint, verdict="writing")
+            self._report(name, entry, entry.checkpoint, "growing")
 
     def _settle(self, name: str, entry: _Entry, checkpoint: Checkpoint | None) -> None:
         """Handle an entry that no longer changes. What its set lacks may come later, and leave the entry as it is."""
@@ -416,10 +394,10 @@ class CheckpointScan(Observer):
         if checkpoint is None:
             entry.signature = self._signature(name, entry) or entry.signature
         elif checkpoint.verdict == "complete" or (checkpoint.verdict == "opaque" and not checkpoint.unknown_make):
-            self._report(name, entry, "complete", checkpoint, verdict=checkpoint.verdict, reason=checkpoint.reason)
+            self._report(name, entry, checkpoint, "complete", settled=True)
             self._looks.on_complete(self._directory / name, checkpoint.mtime)
         else:
-            self._report(name, entry, "created", checkpoint, verdict=checkpoint.verdict, reason=checkpoint.reason)
+            self._report(name, entry, checkpoint, "created", settled=True)
 
     def _is_fresh(self, entry: _Entry) -> bool:
         return self._clock.wall() - entry.signature.mtime_ns / 1e9 < FRESH_S
@@ -456,21 +434,13 @@ class CheckpointScan(Observer):
         return checkpoint
 
     def _report(
-        self,
-        name: str,
-        entry: _Entry,
-        event: CheckpointChange,
-        checkpoint: Checkpoint,
-        *,
-        verdict: str | None = None,
-        reason: str | None = None,
+        self, name: str, entry: _Entry, checkpoint: Checkpoint, event: CheckpointChange, *, settled: bool = False
     ) -> None:
+        """Not ``settled``: it is still being written."""
         entry.reported_s = time.monotonic()
-        size, mtime = (
-            (checkpoint.size_bytes, checkpoint.mtime)
-            if entry.judged
-            else (entry.signature.size_bytes, entry.signature.mtime_ns / 1e9)
-        )
+        size, mtime = entry.signature.size_bytes, entry.signature.mtime_ns / 1e9
+        if entry.judged:
+            size, mtime = checkpoint.size_bytes, checkpoint.mtime
         state = entry_state(self._directory / name, entry.signature)
         listed = self._list_of_entries
         self._inbox.put(
@@ -482,12 +452,12 @@ class CheckpointScan(Observer):
                 disk_bytes=disk_bytes(self._directory / checkpoint.name) if event == "complete" else None,
                 step=checkpoint.step,
                 epoch=checkpoint.epoch,
-                verdict=verdict,
-                reason=reason,
+                verdict=checkpoint.verdict if settled else "writing",
+                reason=checkpoint.reason if settled else None,
                 mtime=mtime,
                 form="directory" if entry.is_directory else "file",
                 holds=checkpoint.holds,
-                understood=checkpoint.understood or verdict == "writing",
+                understood=checkpoint.understood or not settled,
                 unknown_make=checkpoint.unknown_make,
                 unfinished=checkpoint.unfinished,
                 changed=state.changed_ns / 1e9,

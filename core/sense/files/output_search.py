@@ -28,7 +28,7 @@ from ...processes import link_of, status_of
 from ...spool import EXIT, read_record
 from ..sampler import Common, Observer, ignore_problem
 from .inotify import FolderTree, Inotify, walk
-from .writers import Writers, may_be_saved, written_by
+from .writers import Writers, may_be_saved
 
 WAKE_S = 0.2
 """Period of the turns while files that were written settle, or if there are no file events."""
@@ -146,16 +146,14 @@ class OutputSearch(Observer):
         used = self._writers.beside(path, above=folder not in self._writers.own)
         return None if used is None and folder not in self._writers.shared else "unsure"
 
-    def drain(self, timeout_s: float | None = None) -> bool:
-        """Block until all that was written is examined without the settle time, because its writer is dead."""
-        if timeout_s is None:
-            timeout_s = DRAIN_S if self._watched() else UNKNOWN_DRAIN_S
-        return super().drain(timeout_s)
+    @property
+    def drain_s(self) -> float:
+        return DRAIN_S if self._watched() else UNKNOWN_DRAIN_S
 
     def look_again(self, timeout_s: float) -> bool:
         """Block until all is examined that was written since the newest attempt began, whoever saw it."""
         self._looks_asked += 1
-        return super().drain(timeout_s)
+        return self.drain(timeout_s)
 
     # --- the thread ---
 
@@ -403,7 +401,7 @@ class OutputSearch(Observer):
         if (writer is not None and writer[0] == "other") or self._taken(folder):
             return None
         if writer is not None:
-            return written_by(found, writer[1]), True
+            return f"{writer[1]} had {found.name} open for writing", True
         place = self._saved.get(found.path) or self._saved.get(folder)
         if place is not None:
             return f"{place} saves there", True

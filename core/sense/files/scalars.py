@@ -3,7 +3,6 @@
 import math
 import os
 import struct
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -288,7 +287,6 @@ class ScalarFiles(Sampler):
         self._searched_t = -SEARCH_S
         self._noticed: deque[str] = deque(maxlen=FILES)
         self._followed: AttemptTarget | None = None
-        self._lock = threading.Lock()
 
     def noticed(self, path: str) -> None:
         """Take a file that was written. Called by another thread."""
@@ -300,18 +298,14 @@ class ScalarFiles(Sampler):
             self._begun_wall = self._clock.wall()
         super().follow(target)
 
-    def drain(self, timeout_s: float = 0.0) -> bool:
+    def drain(self, timeout_s: float | None = None) -> bool:
         """Read to the end now, in the caller's thread: the trainer has ended, and its writer closed the files."""
         del timeout_s
         self._searched_t = -SEARCH_S
-        self.sample()
+        self.sample_now()
         return True
 
     def sample(self) -> None:
-        with self._lock:
-            self._sample()
-
-    def _sample(self) -> None:
         if self.target is not None and self.target != self._followed:
             self._followed = self.target
             self._owner.clear()

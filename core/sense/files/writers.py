@@ -14,11 +14,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from ...model.checkpoint import Checkpoint
 from ...model.checkpoint_files import is_other_file, is_temporary
 from ...model.ports import AttemptTarget
 from ...model.run import is_below
-from ...processes import Process, all_processes, comm_of, status_of, variables_of, words_of
+from ...processes import Process, all_processes, ancestors, comm_of, status_of, variables_of, words_of
 from ..process.run_tree import RunTree
 from .inotify import OpenFile, born_ns, descriptors, open_for_writing
 
@@ -159,15 +158,7 @@ class Writers:
     def _own(self, processes: Mapping[int, Process]) -> set[int]:
         """The run's processes, and what this supervisor has started."""
         own = {os.getpid(), *self.members} | (set() if self._runner is None else {self._runner})
-        children: dict[int, list[int]] = {}
-        for stat in processes.values():
-            children.setdefault(stat.parent, []).append(stat.pid)
-        waiting = list(own)
-        while waiting:
-            below = [pid for pid in children.get(waiting.pop(), ()) if pid not in own]
-            own.update(below)
-            waiting += below
-        return own
+        return {pid for pid in processes if not ancestors(pid, processes).isdisjoint(own)}
 
     def _other(self, pid: int) -> Other | None:
         """None for one that can have written nothing: it has ended, saves nothing, or is of the run after all."""
@@ -241,11 +232,6 @@ def may_be_saved(path: str) -> bool:
     """Whether a file may be a checkpoint, or become one under another name: no lock, no log."""
     name = os.path.basename(path)  # noqa: PTH119
     return (is_temporary(name) and not name.endswith("lock")) or not is_other_file(name)
-
-
-def written_by(found: Checkpoint, who: str) -> str:
-    """The evidence that a process was seen with it, for people."""
-    return f"{who} had {Path(found.path).name} open for writing"
 
 
 def _parts(path: str) -> list[str]:

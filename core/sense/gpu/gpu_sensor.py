@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Literal, Unpack
 
 import msgspec
@@ -16,7 +15,8 @@ from ...model.machine_details import GpuDetail, GpuDetails, GpuProcess
 from ...model.observation import GpuReading, GpuSample
 from ...model.ports import AttemptTarget, DetailDesk
 from ...model.settings import Watch
-from ...processes import age_s, all_processes, read_process, variables_of
+from ...processes import age_s, all_processes, link_of, read_process, variables_of
+from ..host.host_sensor import is_wsl
 from ..process.process_tree import Member, TreeActivity
 from ..process.run_tree import Rates, RunTree, UserNames, command_of, is_another_users, tree_of, tree_pids
 from ..sampler import Common, Observer, Sampler
@@ -95,11 +95,7 @@ GPU_MESSAGES = {
     16: "needs a reset: end its processes, then nvidia-smi --gpu-reset, or reboot",
     999: "the driver answers with an unknown error",
 }
-"""NVML return codes of one GPU."""
-
-
-def gpu_message(code: int) -> str:
-    return GPU_MESSAGES.get(code) or DRIVER_MESSAGES.get(code) or f"cannot be read (NVML {code})"
+"""NVML return codes of one GPU, before those of the driver."""
 
 
 # Messages of the NVML child, and the readings that they become.
@@ -159,13 +155,14 @@ class GpuList:
         self, devices: tuple[Read, ...], *, limit_s: float, choice: GpuChoice, own_pids: frozenset[int] | None
     ) -> tuple[GpuReading, ...]:
         """Readings after a message. Values older than ``limit_s`` are unknown. ``own_pids`` None: not comparable."""
-        readings = {}
+        readings, messages = {}, DRIVER_MESSAGES | GPU_MESSAGES
         for device, reading in devices:
             known = self._known.get(device.index, reading)
             own = is_own(choice, device.index, device.uuid)
             if own is None and device.uuid is None:
                 own = known.own  # its UUID was read before it was lost
-            trouble = None if device.code is None else gpu_message(device.code)
+            code, bits = device.code, device.throttle_bits
+            trouble = None if code is None else messages.get(code, f"cannot be read (NVML {code})")
             if device.age_s > limit_s:
                 known = msgspec.structs.replace(known, own=known.own if device.index in self._known else own)
                 readings[device.index] = _without_values(known, f"no answer for {device.age_s:.0f} s")
@@ -176,7 +173,7 @@ class GpuList:
                 pci=reading.pci or known.pci,
                 name=reading.name or known.name,
                 mem_total_bytes=known.mem_total_bytes if reading.mem_total_bytes is None else reading.mem_total_bytes,
-                throttle=throttle_reasons(device.throttle_bits),
+                throttle=None if bits is None else tuple(word for bit, word in THROTTLE_BITS if bits & bit),
                 own_mem_bytes=_own_memory(device.procs, own_pids),
                 trouble=trouble,
             )
@@ -191,11 +188,6 @@ class GpuList:
     def silent(self, trouble: str) -> tuple[GpuReading, ...]:
         self._known = {index: _without_values(known, trouble) for index, known in self._known.items()}
         return self.readings()
-
-
-def throttle_reasons(bits: int | None) -> tuple[str, ...] | None:
-    """Reasons why the clocks are reduced; empty if they are not."""
-    return None if bits is None else tuple(word for bit, word in THROTTLE_BITS if bits & bit)
 
 
 def _without_values(known: GpuReading, trouble: str) -> GpuReading:
@@ -285,12 +277,7 @@ Ending = Literal["answered", "refused", "silent", "stopped"]
 
 def pids_are_comparable() -> bool:
     """Whether the driver reports pids of this namespace. In a container it reports the host's, under WSL2 none."""
-    try:
-        namespace = os.readlink("/proc/self/ns/pid")  # noqa: PTH115
-        kernel = Path("/proc/sys/kernel/osrelease").read_text("ascii", errors="replace").lower()
-    except OSError:
-        return False
-    return namespace == INITIAL_PID_NAMESPACE and "microsoft" not in kernel
+    return link_of("/proc/self/ns/pid") == INITIAL_PID_NAMESPACE and not is_wsl()
 
 
 class GpuSensor(Observer):

@@ -19,26 +19,15 @@ class Room(NamedTuple):
     free_inodes: float | None
 
 
-def nearest_existing(path: Path) -> Path:
-    """``path`` or its nearest existing parent. The output directory does not exist before the trainer makes it."""
-    return next((p for p in (path, *path.parents) if p.exists()), Path("/"))
-
-
 def room_of(path: Path) -> Room | None:
-    """The room for ``path``, or None if the file system does not report it."""
+    """The room for ``path`` or its nearest existing parent; None if the file system does not report it."""
     try:
-        space = _statvfs(path)
+        # The output directory does not exist before the trainer makes it.
+        space = os.statvfs(next((each for each in (path, *path.parents) if each.exists()), "/"))
     except OSError:
         return None
     inodes = float(space.f_favail) if space.f_files else None
     return Room(float(space.f_bavail * space.f_frsize), float(space.f_blocks * space.f_frsize), inodes)
-
-
-def _statvfs(path: Path) -> os.statvfs_result:
-    try:
-        return os.statvfs(path)
-    except FileNotFoundError:
-        return os.statvfs(nearest_existing(path))
 
 
 class DiskSpace:

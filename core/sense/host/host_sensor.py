@@ -2,7 +2,6 @@
 
 import os
 import re
-import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,8 +11,8 @@ from typing import Any, NamedTuple, Unpack
 import msgspec
 
 from ...model.machine_details import HostDetails, Mount, Traffic
-from ...model.observation import HostSample, Observation
-from ...model.ports import AttemptTarget, DetailDesk, Inbox
+from ...model.observation import HostSample
+from ...model.ports import AttemptTarget, DetailDesk
 from ...processes import PAGE_BYTES, kernel_text
 from ..sampler import Common, Sampler
 from .disk_space import DiskSpace, mount_points
@@ -327,8 +326,8 @@ class Host(Sampler):
     """Puts a ``HostSample`` every ``interval_s``.
 
     Free disk space is that of ``output_dir`` or its nearest existing parent. The cgroup is the trainer's if an attempt
-    is followed, else that of this process. ``details``: shown while wanted. ``proc``: another place than ``/proc``, for
-    tests.
+    is followed, else that of this process. ``details``: shown while wanted. ``disk_only``: attempts run on other
+    machines; of this one only the disk says something about them. ``proc``: another place than ``/proc``, for tests.
     """
 
     name = "host"
@@ -340,15 +339,15 @@ class Host(Sampler):
         output_dir: str | None = None,
         proc: Path = Path("/proc"),
         details: DetailDesk | None = None,
+        disk_only: bool = False,
         **common: Unpack[Common],
     ) -> None:
         super().__init__(interval_s=interval_s, **common)
-        self._desk = details
+        self._desk, self._disk_only = details, disk_only
         self._details = HostDetailReadings()
         self._proc = proc
         self._disk = DiskSpace(None if output_dir is None else Path(output_dir))
         self._before: MachineNow | None = None
-        self._turn = threading.Lock()
         self._limited: tuple[AttemptTarget, MemoryLimit] | None = None
         """The limit that was last read of an attempt: its group can be read after it has ended."""
 
@@ -357,11 +356,6 @@ class Host(Sampler):
         self._disk = DiskSpace(Path(folder))
 
     def sample(self) -> None:
-        """Take a sample. Thread-safe."""
-        with self._turn:
-            self._sample()
-
-    def _sample(self) -> None:
         machine = read_machine(self._proc)
         memory = machine.memory
         limit = self._limit()
@@ -373,17 +367,23 @@ class Host(Sampler):
         seconds = 0.0 if before is None else machine.read_s - before.read_s
         disk_read, disk_written = sum_per_second({} if before is None else before.disks, machine.disks, seconds)
         received, sent = sum_per_second({} if before is None else before.networks, machine.networks, seconds)
+        t = self._clock.now()
+        disk = HostSample(
+            t=t,
+            disk_free_bytes=None if room is None else room.free_bytes,
+            disk_total_bytes=None if room is None else room.total_bytes,
+            disk_free_inodes=None if room is None else room.free_inodes,
+        )
         self._inbox.put(
-            HostSample(
-                t=self._clock.now(),
+            disk
+            if self._disk_only
+            else msgspec.structs.replace(
+                disk,
                 ram_used_bytes=share.used,
                 ram_total_bytes=share.total,
                 ram_available_bytes=share.available,
                 swap_used_bytes=_difference(memory.swap_total, memory.swap_free),
                 swap_total_bytes=memory.swap_total,
-                disk_free_bytes=None if room is None else room.free_bytes,
-                disk_total_bytes=None if room is None else room.total_bytes,
-                disk_free_inodes=None if room is None else room.free_inodes,
                 cpu_pct=_cpu_pct(None if before is None else before.busy, machine.busy),
                 psi_memory_pct=machine.psi_pct,
                 disk_read=disk_read,
@@ -412,29 +412,6 @@ def _cpu_pct(before: tuple[int, int] | None, busy: tuple[int, int] | None) -> fl
     if before is None or busy is None or busy[1] <= before[1]:
         return None
     return 100.0 * max(0, busy[0] - before[0]) / (busy[1] - before[1])
-
-
-# For attempts that run on other machines: of this one only the disk says something about them.
-
-
-class DiskOnly:
-    """An inbox that leaves memory and processor out of host samples."""
-
-    def __init__(self, inbox: Inbox) -> None:
-        self._inbox = inbox
-
-    def put(self, observation: Observation) -> None:
-        if isinstance(observation, HostSample):
-            observation = HostSample(
-                t=observation.t,
-                disk_free_bytes=observation.disk_free_bytes,
-                disk_total_bytes=observation.disk_total_bytes,
-                disk_free_inodes=observation.disk_free_inodes,
-            )
-        self._inbox.put(observation)
-
-    def unread(self) -> int:
-        return self._inbox.unread()
 
 
 # Detects WSL2 (Linux on Windows), where the GPU is reached over a channel that breaks easily.

@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import re
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -78,7 +77,6 @@ class KernelLog(Sampler):
     ) -> None:
         super().__init__(interval_s=interval_s, **common)
         self._device = device
-        self._turn = threading.Lock()
         self._fd: int | None = None
         self._over = False
         self._second, self._lines = 0.0, 0
@@ -91,14 +89,13 @@ class KernelLog(Sampler):
             self._end()
 
     def sample(self) -> None:
-        """Read what is new; at the first call only later messages count. Thread-safe: read once more at the end."""
-        with self._turn:
-            if self._over:
-                return
-            if self._fd is None:
-                self._fd = self._open()
-            if self._fd is not None:
-                self._read(self._fd)
+        """Read what is new; at the first call only later messages count."""
+        if self._over:
+            return
+        if self._fd is None:
+            self._fd = self._open()
+        if self._fd is not None:
+            self._read(self._fd)
 
     def _open(self) -> int | None:
         try:

@@ -238,7 +238,8 @@ class HeartbeatPage(Sampler):
         if before != self._of:
             self._page, self._told = None, AT_FIRST
             if before is not None:
-                remove_page(before)
+                with contextlib.suppress(OSError):
+                    os.unlink(page_path(before, sha256))  # noqa: PTH108  as heartbeat.py
         super().follow(target)
 
     def sample(self) -> None:
@@ -260,8 +261,3 @@ class HeartbeatPage(Sampler):
         text, self._told = told_as_lines(told, self._told)
         if text:
             self._inbox.put(LogChunk(t=self._clock.now(), text=text, source=HEARTBEAT))
-
-
-def remove_page(attempt: str) -> None:
-    with contextlib.suppress(OSError):
-        os.unlink(page_path(attempt, sha256))  # noqa: PTH108  as heartbeat.py

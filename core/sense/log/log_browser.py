@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import accumulate
 from typing import BinaryIO, NamedTuple
 
 from ...model.log_lines import LogLine, LogStretch, Stopped
@@ -169,7 +170,7 @@ def _before(file: BinaryIO, offset: int, lines: int, only: re.Pattern[str] | Non
     start, close, spent, open_size = end, end, 0, 0
     for block_start, block in _backwards(file, end):
         at = block_start + len(block)
-        for line in _lines_from_end(block, block_start, open_end=at >= size):
+        for line in _lines(block, block_start, open_end=at >= size, backwards=True):
             start = line.offset
             if line.open:
                 close, open_size = line.offset, line.size
@@ -204,29 +205,14 @@ def _after(file: BinaryIO, offset: int, lines: int, only: re.Pattern[str] | None
     return LogStretch(lines=tuple(found), start=begin, end=end, file_size=size, open_size=open_size)
 
 
-def _lines(block: bytes, start: int, *, open_end: bool) -> list[LogLine]:
-    found = []
-    rows = block.split(b"\n")
-    last = rows.pop()
-    for row in rows:
-        size = len(row) + 1
-        found.append(_line(row, start, size))
-        start += size
-    if last:
-        found.append(_line(last, start, len(last), is_open=open_end))
-    return found
-
-
-def _lines_from_end(block: bytes, start: int, *, open_end: bool) -> Iterator[LogLine]:
-    """The lines of a block, last to first: a block has thousands, of which some hundreds may be wanted."""
-    rows = block.split(b"\n")
-    last = rows.pop()
-    at = start + len(block) - len(last)
-    if last:
-        yield _line(last, at, len(last), is_open=open_end)
-    for row in reversed(rows):
-        at -= len(row) + 1
-        yield _line(row, at, len(row) + 1)
+def _lines(block: bytes, start: int, *, open_end: bool, backwards: bool = False) -> Iterator[LogLine]:
+    """The lines of a block, one by one: a block has thousands, of which some hundreds may be wanted."""
+    *rows, last = block.split(b"\n")
+    *starts, end = accumulate((len(row) + 1 for row in rows), initial=start)
+    found = [(row, at, len(row) + 1, False) for row, at in zip(rows, starts, strict=True)]
+    found += [(last, end, len(last), open_end)] if last else []
+    for row, at, size, is_open in reversed(found) if backwards else found:
+        yield _line(row, at, size, is_open=is_open)
 
 
 def _line(row: bytes, start: int, size: int, *, is_open: bool = False) -> LogLine:

@@ -364,9 +364,10 @@ class LogTail(Observer):
             self._extra.append(FollowedLog(path, path, self._is_news, begin_within_bytes=within))
             self._wakeup.wake()
 
-    def drain(self, timeout_s: float = 1.0) -> bool:
-        """Block until all that was written before the call is in the inbox. False: it takes longer."""
-        return super().drain(timeout_s)
+    @property
+    def drain_s(self) -> float:
+        """Until all that was written before the call is in the inbox."""
+        return 1.0
 
     def lines_behind(self) -> int:
         """About how many lines of the attempt's log were written and not judged. Called from any thread."""

@@ -92,17 +92,13 @@ class OtherTrainers(Sampler):
         runner = () if target.runner is None else (target.runner.pid,)
         own = {*self._tree.look(target, max_age_s=self._interval_s), *runner, os.getpid()}
         self._own = (self._own & there) | own  # what was once a member stays its own, also without its parent
-        self._known = {pid: each for pid, each in self._known.items() if pid in there and _lives(each)}
+        self._known = {pid: each for pid, each in self._known.items() if pid in there and is_alive(each.key)}
         sure = {pid for pid, each in self._known.items() if each.files}
         self._known |= {each.pid: each for each in self._examine(target, there - self._own - sure, sure)}
         trainers = tuple(self._known[pid] for pid in sorted(self._known))
         if trainers != self._told:
             self._told = trainers
             self._inbox.put(observations.OtherTrainersSeen(t=self._clock.now(), trainers=trainers))
-
-
-def _lives(trainer: observations.OtherTrainer) -> bool:
-    return is_alive((trainer.pid, trainer.start_ticks))
 
 
 # The sensor of a job's nodes: the lines that the agents on them write into the attempt's directory.
