@@ -9,7 +9,7 @@ import pytest
 from trainwatch.cli.status_text import status_lines
 from trainwatch.cli.watch import runs_verb as show_runs
 from trainwatch.core import processes, spool
-from trainwatch.core.app.runs.run_status import read_run, read_status
+from trainwatch.core.app.runs.run_status import read_status
 from trainwatch.core.model.fact import AttemptStarted, RunCreated, StateChanged
 from trainwatch.core.model.progress import Outlook, Progress
 from trainwatch.core.model.run import RunSpec
@@ -101,7 +101,7 @@ def test_status_and_runs_do_not_say_that_training_advances_while_no_step_is_seen
         lock.acquire()
         LifeSignWriter(run.life_sign, start_ticks=own.start_ticks).beat()
     try:
-        first, position, *_ = status_lines(*read_run(run))
+        first, position, *_ = status_lines(read_status(run))
         show_runs(Namespace(json=False, all=True, on=None))
     finally:
         lock.release()

@@ -65,7 +65,7 @@ def act(args: argparse.Namespace) -> int:
 
 def _plain(args: argparse.Namespace) -> int:
     """Without a terminal: print what ``status`` would print."""
-    from trainwatch.core.app.runs.run_status import read_run
+    from trainwatch.core.app.runs.run_status import read_status
     from trainwatch.core.app.start.project_run import run_to_show
 
     from .start import overrides_of
@@ -77,7 +77,7 @@ def _plain(args: argparse.Namespace) -> int:
         args.json = args.all = False
         return show_runs(args)
     args.json = False
-    return put(args, None, *status_lines(*read_run(run)))
+    return put(args, None, *status_lines(read_status(run)))
 
 
 def open_screen(run: "RunDirectory | None", *, read_only: bool = False, launch_first: bool = False) -> int:

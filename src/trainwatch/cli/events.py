@@ -249,12 +249,12 @@ class EventPrinter:
             self._gives_way()
 
     def _health_line(self) -> str:
-        from trainwatch.core.app.runs.run_status import read_run
+        from trainwatch.core.app.runs.run_status import read_status
 
         from .status_text import machine_lines, status_lines
 
-        status, still = read_run(self._run)
-        said = [*status_lines(status, still)[:4], *machine_lines(status)]
+        status = read_status(self._run)
+        said = [*status_lines(status)[:4], *machine_lines(status)]
         said += [
             f"ALERT {i['kind']} since {_clock(i['t'], status['wall0'])}: {i['reason']}"
             for i in status["incidents"]
