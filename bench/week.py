@@ -274,7 +274,7 @@ def supervise(home: Path, days: float) -> tuple[SimulatedRun, RunDirectory, floa
         clock=clock,
         actor=world,
         pid=os.getpid(),
-        on_records=world.heard,
+        on_records=(world.heard,),
         turning=lambda: supervisor.end(0, "the week is over") if clock.t >= world.end_t else None,
     )
     began = time.process_time()

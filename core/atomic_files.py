@@ -3,7 +3,7 @@
 Standard library only: the runner imports this.
 """
 # No pathlib here: it keeps the runner small.
-# ruff: noqa: PTH105, PTH108, PTH118, PTH120
+# ruff: noqa: PTH105, PTH108, PTH116, PTH118, PTH120
 
 import contextlib
 import os
@@ -60,3 +60,11 @@ def sync_directory(path: str | os.PathLike[str]) -> None:
             os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def is_file_at(descriptor: int, path: str | os.PathLike[str]) -> bool:
+    """Whether the open file is still the one with this name. Raises OSError if that cannot be told."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False

@@ -138,7 +138,7 @@ class _Files:
 
     def last_words(self) -> str:
         """The end of what it wrote to its standard error."""
-        return _tail(self.folder / "stderr.log", TEXT_CHARS)
+        return tail_of(self.folder / "stderr.log", TEXT_CHARS)
 
 
 class RankFiles:
@@ -202,11 +202,12 @@ def _error_of(path: Path) -> tuple[str, float | None] | None:
 
 
 def _last_line(path: Path) -> str:
-    lines = _tail(path, TAIL_BYTES).replace("\r", "\n").split("\n")
+    lines = tail_of(path, TAIL_BYTES).replace("\r", "\n").split("\n")
     return next((line.strip()[:LINE_KEPT] for line in reversed(lines) if line.strip()), "")
 
 
-def _tail(path: Path, count: int) -> str:
+def tail_of(path: Path, count: int) -> str:
+    """The last bytes of a file as text; empty if it cannot be read."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - count))

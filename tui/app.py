@@ -17,7 +17,7 @@ from textual.filter import LineFilter
 from textual.screen import Screen
 from textual.types import CSSPathType
 
-from ..core.model.ports import Attacher, Launcher, OpenRun, RunPicker, SupervisorStarter
+from ..core.model.ports import Attach, Launcher, OpenRun, RunPicker, StartSupervisor
 from ..core.model.run import TERMINAL_STATES
 from ..core.model.story import Situation
 from ..core.model.text import typed
@@ -60,8 +60,8 @@ class TrainwatchApp(App[None]):
         self,
         run: OpenRun | None,
         *,
-        starter: SupervisorStarter | None = None,
-        attacher: Attacher | None = None,
+        starter: StartSupervisor | None = None,
+        attacher: Attach | None = None,
         picker: RunPicker | None = None,
         launcher: Launcher | None = None,
         launch_first: bool = False,

@@ -151,7 +151,7 @@ class Operations:
             return
 
         def start() -> str:
-            starter.start(run.run_id, then)
+            starter(run.run_id, then)
             what = "is running now" if then is None else f"was started for it ({then.verb})"
             return f"A supervisor {what}; it continues when you leave."
 

@@ -311,15 +311,18 @@ class Training:
         }
         if self.settings["training.use_ema"]:
             parts["ema_model.pt"] = self.ema.state_dict()
-        for file, state in parts.items():
-            torch.save(state, temporary / file)
-            time.sleep(self.args.slow_save / len(parts))
+        self._write(temporary, parts)
         state = {"global_step": self.step, "current_epoch": self.epoch, "batch_in_epoch": self.batch}
         (temporary / "training_state.json").write_text(json.dumps(state), encoding="utf-8")
         if target.exists():
             shutil.rmtree(target)
         temporary.rename(target)
         self.bar.line(f"Saved checkpoint to {target}")
+
+    def _write(self, folder: Path, parts: dict[str, Any]) -> None:
+        for file, state in parts.items():
+            torch.save(state, folder / file)
+            time.sleep(self.args.slow_save / len(parts))
 
     def _resume(self, path: Path) -> None:
         if not path.is_dir():

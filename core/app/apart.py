@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -22,19 +22,23 @@ import msgspec
 
 from .. import processes
 from ..act.overlay import NoOverlayError, enter
-from ..model.decision import Record
+from ..judge.state import JudgeState
+from ..model.observation import Command, Request
 from ..model.run import RunSpec
-from ..model.settings import Notify, Remedies, Settings, Tmux
-from ..model.story import RunStory
+from ..model.settings import Notify, Remedies, Tmux
+from ..store.control_client import ControlError, send
 from ..store.home import make_private
 from ..store.learned import rehearsals_folder
-from ..store.run_directory import RunDirectory
+from ..store.run_directory import RunDirectory, new_run_id
 from .errors import CliError, ExitCode
 from .plan.launch_plan import LaunchPlan, plan_launch
 from .plan.specs import Definitions
 from .runs.known_runs import home
 from .runs.output_folder import list_run_checkpoints
 
+Judged = Callable[[], JudgeState | None]
+"""What the judge of a short run knows now; None: it does not run yet."""
+ASKED_AGAIN_S = 0.1
 PR_SET_PDEATHSIG = 1
 LAST_LINES = 12
 ROOM_BYTES = 20e9
@@ -43,23 +47,33 @@ CACHES = ("HF_HOME", "HF_HUB_CACHE", "HF_DATASETS_CACHE", "TORCH_HOME", "XDG_CAC
 """Folders of downloads: they stay the user's own, so that nothing is fetched twice."""
 
 
-def quiet(settings: Settings, **sections: Any) -> Settings:
-    """The settings of a short run: without notices, remedies and windows. ``sections``: those that it has instead."""
+def short_spec(spec: RunSpec, state: Path, what: str, settings: Mapping[str, Any], **changes: Any) -> RunSpec:
+    """The run as one of a few minutes, with its state in ``state``: without notices, remedies and windows.
+
+    ``what``: of the user's run; its label. ``settings``: sections of the settings that it has instead.
+    """
     common = {"remedies": Remedies(apply="none"), "notify": Notify(), "tmux": Tmux(enabled=False)}
-    return msgspec.structs.replace(settings, **common, **sections)
+    return msgspec.structs.replace(
+        spec,
+        id=new_run_id(state, changes.get("name", spec.name), Path(spec.project or spec.cwd)),
+        created_wall=time.time(),
+        begin_from=None,
+        settings=msgspec.structs.replace(spec.settings, **common, **settings),
+        labels={**spec.labels, what: spec.id},
+        **changes,
+    )
 
 
 def short_run(
     spec: RunSpec,
     definitions: Definitions,
     state: Path,
-    follow: Callable[[RunDirectory, threading.Event], None],
-    listener: Callable[[RunStory], Callable[[Sequence[Record]], None]],
+    follow: Callable[[RunDirectory, threading.Event, Judged], None],
 ) -> RunDirectory:
     """Launch a run with its state in ``state``, and supervise it to its end. What a check fails on, the run shows.
 
-    ``follow``: in a thread beside it; it ends the run, or ends itself once the event is set. ``listener``: as of
-    ``supervise``. Raises CliError, KeyboardInterrupt.
+    ``follow``: in a thread beside it; it ends the run, or ends itself once the event is set. Raises CliError,
+    KeyboardInterrupt.
     """
     from .foreground import supervise
     from .preflight.checklist import require_startable
@@ -67,17 +81,30 @@ def short_run(
     plan = plan_launch(spec, definitions, state)
     require_startable(plan, forced=True)
     run = RunDirectory.create(state, spec)
-    over = threading.Event()
-    thread = threading.Thread(target=follow, args=(run, over), name="short run", daemon=True)
+    over, judges = threading.Event(), list[Callable[[], JudgeState]]()
+    judged: Judged = lambda: judges[0]() if judges else None  # noqa: E731
+    thread = threading.Thread(target=follow, args=(run, over, judged), name="short run", daemon=True)
     thread.start()
     try:
-        code = supervise(run, listener=listener, plan=plan, stop_trainer=True)
+        code = supervise(run, judged=judges.append, plan=plan, stop_trainer=True)
     finally:
         over.set()
         thread.join()
     if code == ExitCode.INTERRUPTED:
         raise KeyboardInterrupt
     return run
+
+
+def end_trainer(run: RunDirectory, over: threading.Event, by: str) -> None:
+    """End a short run with its trainer. A supervisor that is ending or busy is asked again, until the run is over."""
+    request = Request(command=Command(t=0.0, verb="shutdown", by=by, stop_trainer=True))
+    while not over.is_set():
+        try:
+            send(run, request)
+        except ControlError:
+            over.wait(ASKED_AGAIN_S)
+        else:
+            return
 
 
 @contextmanager

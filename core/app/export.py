@@ -24,13 +24,13 @@ from ..store.journal import JournalTooNew, load_story
 from ..store.lock import is_held
 from ..store.run_directory import RunDirectory, RunUnreadable
 from ..store.run_lookup import unreadable_runs
-from ..store.trace import TraceReading, run_trace_lines
+from ..store.trace import TraceReading, trace_lines
 from ..views.charts import STEPS, ExportRow, attempt_spans, csv_lines, series_rows
 from ..views.metrics import Sample, exposition
 from ..views.run_metrics import BUILD, METRICS, UNREADABLE, RunNow, run_samples
 from .errors import CliError, ExitCode, did_you_mean
-from .runs.known_runs import all_runs, example_verb, find_run_to_read, here, home
-from .runs.run_status import read_summary
+from .runs.known_runs import all_runs, example_verb, find_run, here, home
+from .runs.run_status import read_run
 from .runs.waiting import turns
 
 
@@ -103,7 +103,7 @@ def _run_now(run: RunDirectory) -> RunNow | None:
     watched, wall = is_held(run.lock), time.time()
     if not watched and example_verb(run.load_spec()) is not None:
         return None
-    status, said = read_summary(run)
+    status, said, _ = read_run(run)
     if not watched and status["state"] in TERMINAL_STATES and wall - run.journal.stat().st_mtime > ENDED_S:
         return None
     with HistoryReader(run.history) as history:
@@ -140,7 +140,7 @@ def export_series(name: str | None, form: Format, out: IO[bytes] | Path, warn: C
 
     ``out``: an open binary stream, or the path of a new file, which is removed if it cannot be written whole.
     """
-    run = find_run_to_read(name, warn)
+    run = find_run(name, warn)
     rows = _rows(run)
     first = next(rows, None)
     if first is None:
@@ -205,12 +205,12 @@ class Exported(NamedTuple):
 
 def export_trace(name: str | None, target: Path, warn: Any) -> Exported:
     """Copy a run's trace without secrets. Never overwrites. Raises CliError."""
-    run = find_run_to_read(name, warn)
+    run = find_run(name, warn)
     _have_it_written(run)
     if not run.trace.exists():
         raise CliError(ExitCode.NOT_FOUND, f"{run.id} has recorded nothing yet")
     with writing(target), target.open("xb") as copy:
-        reading = TraceReading(run_trace_lines(run))
+        reading = TraceReading(trace_lines(run.trace))
         for seen in reading:
             copy.write(encode_line(_shareable(seen)))
     return Exported(target, reading.skipped, reading.problem)

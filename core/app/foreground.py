@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..judge.state import JudgeState
 from ..model.decision import Record
 from ..model.launch import LABEL
 from ..model.observation import Command, Reply, Request
@@ -50,7 +51,8 @@ class NothingToSuperviseError(CliError):
 def supervise(
     run: RunDirectory,
     *,
-    listener: Callable[[RunStory], Listener],
+    listener: Callable[[RunStory], Listener] = lambda _story: lambda _records: None,
+    judged: Callable[[Callable[[], JudgeState]], None] = lambda _state: None,
     turning: Callable[[], None] = lambda: None,
     plan: LaunchPlan | None = None,
     first: Command | None = None,
@@ -63,8 +65,9 @@ def supervise(
 
     ``plan``: of the first launch, if it was computed already. ``first``: an operator command to begin with (``resume``
     of a run that was stopped). ``listener`` is called once with the story so far and returns the function that gets
-    every record as it is written. ``turning``: called at each turn of the loop. ``claim``: the locks of its output
-    folder, if they were taken already. ``own_files``: if they are replaced, this process goes on as the new version.
+    every record as it is written. ``judged``: called once with what returns the judge's state at any time.
+    ``turning``: called at each turn of the loop. ``claim``: the locks of its output folder, if they were taken already.
+    ``own_files``: if they are replaced, this process goes on as the new version.
     ``after_fault``: called once with what a thread of the caller asks after a fault that may be due to replaced files:
     whether the new version goes on.
     Raises CliError with exit code 4 if another supervisor owns the run or another run has the folder,
@@ -102,7 +105,10 @@ def supervise(
                     )
                     after_fault(supervisor.give_way)
                     _first_notes(unlocked, lock, supervisor, vitality)
-                    code, renewed = _watch(run, supervisor, vitality, first, stop_trainer), supervisor.gave_way
+                    code, renewed = (
+                        _watch(run, supervisor, vitality, first, judged, stop_trainer=stop_trainer),
+                        supervisor.gave_way,
+                    )
             except CliError:
                 raise
             except Exception:
@@ -193,10 +199,13 @@ def _watch(
     supervisor: Supervisor,
     vitality: Vitality,
     first: Command | None,
+    judged: Callable[[Callable[[], JudgeState]], None],
+    *,
     stop_trainer: bool,
 ) -> int:
     kind = ends_with_us()
     within_s = None if kind is None or stop_trainer else grace_s(kind, run.load_spec().settings)
+    judged(lambda: supervisor.state)
     interrupted = _leave_on_signals(supervisor, stop_trainer=stop_trainer or kind is not None, within_s=within_s)
     server = ControlServer(run, lambda request: _answer(run, supervisor, vitality, request), os.environ)
     server.start()

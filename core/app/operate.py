@@ -29,7 +29,7 @@ from .preflight.checklist import require_startable, told_at_resume
 from .preflight.other_trainer import require_no_other
 from .runs.known_runs import find_run
 from .runs.output_claim import require_own_output_to_start, trainer_pid
-from .runs.run_status import read_status
+from .runs.supervisor_life import story_now
 from .runs.waiting import turns
 from .start.detached import start_detached
 from .start.start_choice import checkpoint_named, read_way_again, unfit, what_to_add
@@ -75,7 +75,7 @@ def require_checked(run: RunDirectory, command: Command, *, forced: bool) -> Che
 
     Returns what the person should know of it, if there is something. The end of a pause launches nothing.
     """
-    if _is_plain_resume(command) and read_status(run)["state"] in PAUSED_STATES:
+    if _is_plain_resume(command) and story_now(run).state in PAUSED_STATES:
         return None
 
     plan = plan_launch(run.load_spec(), state=run.path.parents[1])
@@ -116,7 +116,7 @@ def send_command(run: RunDirectory, command: Command, *, starts_supervisor: bool
             return _start_with(run, command)
         from ..store.journal import load_story
 
-        state, name = str(read_status(run)["state"]), printable(run.load_spec().name)
+        state, name = story_now(run).state, printable(run.load_spec().name)
         how = f"to go on with it: {how_to_resume(load_story(run.journal), (run.id,))} (or S on the screen)"
         if state == "finished":
             how = f"`{typed('resume', run.id, '--from', 'newest')}` trains on, if it is told to train longer"
@@ -163,7 +163,7 @@ def _require_place(run: RunDirectory, command: Command) -> None:
 def _start_with(run: RunDirectory, command: Command) -> str:
     """Start a detached supervisor that begins with this command."""
     name = printable(run.load_spec().name)
-    state = read_status(run)["state"]
+    state = story_now(run).state
     if state == "finished" and command.verb == "resume" and command.checkpoint is None and not command.fresh:
         again = typed("resume", run.id, "--from", "newest")
         return f"{name} is finished: nothing to resume (`{again}` trains on, if it is told to train longer)"
@@ -179,7 +179,7 @@ def _start_with(run: RunDirectory, command: Command) -> str:
     follower = JournalFollower(run.journal, fold_whole_lines(run.journal))
     pid = start_detached(run, command)
     refusal = _refusal(follower)
-    if refusal is not None and read_status(run)["state"] == "finished":  # seen only now: nobody watched its end
+    if refusal is not None and story_now(run).state == "finished":  # seen only now: nobody watched its end
         return refusal
     if refusal is not None and trainer_pid(run) is None:
         raise CliError(ExitCode.FAILED, refusal)

@@ -34,7 +34,7 @@ from ..model.text import memory, typed
 from ..processes import ATTEMPT_VARIABLE, boot_id, variables_of
 from ..store.home import make_private, runs_folder
 from ..store.journal import load_story
-from ..store.learned import ListUnreadable, QueueFile
+from ..store.learned import ListUnreadable, QueueFile, newest_trials
 from ..store.lock import SupervisorLock, SupervisorRunning, holder_pid, is_held
 from ..store.run_directory import RunDirectory, RunUnreadable
 from ..store.run_lookup import list_runs
@@ -42,7 +42,6 @@ from .errors import CliError, ExitCode, file_errors
 from .gpu_survey import GpuSeen, GpuSurvey, survey
 from .plan.launch_plan import LaunchPlan, plan_command, plan_launch, plan_project
 from .preflight.other_trainer import other_trainers, what_it_is
-from .runs.forgetting import measured_here
 from .runs.known_runs import here, home
 from .runs.output_claim import lock_rival, rival_of, trainer_pid
 from .runs.supervisor_life import as_found
@@ -74,7 +73,7 @@ def measured_need(plan: LaunchPlan) -> tuple[float | None, str]:
     """(GPU memory that a trial of this run measured with its profile, how that is known)."""
     spec = plan.spec
     for run in (spec.id, re.sub(r"-\d+$", "", spec.id)):
-        measured = measured_here(run).get(spec.settings.profiles.use or "")
+        measured = newest_trials(home(), run).get(spec.settings.profiles.use or "")
         if measured is not None and measured.vram_peak_bytes is not None and not measured.simulated_gpu:
             return measured.vram_peak_bytes, f"measured by a trial with the profile {measured.profile or '–'}"
     return None, "not known: it gets a GPU for itself alone"

@@ -1,205 +1,85 @@
 """What follows from what a rehearsal saw: is tonight safe, why, what to change, and what a fault leads to. Pure."""
 
 import shlex
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
-from statistics import median
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
-from ..config.shipped import load_log_shapes
-from ..judge.progress import START, ProgressState, begin_attempt, read_progress
-from ..judge.resume import resume_check
-from ..judge.text.loss_run import FEW
-from ..judge.text.shapes import ShapeTable
+from ..judge.attempt_progress import STARTED_OVER_STEPS
+from ..judge.recovery.ending import main_reading
+from ..judge.resume.resume_check import VERIFIED, compare_losses, name_of, resume_in_words, widest_gap
+from ..judge.state import JudgeState
+from ..judge.text.reading import Reading
 from ..model.decision import Entry, GiveUp, StartAttempt, StopAttempt
 from ..model.fact import RemedyApplied, RemedyProposed, StateChanged
 from ..model.launch import FaultOutlook, LossProof, Rehearsal, StepProof, Verdict
 from ..model.observation import Command, Exit, GpuSample, LogChunk, Observation, ProcessSample, Tick
 from ..model.resume import PLACEHOLDER, ResumeWay, Will
 from ..model.run import RunSpec
-from ..model.settings import Settings
 from ..replay import Replay
 from ..store.trace import TraceReading, trace_lines
 from .plan.launch_plan import LaunchPlan
 
 _replace = msgspec.structs.replace
 
-# The steps and losses that an attempt printed, in their order, read from its log while it grows.
-
-MOST = 20_000
-"""Printed steps that are kept; a rehearsal needs the first and the last."""
-
-
-class Printed(NamedTuple):
-    """One training line: the step over all epochs (None: it has none) and the loss (None: not printed, or NaN).
-
-    ``wall``: when it was read, epoch seconds.
-    """
-
-    step: int | None
-    loss: float | None
-    wall: float = 0.0
-
-
-class StepsReader:
-    """Reads one log. A log that does not exist yet is empty.
-
-    ``before``: the reader of the attempt before; how its log counts is known from there. ``began``: the step of the
-    checkpoint from which an attempt after it begins, None = unknown.
-    """
-
-    def __init__(
-        self, log: Path, settings: Settings, before: "StepsReader | None" = None, began: int | None = None
-    ) -> None:
-        self.log = log
-        self.lines: list[Printed] = []
-        self._shapes = ShapeTable(load_log_shapes(), settings.progress.shapes)
-        self.state: ProgressState = START if before is None else begin_attempt(before.state, resumed=True, began=began)
-        self._offset = 0
-        self._rest = b""
-
-    @property
-    def total(self) -> int | None:
-        return self.state.progress.total_steps
-
-    def read(self) -> Sequence[Printed]:
-        try:
-            with self.log.open("rb") as file:
-                file.seek(self._offset)
-                data = self._rest + file.read()
-                self._offset = file.tell()
-        except OSError:
-            return self.lines
-        now = time.time()
-        whole = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
-        self._rest = data[whole:]
-        for line in data[:whole].decode("utf-8", "replace").replace("\r", "\n").split("\n"):
-            if line:
-                self._add(line, now)
-        return self.lines
-
-    def _add(self, line: str, wall: float) -> None:
-        before = self.state
-        self.state = read_progress(before, f"{line}\n", self._shapes)
-        now = self.state.settled
-        beat = now.heartbeats > before.settled.heartbeats
-        lossy = now.losses is not before.settled.losses
-        if (beat or lossy) and len(self.lines) < MOST:
-            self.lines.append(Printed(now.progress.run_step, now.progress.loss if lossy else None, wall))
-
-
-# What the printed steps and losses before and after a resume prove. Pure: lines in, proof out.
+# What the judge of the rehearsed run knew before and after the kill, as the proofs of a resume.
 #
 # A trainer may ignore the checkpoint (it counts from the beginning), count on without loading the weights (the loss is
-# that of the start again), or continue. What the lines do not tell apart is unknown, not proven.
-
-SURE = 3
-"""Printed steps after a resume that are looked at: some bars are drawn at 0 and then jump."""
+# that of the start again), or continue. What the judge does not tell apart is unknown, not proven.
 
 
-def steps_of(lines: Sequence[Printed]) -> list[int]:
-    """The printed steps, each once, without the zero of a bar that is drawn before the first step."""
-    found: list[int] = []
-    for line in lines:
-        if line.step and (not found or line.step != found[-1]):
-            found.append(line.step)
-    return found
+def reading_of(state: JudgeState) -> Reading:
+    return main_reading(state).certain
 
 
-def spacing(steps: Sequence[int]) -> int:
-    """The usual distance of printed steps; 1 if it is not known."""
-    return int(median([b - a for a, b in pairwise(steps) if b > a] or [1]))
+def tells_apart(state: JudgeState, place: int | None) -> bool:
+    """Whether a resume from ``place`` prints other first steps than a new start, as the judge checks it."""
+    reading = reading_of(state)
+    first, gap = reading.opening.first_step, max(reading.interval, widest_gap(reading.opening.counted))
+    if place is None or first is None or (gap > 1 and place < STARTED_OVER_STEPS):
+        return False
+    return place >= first + max(2 * gap, state.attempt.printed_every // 2)
 
 
-def tells_apart(steps: Sequence[int], checkpoint: int | None) -> bool:
-    return checkpoint is not None and bool(steps) and checkpoint >= steps[0] + 2 * spacing(steps)
-
-
-def prove_steps(before: Sequence[Printed], after: Sequence[Printed], checkpoint: int | None) -> StepProof:
-    """Whether the steps after the resume continue from the checkpoint. ``checkpoint``: its step, as printed."""
-    old, new = steps_of(before), steps_of(after)
-    if not old:
+def prove_steps(before: JudgeState | None, after: JudgeState | None, loss: LossProof, said: str) -> StepProof:
+    """``before``: at the end of the first attempt, ``after``: of the second. ``said``: what the judge said of it."""
+    if before is None or before.attempt.beat_t is None:
         return StepProof(why="no step is read from the log")
-    known = StepProof(first=old[0], checkpoint=checkpoint, killed_at=old[-1], first_after=new[0] if new else None)
-    if not new:
+    known = StepProof(first=reading_of(before).opening.first_step, killed_at=before.attempt.step)
+    if after is None or after.attempt.beat_t is None:
         return _replace(known, why="no step was printed after the resume")
-    if checkpoint is None:
-        return _replace(known, why="the step of the checkpoint is not known")
-    every = spacing(old)
-    said = f"the checkpoint holds step {checkpoint}, the last step before the kill was {old[-1]}"
-    if not tells_apart(old, checkpoint):
-        return _replace(known, why=f"{said}: too early to tell a resume from a new start")
-    first = next((step for step in new[:SURE] if step > checkpoint - every), None)
-    if first is None:
-        return _replace(known, holds=False, why=f"{said}, and after the resume it began at step {new[0]}")
-    known = _replace(known, first_after=first)
-    if first > max(checkpoint, old[-1]) + every:
-        return _replace(known, why=f"{said}, and after the resume it began at step {first}: further than it had come")
-    return _replace(known, holds=True, why=f"{said}, the first step after the resume was {first}")
+    attempt = after.attempt
+    at = attempt.resumed_at if attempt.began is None else attempt.began
+    first = attempt.first_step
+    if first is not None and not attempt.counts_anew:
+        first += attempt.offset or 0
+    known = _replace(known, checkpoint=at, first_after=first, why=said)
+    if attempt.resume_verdict == "taken":
+        return _replace(known, holds=True, why=said or resume_in_words(attempt).removeprefix(VERIFIED))
+    if attempt.resume_verdict == "ignored":
+        return _replace(known, holds=False)
+    if attempt.counts_anew and loss.holds is False:
+        return _replace(known, holds=False, why=loss.why)
+    return _replace(known, why=said or f"nothing that it printed shows whether {name_of(attempt.resume_from)} was used")
 
 
-def fall_of(before: Sequence[Printed], checkpoint: int | None) -> resume_check.Fall | None:
-    """The fall of the loss until the kill; None if no loss was printed."""
-    values = [line.loss for line in before if line.loss is not None]
-    since = [
-        line.loss
-        for line in before
-        if line.loss is not None and (checkpoint is None or line.step is None or line.step > checkpoint)
-    ]
-    return resume_check.fall_of(values, since if checkpoint is not None else None)
-
-
-def prove_loss(before: Sequence[Printed], after: Sequence[Printed], checkpoint: int | None) -> LossProof:
-    fall = fall_of(before, checkpoint)
-    if fall is None:
-        return LossProof(why="no loss is read from the log")
-    new = [line.loss for line in after if line.loss is not None][:FEW]
-    if not new:
-        return LossProof(start=fall.start, before=fall.late, why="no loss was printed after the resume")
-    now = median(new)
-    said = f"{fall.start:.4g} at the start, {fall.late:.4g} before the kill, {now:.4g} after the resume"
-    known = LossProof(start=fall.start, before=fall.late, after=now, why=said)
-    if not fall.clear:
-        return _replace(known, why=f"{said}: it has not changed enough until then to tell")
-    holds = resume_check.continues(fall, now)
-    if holds:
-        return _replace(known, holds=True)
-    if holds is False:
-        return _replace(known, holds=False, why=f"{said}: it began again, so the weights were not loaded")
-    return _replace(known, why=f"{said}: between the two, nobody can tell")
-
-
-def with_loss(steps: StepProof, loss: LossProof) -> StepProof:
-    """A count that begins again shows no new beginning, unless the loss begins again, too: many trainers count anew."""
-    if steps.holds is not False or loss.holds is False:
-        return steps
-    shows = "but the loss continues: what the log counts is not known"
-    if not loss.holds:
-        shows = f"which many trainers do that restored everything; of the loss: {loss.why}"
-    return _replace(steps, holds=None, why=f"{steps.why}, {shows}")
-
-
-def with_verified(steps: StepProof, said: str) -> StepProof:
-    """What the printed steps leave open the judge may have verified, by the epoch for example.
-
-    ``said``: its sentence; "" = it verified nothing.
-    """
-    if steps.holds is not None or not said:
-        return steps
-    return _replace(steps, holds=True, why=said)
-
-
-def of_no_resume(steps: StepProof, loss: LossProof, checkpoint: str) -> tuple[StepProof, LossProof]:
-    """An attempt that was begun without ``checkpoint``, although the command takes one, begins anew: no proof."""
-    why = f"the second attempt was begun without {checkpoint}, so it shows no resume"
-    return (
-        _replace(steps, holds=None, why=why) if steps.holds is False else steps,
-        _replace(loss, holds=None, why=why) if loss.holds is False else loss,
-    )
+def prove_loss(after: JudgeState | None) -> LossProof:
+    if after is None or after.attempt.beat_t is None:
+        return LossProof(why="no loss was printed after the resume")
+    attempt = after.attempt
+    if attempt.resume_from is None:
+        return LossProof(why="the second attempt was begun without a checkpoint")
+    found = compare_losses(attempt, reading_of(after))
+    if found is None or attempt.former.name:
+        return LossProof(why="too few losses are read from the log")
+    said = f"{found.start:.4g} at the start, {found.before:.4g} before the kill, {found.after:.4g} after the resume"
+    ends = {None: ": too near each other to tell", True: "", False: ": it began again, so the weights were not loaded"}
+    return LossProof(
+        holds=found.goes_on, start=found.start, before=found.before, after=found.after,
+        why=f"{said}{ends[found.goes_on]}",
+    )  # fmt: skip
 
 
 # The environment that keeps a rehearsal off the network services that log experiments and take models.
@@ -256,7 +136,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
     ``told``: the launch named the checkpoint. ``ignored``: the judge saw that the resume did not take. ``finished``:
     the first attempt was done before it could be killed.
-    ``withheld``: the checkpoint that the second attempt was begun without, although the command takes one ("" = none).
+    ``withheld``: the checkpoint that the second attempt was begun without ("" = none).
     ``written``: what was written and is no checkpoint that is understood.
     """
 
@@ -326,11 +206,15 @@ def _verdict(plan: LaunchPlan, seen: Seen, limit_s: float) -> tuple[Verdict, str
             ["rehearse again with --keep: the journal in the scratch folder says why it was not given"],
         )
     if seen.ignored or seen.steps.holds is False:
-        return "unsafe", f"the resume does not take: {seen.ignored or seen.steps.why}", _how_to_resume(plan, seen)
+        why = seen.ignored or f"the resume does not take: {seen.steps.why}"
+        return "unsafe", why, _how_to_resume(plan, seen)
     if seen.loss.holds is False:
+        step = (
+            "the step goes on after a resume, but the loss does not" if seen.steps.holds else "the loss does not go on"
+        )
         return (
             "unsafe",
-            f"the step goes on after a resume, but the loss does not: {seen.loss.why}",
+            f"{step}: {seen.loss.why}",
             ["load the weights and the optimizer from the checkpoint before the first step of a resumed run"],
         )
     if seen.finished and seen.checkpoint is not None:

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial, reduce
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -22,49 +22,52 @@ from ..act.config.derive import DeriveError, redirected
 from ..act.launch.launching import find_attempt
 from ..act.overlay import NoOverlayError, written
 from ..act.stopping import members
-from ..judge.resume.resume_check import VERIFIED
+from ..judge.recovery.restarts import COUNTS_ANEW
+from ..judge.resume.checkpoint_index import GOOD, KnownCheckpoint, base_name
+from ..judge.resume.resume_check import VERIFIED, fall_until
+from ..judge.resume.resume_point import to_begin_from
+from ..judge.run_states import WORDS, name_of
+from ..judge.state import JudgeState
 from ..judge.text.loss_run import FEW
 from ..model.checkpoint import Checkpoint
-from ..model.decision import Record
 from ..model.fact import Note
 from ..model.launch import Apart, Rehearsal
-from ..model.observation import Command, Request
 from ..model.preset import Preset
-from ..model.resume import resume_support
+from ..model.resume import ResumeSupport, resume_support
 from ..model.run import TERMINAL_STATES, RunSpec, is_below
-from ..model.settings import Settings
-from ..model.story import RunStory
-from ..model.story_fold import apply
 from ..spool import read_start
-from ..store.control_client import ControlError, send
 from ..store.journal import load_story, read_journal
 from ..store.learned import keep_rehearsal, source_digest
-from ..store.run_directory import RunDirectory, new_run_id
-from .apart import behind_overlays, obey, ordered, places, quiet, scratch_folder, short_run, written_folders
+from ..store.run_directory import RunDirectory
+from .apart import (
+    Judged,
+    behind_overlays,
+    end_trainer,
+    obey,
+    ordered,
+    places,
+    scratch_folder,
+    short_run,
+    short_spec,
+    written_folders,
+)
 from .errors import CliError, ExitCode
 from .gpu_survey import GpuSurvey, survey
 from .plan.launch_plan import LaunchPlan
 from .plan.resume_plan import resuming_by_itself
 from .plan.specs import definitions_of
 from .rehearsal_verdict import (
-    SURE,
-    Printed,
     RehearsalOrder,
     Seen,
     Stage,
-    StepsReader,
     conclude,
-    fall_of,
-    of_no_resume,
     offline,
     outlook,
     prove_loss,
     prove_steps,
+    reading_of,
     recorded,
-    steps_of,
     tells_apart,
-    with_loss,
-    with_verified,
 )
 from .runs.known_runs import end_of, home
 from .runs.output_claim import lock_rival
@@ -169,10 +172,10 @@ def _listing(spec: RunSpec) -> dict[str, tuple[int, int]]:
     return found
 
 
-# The stages of a rehearsal: to the first checkpoint, kill, restart, proof. Follows a supervised run and acts on it.
+# The stages of a rehearsal: to the first checkpoint, kill, restart, proof.
 
 LOOK_S = 0.1
-"""Period of looking at the log and the story."""
+"""Period of asking the judge."""
 HASTE_S = 0.01
 LOSS_WAIT_S = 60.0
 """How long the first attempt trains on after its checkpoint until its losses tell a resume from a new start, at most;
@@ -182,98 +185,60 @@ SHARE_OF_TOTAL = 0.6
 """Of the total steps: it is killed by then, before it ends by itself."""
 PROOF_S = 60.0
 """How long the second attempt is waited for after its first step, at most."""
-USABLE = frozenset({"complete", "opaque"})
-"""Verdicts of checkpoints that a launch may resume from."""
 LINES_AFTER = 3
 """Printed steps after the checkpoint before the kill, so that the kill loses some."""
 
 
 class Stages:
-    """One rehearsed run. ``listener`` is called by the supervisor, ``follow`` runs in a thread of its own."""
+    """One rehearsed run; ``follow`` runs in a thread beside its supervisor, and asks the judge what it knows."""
 
     def __init__(
-        self, settings: Settings, limit_s: float, first_sight: Callable[[], Checkpoint | None] | None = None
+        self, support: ResumeSupport, limit_s: float, first_sight: Callable[[], Checkpoint | None] | None = None
     ) -> None:
         """``first_sight``: looks for a checkpoint by itself; the kill then follows at once."""
-        self.story = RunStory()
+        self.states: dict[int, JudgeState] = {}
+        """Attempt → the last state of the judge in it."""
         self.stage: Stage = "start"
         self.timed_out = False
-        self.killed_wall: float | None = None
-        self.first_checkpoint: Checkpoint | None = None
+        self.killed = False
+        self.first_checkpoint: str | None = None
         self.checkpoint_after_s: float | None = None
-        self._settings, self._first_sight = settings, first_sight
+        self._support, self._first_sight = support, first_sight
         self._end = time.monotonic() + limit_s
         self._since = time.monotonic()
-        self._readers: dict[int, StepsReader] = {}
 
-    def listener(self, story: RunStory) -> Callable[[Sequence[Record]], None]:
-        self.story = story
-
-        def hear(records: Sequence[Record]) -> None:
-            self.story = reduce(apply, records, self.story)
-
-        return hear
-
-    def lines(self, number: int) -> Sequence[Printed]:
-        attempt = next((a for a in self.story.attempts if a.number == number), None)
-        if attempt is None or attempt.log is None:
-            return ()
-        if number not in self._readers:
-            before = self._readers.get(number - 1)
-            self._readers[number] = StepsReader(Path(attempt.log), self._settings, before, attempt.resume_step)
-        return self._readers[number].read()
-
-    def total(self, number: int) -> int | None:
-        reader = self._readers.get(number)
-        return None if reader is None else reader.total
-
-    def step_of(self, checkpoint: Checkpoint | None) -> int | None:
-        """The step of a checkpoint in the steps that the first attempt printed; None if it cannot be told.
-
-        The stored one if it fits the log; a log that counts something else had come this far when it was written.
-        """
-        if checkpoint is None:
-            return None
-        lines = self.lines(1)
-        printed = max(
-            (line.step for line in lines if line.step and line.wall <= checkpoint.mtime + LOOK_S), default=None
-        )
-        ever = max((line.step for line in lines if line.step), default=None)
-        stored = checkpoint.step
-        if stored is not None and ever is not None and (printed or 0) / 2 <= stored <= ever + LINES_AFTER:
-            return stored
-        return printed
-
-    def follow(self, run: RunDirectory, over: threading.Event) -> None:
+    def follow(self, run: RunDirectory, over: threading.Event, judged: Judged) -> None:
         """Act until the rehearsal is done or ``over`` is set; then end the run."""
-        self.stage = "checkpoint"
-        self._since = time.monotonic()
+        self._next("checkpoint")
         while not over.wait(LOOK_S if self._first_sight is None or self.stage != "checkpoint" else HASTE_S):
-            if self.story.state in TERMINAL_STATES:
+            state = self.look(judged)
+            if state is not None and WORDS[name_of(state.machine)] in TERMINAL_STATES:
                 continue  # the supervisor ends by itself
             self.timed_out = time.monotonic() >= self._end
-            if self.timed_out or self._act():
+            if self.timed_out or self._act(run):
                 break
-        request = Request(command=Command(t=0.0, verb="shutdown", by="the rehearsal", stop_trainer=True))
-        while not over.is_set():
-            try:
-                send(run, request)
-            except ControlError:
-                over.wait(LOOK_S)
-            else:
-                return
+        end_trainer(run, over, "the rehearsal")
+        over.wait()
+        self.look(judged)
 
-    def _act(self) -> bool:
+    def look(self, judged: Judged) -> JudgeState | None:
+        state = judged()
+        if state is not None:
+            self.states[state.attempt.number] = state
+        return state
+
+    def _act(self, run: RunDirectory) -> bool:
         """Do what is due in this stage. Returns whether all is done."""
+        before, after = self.states.get(1), self.states.get(2)
         match self.stage:
-            case "checkpoint":
-                self._look_for_checkpoint()
-            case "kill" if self._enough():
-                self._kill()
-            case "restart" if len(self.story.attempts) > 1 and (steps_of(self.lines(2)) or self._is_judged()):
+            case "checkpoint" if before is not None:
+                self._look_for_checkpoint(run, before)
+            case "kill" if before is not None and self._enough(before):
+                self._kill(run, before)
+            case "restart" if after is not None and after.attempt.beat_t is not None:
                 _say("it trains again")
                 self._next("proof")
-            case "proof" if self._proven() or self._waited > PROOF_S:
+            case "proof" if (before and after and _is_settled(before, after)) or self._waited > PROOF_S:
                 self._next("done")
                 return True
             case _:
@@ -287,70 +252,64 @@ class Stages:
     def _waited(self) -> float:
         return time.monotonic() - self._since
 
-    def newest(self) -> Checkpoint | None:
-        before = self.killed_wall or float("inf")
-        whole = [c for c in self.story.checkpoints if c.verdict in USABLE and c.mtime <= before]
-        return whole[-1] if whole else None
+    def newest(self, state: JudgeState) -> KnownCheckpoint | None:
+        """What the next attempt would resume from."""
+        return to_begin_from(state.checkpoints, self._support, settled=False)[1]
 
-    def _look_for_checkpoint(self) -> None:
-        lines = self.lines(1)
-        found = self.newest() if self._first_sight is None else self._first_sight()
+    def _look_for_checkpoint(self, run: RunDirectory, state: JudgeState) -> None:
+        if self._first_sight is None:
+            known = self.newest(state)
+            found = None if known is None else (base_name(known.path), known.step)
+        else:
+            seen = self._first_sight()
+            found = None if seen is None else (seen.name, seen.step)
+            begun = state.attempt.beat_t is not None  # a log without any (tqdm off) tells no more if it is waited for
+            if seen is not None and begun and not tells_apart(state, seen.step or state.attempt.step):
+                return
         if found is None:
             return
-        steps = steps_of(lines)  # a log without any (tqdm off) tells no more if it is waited for
-        if self._first_sight is not None and steps and not tells_apart(steps, self.step_of(found)):
-            return
-        self.first_checkpoint, self.checkpoint_after_s = found, self._waited
-        at = f" at step {found.step}" if found.step is not None else ""
-        _say(f"first checkpoint after {self._waited:.0f} s: {found.name}{at}")
+        name, step = found
+        self.first_checkpoint, self.checkpoint_after_s = name, self._waited
+        _say(f"first checkpoint after {self._waited:.0f} s: {name}{'' if step is None else f' at step {step}'}")
         self._next("kill")
         if self._first_sight is not None:
-            self._kill()
+            self._kill(run, state)
 
-    def _enough(self) -> bool:
+    def _enough(self, state: JudgeState) -> bool:
         """Whether what was printed so far tells a resume from a new start, or it will not get better."""
-        lines, step = self.lines(1), self.step_of(self.newest())
-        steps, total = steps_of(lines), self.total(1)
+        reading, step, known = reading_of(state), state.attempt.step, self.newest(state)
+        total = reading.progress.run_total_steps or reading.progress.total_steps
         longest = min(LOSS_WAIT_S, max(LOSS_WAIT_LEAST_S, self.checkpoint_after_s or 0.0))
-        if total is not None and steps and steps[-1] >= SHARE_OF_TOTAL * total:
+        if total is not None and step is not None and step >= SHARE_OF_TOTAL * total:
             return True
-        if not tells_apart(steps, step):
+        place = None if known is None else known.step if known.position is None else known.position
+        if place is None or step is None or not tells_apart(state, place):
             return self._waited > 2 * longest
-        after = [s for s in steps if step is not None and s > step]
-        fall = fall_of(lines, step)
-        told = len(after) >= LINES_AFTER and (fall is None or fall.clear)
-        return told or self._waited > longest
+        fall = fall_until(reading.curve, place)
+        told = not reading.curve.seen or (fall is not None and fall.clear)
+        return (told and step >= place + LINES_AFTER * max(1, reading.interval)) or self._waited > longest
 
-    def _kill(self) -> None:
-        attempt = self.story.attempt
-        if attempt is None:
-            return
+    def _kill(self, run: RunDirectory, state: JudgeState) -> None:
         self._next("restart")
-        self.killed_wall = time.time()
-        steps = steps_of(self.lines(1))
-        _say(f"kill -9{f' at step {steps[-1]}' if steps else ''}")
-        start = None if attempt.directory is None else read_start(Path(attempt.directory))
+        self.killed = True
+        _say(f"kill -9{f' at step {state.attempt.step}' if state.attempt.step else ''}")
+        folder = run.attempt(state.attempt.number)
+        start = read_start(folder)
         if start is None:
             return
         key = (start.trainer.pid, start.trainer.start_ticks)
         processes.send_signal(key, signal.SIGSTOP)  # it makes no further step while its children are looked for
-        for process in processes.attempt_processes(key, directory=attempt.directory):
+        for process in processes.attempt_processes(key, directory=str(folder)):
             try:
                 processes.send_signal(process.key, signal.SIGKILL)
             except PermissionError:
                 continue
 
-    def _proven(self) -> bool:
-        before, after = self.lines(1), self.lines(2)
-        losses = sum(1 for line in after if line.loss is not None)
-        wanted = min(FEW, sum(1 for line in before if line.loss is not None))
-        if losses < wanted or (len(steps_of(after)) <= SURE and steps_of(before)):
-            return False
-        return prove_steps(before, after, self.step_of(self.newest())).holds is True or self._is_judged()
 
-    def _is_judged(self) -> bool:
-        """Whether the judge has said what it saw of the resume: it then closes the incident of the kill."""
-        return not any(incident.open for incident in self.story.incidents if incident.attempt == 1)
+def _is_settled(before: JudgeState, after: JudgeState) -> bool:
+    """Whether the judge has said what it saw of the resume, and the losses that it compares are there."""
+    losses = len(reading_of(after).curve.first)
+    return after.attempt.resume_verdict != "open" and losses >= min(FEW, reading_of(before).curve.seen)
 
 
 # The run of a rehearsal: that of the user, with a state folder of its own and the settings of a rehearsal.
@@ -363,31 +322,21 @@ more recently when it was inspected is given to no attempt, and the rehearsal wo
 
 
 def spec_apart(spec: RunSpec, scratch: Path, env: Mapping[str, str]) -> RunSpec:
-    """The run with a state folder of its own, without notices, remedies and windows, and restarted at once."""
-    settings, watch, replace = spec.settings, spec.settings.watch, msgspec.structs.replace
-    return replace(
-        spec,
-        id=new_run_id(scratch / "home", spec.name, Path(spec.project or spec.cwd)),
-        created_wall=time.time(),
-        env={**spec.env, **env},
-        begin_from=None,
-        settings=quiet(
-            settings,
-            watch=replace(
-                watch, interval_s=min(watch.interval_s, PERIOD_S), settle_s=min(watch.settle_s, SETTLE_S), rescan_s=2.0
-            ),
-            profiles=replace(settings.profiles, ramp=()),
-            restart=replace(
-                settings.restart,
-                act="all",
-                max_restarts=max(1, settings.restart.max_restarts),
-                backoff_s=(0.0,),
-                if_not_told="go_on",
-                if_not_understood="copy_and_restart",
-            ),
+    """The run with a state folder of its own, restarted at once."""
+    profiles, restart, watch, replace = (
+        spec.settings.profiles, spec.settings.restart, spec.settings.watch, msgspec.structs.replace
+    )  # fmt: skip
+    settings = {
+        "watch": replace(
+            watch, interval_s=min(watch.interval_s, PERIOD_S), settle_s=min(watch.settle_s, SETTLE_S), rescan_s=2.0
         ),
-        labels={**spec.labels, "rehearsal_of": spec.id},
-    )
+        "profiles": replace(profiles, ramp=()),
+        "restart": replace(
+            restart, act="all", max_restarts=max(1, restart.max_restarts), backoff_s=(0.0,), if_not_told="go_on",
+            if_not_understood="copy_and_restart",
+        ),
+    }  # fmt: skip
+    return short_spec(spec, scratch / "home", "rehearsal_of", settings, env={**spec.env, **env})
 
 
 # Which live runs a rehearsal would take a GPU from.
@@ -425,17 +374,18 @@ def _rehearse(order: RehearsalOrder, scratch: Path) -> Seen:
 
     spec, definitions = order.spec, definitions_of(order.spec)
     preset = definitions.preset_of(spec)
-    look = partial(_first_sight, spec, preset) if order.hasty else None
-    stages = Stages(spec.settings, order.limit_s, look)
-    run = short_run(spec, definitions, scratch / "home", stages.follow, stages.listener)
-    takes = bool(resume_support(preset, spec.command).forms)
-    seen = _seen(stages, run, spec, scratch, takes_checkpoint=takes)
+    if not resume_support(preset, spec.command).forms:  # whether it goes on without being told is what is rehearsed
+        spec = resuming_by_itself(spec)
+    support = resume_support(definitions.preset_of(spec), spec.command)
+    stages = Stages(support, order.limit_s, partial(_first_sight, spec, preset) if order.hasty else None)
+    run = short_run(spec, definitions, scratch / "home", stages.follow)
+    seen = _seen(stages, run, spec, scratch, takes_path=spec is order.spec)
     resumes = seen.steps.holds
     if (seen.stage in {"restart", "proof"} and seen.failure) or seen.ignored or seen.loss.holds is False:
         resumes = False
     # as `run` starts it once this is proven
     tonight = resuming_by_itself(order.tonight) if seen.steps.holds else order.tonight
-    has_loss = any(line.loss is not None for line in stages.lines(1))
+    has_loss = 1 in stages.states and reading_of(stages.states[1]).progress.loss is not None
     begin = partial(replay_of, tonight, definitions)
     faults = outlook(begin, recorded(run.trace), tonight, resumes=resumes, has_loss=has_loss)
     return msgspec.structs.replace(seen, faults=faults)
@@ -447,34 +397,27 @@ def _first_sight(spec: RunSpec, preset: Preset) -> Checkpoint | None:
     One of an unknown format only once it has settled: no attempt is given it before.
     """
     settled, origin = time.time() - SETTLE_S - PERIOD_S, origins(spec.created_wall)
-    found = (c for c in list_run_checkpoints(spec, preset).checkpoints if c.verdict in USABLE)
+    found = (c for c in list_run_checkpoints(spec, preset).checkpoints if c.verdict in GOOD)
     return next((c for c in found if (not c.unknown_make or c.mtime <= settled) and origin(c) == "run"), None)
 
 
-def _seen(stages: Stages, run: RunDirectory, spec: RunSpec, scratch: Path, *, takes_checkpoint: bool) -> Seen:
-    """What the story and the logs of the attempts show. ``takes_checkpoint``: the command can be given one."""
-    story = load_story(run.journal)
-    first, second = stages.lines(1), stages.lines(2)
+def _seen(stages: Stages, run: RunDirectory, spec: RunSpec, scratch: Path, *, takes_path: bool) -> Seen:
+    """What the story and the judge show. ``takes_path``: the command is told which checkpoint to take."""
+    story, before, after = load_story(run.journal), stages.states.get(1), stages.states.get(2)
     attempt = story.attempts[1] if len(story.attempts) > 1 else None
     path = None if attempt is None else attempt.resume_from
-    resumed = next((c for c in story.checkpoints if path is not None and Path(c.path) == Path(path)), None)
-    step = stages.step_of(resumed or stages.newest())
     number = 1 if attempt is None else attempt.number
     failed = [i for i in story.incidents if i.kind in {"crash", "hang"} and i.attempt == number]
-    if stages.killed_wall is not None and attempt is None:
+    if stages.killed and attempt is None:
         failed = []  # the kill itself
     # the training was done before the kill: it ended by itself, or there was nothing left to do after it
-    done = attempt.code == 0 and not steps_of(second) if attempt else [a.how for a in story.attempts] == ["finished"]
-    records = list(read_journal(run.journal))
-    told = [r.outcome.data.get("told_resume") for r in records if r.outcome and r.outcome.action == "start_attempt"]
-    notes = [r.fact.text for r in records if isinstance(r.fact, Note) and r.fact.about == "resume"]
-    loss = prove_loss(first, second, step)
-    said = notes[-1].removeprefix(VERIFIED) if notes else ""
-    steps = with_verified(with_loss(prove_steps(first, second, step), loss), said)
-    withheld, newest = "", stages.newest()
-    if attempt is not None and attempt.resume_from is None and takes_checkpoint and newest is not None:
-        withheld = newest.name
-        steps, loss = of_no_resume(steps, loss, withheld)
+    begun = after is not None and after.attempt.beat_t is not None
+    done = attempt.code == 0 and not begun if attempt else [a.how for a in story.attempts] == ["finished"]
+    resume = [i.reason for i in story.incidents if i.kind == "resume" and i.class_ in {"started_over", COUNTS_ANEW}]
+    facts = (record.fact for record in read_journal(run.journal))
+    notes = [fact.text for fact in facts if isinstance(fact, Note) and fact.about == "resume"]
+    said, loss = (notes or resume or [""])[-1].removeprefix(VERIFIED), prove_loss(after)
+    newest = None if before is None else stages.newest(before)
     log = story.attempts[-1].log if story.attempts else None
     return Seen(
         stage=stages.stage,
@@ -482,16 +425,16 @@ def _seen(stages: Stages, run: RunDirectory, spec: RunSpec, scratch: Path, *, ta
         timed_out=stages.timed_out,
         saved_in=spec.output_dir
         or next((o.folder for o in story.outputs if not is_below(o.folder, str(scratch))), None),
-        checkpoint=None if stages.first_checkpoint is None else stages.first_checkpoint.name,
+        checkpoint=stages.first_checkpoint,
         checkpoint_after_s=stages.checkpoint_after_s,
-        told=bool(path and told[1:2] == [True]),
+        told=bool(takes_path and path and after is not None and after.attempt.told_resume),
         ignored=next((i.reason for i in story.incidents if i.kind == "resume" and i.class_ == "started_over"), ""),
-        withheld=withheld,
+        withheld=base_name(newest.path) if attempt is not None and path is None and newest is not None else "",
         finished=done,
         failure=next((i.reason for i in failed), ""),
-        last_step=max((line.step for line in first if line.step), default=None),
-        total_steps=stages.total(1),
-        steps=steps,
+        last_step=None if before is None else before.attempt.step,
+        total_steps=None if before is None else reading_of(before).progress.total_steps,
+        steps=prove_steps(before, after, loss, said),
         loss=loss,
         written=tuple(_new_files(scratch, spec)),
         log_tail=tuple(end_of(log, TAIL_BYTES).splitlines()[-SHOWN_LINES:]),

@@ -18,21 +18,20 @@ import msgspec
 from ..act.config.derive import DeriveError, redirected
 from ..act.config.flags import option_groups
 from ..act.overlay import NoOverlayError
+from ..judge.recovery.ending import main_reading
 from ..model.attempt import AttemptStory
 from ..model.launch import TrialResult
-from ..model.observation import Command, Request
 from ..model.preset import NO_PROFILE, Change
 from ..model.run import LIVE_STATES, RunSpec
-from ..model.settings import Checkpoints, Settings
+from ..model.settings import Checkpoints
 from ..model.story import RunStory
-from ..store.control_client import ControlError, send
 from ..store.history_reader import HistoryReader
 from ..store.home import make_private, runs_folder
 from ..store.journal import load_story
 from ..store.learned import keep_trial, trials_folder
 from ..store.lock import is_held
-from ..store.run_directory import RunDirectory, new_run_id
-from .apart import behind_overlays, obey, quiet, scratch_folder, short_run
+from ..store.run_directory import RunDirectory
+from .apart import Judged, behind_overlays, end_trainer, obey, scratch_folder, short_run, short_spec
 from .errors import CliError, ExitCode
 from .plan.launch_plan import plan_command, plan_launch, plan_project
 from .plan.specs import Definitions, definitions_of
@@ -82,18 +81,17 @@ def plan_trial(spec: RunSpec, trial: Trial, state: Path, definitions: Definition
         raise CliError(ExitCode.NOT_FOUND, f'no profile "{profile}"; there are: {known}')
     name = f"{spec.name}-{profile}"
     words, changes = _added(trial.extra)
-    return msgspec.structs.replace(
-        spec,
-        id=new_run_id(state, name, Path(spec.project or spec.cwd)),
-        name=name,
-        created_wall=time.time(),
-        command=(*spec.command, *words),
-        changes=(*spec.changes, *changes),
-        logs=(),
-        begin_from=None,
-        settings=_settings(spec.settings, None if profile == NO_PROFILE else profile),
-        labels={**spec.labels, "trial_of": spec.id},
-    )
+    settings = {
+        "profiles": msgspec.structs.replace(
+            spec.settings.profiles, use=None if profile == NO_PROFILE else profile, ramp=(), fall_back=False
+        ),
+        "restart": msgspec.structs.replace(spec.settings.restart, max_restarts=0, act="all"),
+        "checkpoints": Checkpoints(keep_last=0),
+    }
+    return short_spec(
+        spec, state, "trial_of", settings, name=name, command=(*spec.command, *words),
+        changes=(*spec.changes, *changes), logs=(),
+    )  # fmt: skip
 
 
 def _added(extra: Sequence[str]) -> tuple[tuple[str, ...], tuple[Change, ...]]:
@@ -113,40 +111,24 @@ def measured(
     planned: RunSpec, trial: Trial, definitions: Definitions, state: Path, gpus: Sequence[int] | None
 ) -> TrialResult:
     """Run a planned trial, and measure it; its events are in its journal. Raises CliError, KeyboardInterrupt."""
-    end = partial(_end_in_time, length=trial.length)
-    run = short_run(planned, definitions, state, end, lambda _story: lambda _records: None)
+    run = short_run(planned, definitions, state, partial(_end_in_time, length=trial.length))
     with HistoryReader(run.history) as history:
         return measure(trial.profile, planned.created_wall, load_story(run.journal), history, gpus)
 
 
-def _settings(settings: Settings, profile: str | None) -> Settings:
-    replace = msgspec.structs.replace
-    return quiet(
-        settings,
-        profiles=replace(settings.profiles, use=profile, ramp=(), fall_back=False),
-        restart=replace(settings.restart, max_restarts=0, act="all"),
-        checkpoints=Checkpoints(keep_last=0),
-    )
-
-
-def _end_in_time(run: RunDirectory, over: threading.Event, length: TrialLength) -> None:
+def _end_in_time(run: RunDirectory, over: threading.Event, judged: Judged, length: TrialLength) -> None:
     first: tuple[float, int] | None = None
     began = time.monotonic()
-    with HistoryReader(run.history) as history:
-        while not over.wait(LOOK_S):
-            point = history.latest().progress
-            step, now = None if point is None else point.progress.any_step, time.monotonic()
-            first = first or (None if step is None else (now, step))
-            enough = length.limit_s is not None and now - began >= length.limit_s
-            if first is not None and step is not None:
-                enough = enough or now - first[0] >= 60.0 * length.minutes
-                enough = enough or (length.steps is not None and step - first[1] >= length.steps)
-            if not enough:
-                continue
-            try:
-                send(run, Request(command=Command(t=0.0, verb="shutdown", by="the trial", stop_trainer=True)))
-            except ControlError:
-                continue  # it is ending or busy; asked again
+    while not over.wait(LOOK_S):
+        state, now = judged(), time.monotonic()
+        step = None if state is None else main_reading(state).progress.any_step
+        first = first or (None if step is None else (now, step))
+        enough = length.limit_s is not None and now - began >= length.limit_s
+        if first is not None and step is not None:
+            enough = enough or now - first[0] >= 60.0 * length.minutes
+            enough = enough or (length.steps is not None and step - first[1] >= length.steps)
+        if enough:
+            end_trainer(run, over, "the trial")
             return
 
 

@@ -11,6 +11,7 @@ import msgspec
 from ..model.checkpoint import KIND_OF, NAMES_KEPT, Checkpoint, Holds, kind_of
 from ..model.checkpoint_files import SHARD, is_part, is_temporary, read_name, says_state, tensor_format
 from ..model.checkpoint_suffixes import INDEX_SUFFIX
+from ..processes import status_of
 from .formats.byte_range import (
     Corrupt,
     Damage,
@@ -382,11 +383,5 @@ def _foreign(path: Path, unknown: Checkpoint) -> Subject:
 
 def _signature(members: Members) -> dict[str, tuple[int, int, int] | None]:
     """Size, time and identity of each file, to notice a change."""
-    seen: dict[str, tuple[int, int, int] | None] = {}
-    for name, member in members.files.items():
-        try:
-            status = member.path.stat()
-            seen[name] = (status.st_size, status.st_mtime_ns, status.st_ino)
-        except OSError:
-            seen[name] = None
-    return seen
+    found = {name: status_of(member.path) for name, member in members.files.items()}
+    return {name: s and (s.st_size, s.st_mtime_ns, s.st_ino) for name, s in found.items()}

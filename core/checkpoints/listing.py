@@ -30,8 +30,9 @@ from ..model.checkpoint_files import (
 )
 from ..model.checkpoint_suffixes import has_checkpoint_suffix
 from ..model.text import matches
+from ..processes import status_of
 from .formats.byte_range import Damage
-from .formats.tensor_file import STATE_FILES, read_state_file
+from .formats.tensor_file import STATE_FILES, read_json
 from .formats.tensors import Mapping, shown
 from .inspection import Subject, conclude, has_optimizer, inspect_any, subject_of_any
 from .layouts.directory import is_checkpoint_directory
@@ -124,19 +125,14 @@ def _look_at(paths: list[Path], look: Callable[[Path], Checkpoint | None]) -> li
         kinds.setdefault(kind_of_name(path.name), []).append(path)
     found: list[Checkpoint] = []
     for alike in kinds.values():
-        newest = sorted(alike, key=_mtime, reverse=True) if len(alike) > ALIKE_AT_MOST else alike
-        seen = [look(path) for path in newest[:ALIKE_AT_MOST]]
+        if len(alike) > ALIKE_AT_MOST:
+            written = {path: 0.0 if (status := status_of(path)) is None else status.st_mtime for path in alike}
+            alike.sort(key=written.__getitem__, reverse=True)
+        seen = [look(path) for path in alike[:ALIKE_AT_MOST]]
         if any(one is not None and not one.unknown_make for one in seen):
-            seen += [look(path) for path in newest[ALIKE_AT_MOST:]]
+            seen += [look(path) for path in alike[ALIKE_AT_MOST:]]
         found += [one for one in seen if one is not None]
     return found
-
-
-def _mtime(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return 0.0
 
 
 def parts_in(directory: Path) -> tuple[Path, ...]:
@@ -258,7 +254,7 @@ def _state(subject: Subject, finding: Finding) -> dict[str, Any]:
     for name in STATE_FILES:
         if name in subject.members.files:
             try:
-                values = read_state_file(subject.members.files[name].path)
+                values = read_json(subject.members.files[name].path, "a state file")
             except (Damage, FileNotFoundError):
                 continue
             return {key: value for key, value in list(values.items())[:_MAX_STATE_VALUES] if _is_plain(value)}

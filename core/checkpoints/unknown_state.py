@@ -13,6 +13,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from ..file_walk import walk
 from ..model.checkpoint import Checkpoint
 from ..model.checkpoint_files import (
     TEXT_SUFFIXES,
@@ -36,10 +37,10 @@ from .layouts.sets import find_members
 
 UNKNOWN = "saved, not readable here"
 """How the reason begins."""
-_DEPTH = 4
+_DEPTH = 3
 """``lightning_logs/version_0/checkpoints/last.ckpt`` is three folders deep."""
 _ENTRIES = 5000
-"""Most entries of one folder that are read."""
+"""Most entries of one folder, with what is below it, that are read."""
 _WORD = re.compile(r"[^\s\"':,;{}\[\]]+")
 _SHORT = 3
 """A word this short says nothing about the name of a file."""
@@ -145,7 +146,8 @@ def _what_folder(path: Path, *, named: bool) -> str | None:
         return None
     if is_orbax(path):
         return "orbax"
-    for inner, strict in _walk(path, strict=is_log_folder(path.name)):
+    for inner in _walk(path):
+        strict = any(map(is_log_folder, (path.name, *inner.relative_to(path).parts[:-1])))
         if strict and not (has_checkpoint_suffix(inner.name) or says_state(inner.name)):
             continue
         try:
@@ -167,7 +169,7 @@ def holds_state(folder: Path) -> str | None:
     """What of an unknown make is in a checkpoint folder and may be its weights, in words; else None."""
     if is_orbax(folder):
         return "orbax"
-    for inner, _ in _walk(folder, strict=False):
+    for inner in _walk(folder):
         try:
             if _is_of_unknown_format(inner) and _state_inside(inner):
                 return f"a folder with {inner.relative_to(folder)}"
@@ -179,7 +181,7 @@ def holds_state(folder: Path) -> str | None:
 def holds_text(folder: Path, but: str = "") -> str | None:
     """What of the text in a checkpoint folder may be its state, in words; else None. ``but``: a file that is not it."""
     found: list[tuple[bool, int, str]] = []
-    for inner, _ in _walk(folder, strict=False):
+    for inner in _walk(folder):
         name = str(inner.relative_to(folder))
         with contextlib.suppress(OSError):
             size = inner.stat().st_size
@@ -200,30 +202,13 @@ def has_state_files(path: Path) -> bool:
     """Whether anything that may be state of a training is there: not only counts, configs and logs."""
     if not path.is_dir():
         return True
-    return holds_state(path) is not None or any(
-        has_checkpoint_suffix(inner.name) for inner, _ in _walk(path, strict=False)
-    )
+    return holds_state(path) is not None or any(has_checkpoint_suffix(inner.name) for inner in _walk(path))
 
 
-def _walk(root: Path, *, strict: bool) -> Iterator[tuple[Path, bool]]:
-    """(regular file, whether it lies below a folder of logs), breadth first. Links are not followed."""
-    pending: list[tuple[Path, int, bool]] = [(root, 1, strict)]
-    seen = 0
-    while pending:
-        folder, depth, strict = pending.pop(0)
-        try:
-            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-        except OSError:
-            continue
-        for entry in entries:
-            seen += 1
-            if seen > _ENTRIES:
-                return
-            if entry.is_dir(follow_symlinks=False):
-                if depth < _DEPTH and not is_other_folder(entry.name):
-                    pending.append((Path(entry.path), depth + 1, strict or is_log_folder(entry.name)))
-            elif entry.is_file(follow_symlinks=False):
-                yield Path(entry.path), strict
+def _walk(root: Path) -> Iterator[Path]:
+    """Regular files, breadth first. Links are not followed."""
+    found = walk([str(root)], depth=_DEPTH, most=_ENTRIES, into=lambda folder: not is_other_folder(folder.name))
+    return (Path(each.path) for each in found if each.is_file(follow_symlinks=False))
 
 
 def is_text(head: bytes) -> bool:

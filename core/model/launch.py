@@ -120,8 +120,8 @@ class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
 
     ``wall``: when it began, epoch seconds. ``apart``: how the user's files were kept untouched; ``touched``: files of
     the working folder that changed meanwhile. ``resume``: whether a crash is resumed, ``how`` and ``source`` as in
-    ``status``. ``advice``: what to change, a sentence each. ``config``: the trainwatch.toml that was rehearsed.
-    ``saved_in``: where the trainer saved, as tonight.
+    ``status``. ``advice``: what to change, a sentence each. ``saved_in``: where the trainer saved, as
+    tonight.
     """
 
     run: str
@@ -143,7 +143,6 @@ class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
     faults: tuple[FaultOutlook, ...] = ()
     advice: tuple[str, ...] = ()
     touched: tuple[str, ...] = ()
-    config: str = ""
 
     @property
     def safe(self) -> bool:

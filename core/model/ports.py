@@ -152,30 +152,11 @@ class LogBrowser(Protocol):
     def line_at(self, path: str, number: int, stopped: Stopped) -> int | None: ...
 
 
-class LogStamps(Protocol):
-    """When lines of an attempt's log were written, as its supervisor saw the file grow. May block.
-
-    Run seconds, to about a second; None = nobody watched.
-    """
-
-    def time_of(self, attempt: int, offset: int) -> float | None: ...
-
-
-class SupervisorStarter(Protocol):
-    """Starts a detached supervisor for a run; returns once it holds the run's lock. ``then``: its first command.
-
-    Raises RuntimeError with a sentence.
-    """
-
-    def start(self, run_id: str, then: Command | None = None) -> None: ...
-
-
-class Attacher(Protocol):
-    """argv of a foreground command that shows the trainer's terminal. Raises RuntimeError with a sentence."""
-
-    def command(self, run_id: str) -> Sequence[str]: ...
-
-
+StartSupervisor = Callable[[str, "Command | None"], None]
+"""Starts a detached supervisor for a run, with a first command; returns once it holds the run's lock. Raises
+RuntimeError with a sentence."""
+Attach = Callable[[str], Sequence[str]]
+"""argv of a foreground command that shows the trainer's terminal. Raises RuntimeError with a sentence."""
 Point = tuple[float, float, float, float]
 """(t, min, mean, max) of a metric, t in run seconds."""
 
@@ -197,21 +178,6 @@ class Feed(Protocol):
     def send(self, command: Command) -> Reply: ...
 
 
-Value_co = TypeVar("Value_co", covariant=True)
-
-
-class Source(Protocol[Value_co]):
-    """What a page shows beyond the samples; read for some seconds more after each look. May block; in a thread."""
-
-    def look(self) -> Value_co: ...
-
-
-class IncidentFiles(Protocol):
-    """The evidence files of an incident, sorted by name. May block; called in a thread. Raises OSError."""
-
-    def files(self, incident: int) -> Sequence[EvidenceFile]: ...
-
-
 class Looks(Protocol):
     """When a person last looked at the run (None: never, or not known), and what happened since. May block.
 
@@ -221,24 +187,6 @@ class Looks(Protocol):
     def last(self) -> Look | None: ...
     def keep(self, look: Look) -> None: ...
     def summary(self, since_wall: float | None) -> Summary: ...
-
-
-class LaunchSettings(Protocol):
-    """What a launch would change in the user's own config, flags and environment; nothing is written. May block.
-
-    Raises RuntimeError with a sentence.
-    """
-
-    def changes(self, profile: Profile | None) -> Sequence[Change]: ...
-
-
-class Trials(Protocol):
-    """Trials of a profile for some minutes, beside the run. May block; called in threads.
-
-    ``results``: the newest of each profile on this machine.
-    """
-
-    def results(self) -> Mapping[str, TrialResult]: ...
 
 
 OnProgress = Callable[[int, int], None]
@@ -282,15 +230,25 @@ class Launcher(Protocol):
 
 
 class LogAccess(msgspec.Struct, frozen=True, kw_only=True):
-    """How the run's logs are read. ``extra``: paths of its logs other than those of its attempts."""
+    """How the run's logs are read. ``extra``: paths of its logs other than those of its attempts.
+
+    ``stamps``: attempt, offset of a line → when it was written, as its supervisor saw the file grow, in run seconds, to
+    about a second; None = nobody watched. May block.
+    """
 
     browser: LogBrowser
-    stamps: LogStamps | None = None
+    stamps: Callable[[int, int], float | None] | None = None
     extra: tuple[str, ...] = ()
 
 
 class OpenRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run that the screen can show: its ports in one value. ``plan``: what the first start would launch."""
+    """A run that the screen can show: its ports in one value. All may block, and are called in threads.
+
+    ``plan``: what the first start would launch. ``incident_files``: incident → its evidence, by name; raises OSError.
+    ``launch``: what a launch with a profile would change in the user's own config, flags and environment; nothing is
+    written; raises RuntimeError with a sentence. ``trials``: the newest of each profile on this machine.
+    ``details``, ``ranks``: what a page shows beyond the samples; read for some seconds more after each call.
+    """
 
     run_id: str
     name: str
@@ -300,14 +258,14 @@ class OpenRun(msgspec.Struct, frozen=True, kw_only=True):
     logs: LogAccess | None = None
     ladder: tuple[str, ...] = ()
     """Names of profiles, safest first; empty = no ladder is configured."""
-    incident_files: IncidentFiles | None = None
+    incident_files: Callable[[int], Sequence[EvidenceFile]] | None = None
     looks: Looks | None = None
     checkpoints: CheckpointJobs | None = None
-    launch: LaunchSettings | None = None
+    launch: Callable[[Profile | None], Sequence[Change]] | None = None
     samples: SampleFolder | None = None
-    trials: Trials | None = None
-    details: Source[MachineDetails] | None = None
-    ranks: Source[RankTable] | None = None
+    trials: Callable[[], Mapping[str, TrialResult]] | None = None
+    details: Callable[[], MachineDetails] | None = None
+    ranks: Callable[[], RankTable] | None = None
     screen: ScreenSettings = ScreenSettings()
 
 
@@ -315,8 +273,7 @@ class RunPicker(Protocol):
     """The runs of this machine, and those of other machines as they were told last. Raises RuntimeError.
 
     ``runs``: newest first, in a thread; ``anew``: other machines are asked now. ``show_there``: by the screen there, on
-    this terminal, until it ends. ``hide``: leave it out of the list. ``kept_about``: what ``forget`` would remove,
-    which is never its outputs; ``forget``: what was removed.
+    this terminal, until it ends. ``hide``: leave it out of the list.
     """
 
     def runs(self, *, anew: bool = False) -> Sequence[RunCard]: ...

@@ -35,7 +35,6 @@ from .project import (
     Scopes,
     called,
     constant,
-    ends,
     keyword,
     last,
     own_name,
@@ -45,6 +44,7 @@ from .project import (
     root_of,
     text_of,
 )
+from .steps import Step
 from .values import UNKNOWN, KnownValues
 
 PASSES = 6
@@ -131,82 +131,32 @@ class ValueFlow:
                 if named and any(p.arg == option.dest for p in parameters(scope.node)):
                     self._add(self._variables, (id(scope.node), option.dest), label)
 
-    # --- statements ---
-
     def _run(self) -> None:
         for _ in range(PASSES):
             self._changed = False
             for scope in self._scopes:
                 free = id(scope.node) in self._unguarded
-                guards = FREE if free else self._called_under.get(id(scope.node), FREE)
-                self._block(scope.node.body, Here(scope, guards))
+                around = FREE if free else self._called_under.get(id(scope.node), FREE)
+                known: dict[int, Guards] = {}
+                for step in self._values.steps[id(scope.node)]:
+                    tests = step.site.tests  # the same object for all steps of a block
+                    if id(tests) not in known:
+                        sides = (self._tests(test, scope)[not wanted] for test, wanted in tests)
+                        known[id(tests)] = around.union(*sides)
+                    self._step(step, Here(scope, known[id(tests)]))
             if not self._changed:
                 break
 
-    def _block(self, body: Iterable[ast.stmt], here: Here) -> None:
-        for statement in body:
-            here = here._replace(guards=self._statement(statement, here))
-
-    def _statement(self, node: ast.stmt, here: Here) -> Guards:
-        """Returns the guards of what follows."""
-        match node:
-            case ast.FunctionDef() | ast.AsyncFunctionDef():
-                pass  # a scope of its own
-            case ast.ClassDef(body=body):
-                self._block([s for s in body if not isinstance(s, FUNCTIONS)], here)
-            case ast.Assign(targets=targets, value=value):
-                labels = self._value(value, here)
-                for target in targets:
-                    self._bind(target, value, labels, here)
-            case ast.AnnAssign(target=target, value=value) | ast.AugAssign(target=target, value=value) if (
-                value is not None
-            ):
-                self._bind(target, value, self._value(value, here), here)
+    def _step(self, step: Step, here: Here) -> None:
+        labels = self._values_of(step.values, here)
+        match step.site.node:
             case ast.Return(value=value) if value is not None:
-                labels = self._value(value, here) | self._chosen(here.guards, value)
-                self._add(self._returned, id(here.scope.node), labels)
-            case ast.If(test=test, body=body, orelse=orelse):
-                self._value(test, here)
-                yes, no = self._tests(test, here.scope)
-                self._block(body, here.under(yes))
-                self._block(orelse, here.under(no))
-                if ends(body) and not orelse:
-                    return here.guards | no
-                if orelse and ends(orelse):
-                    return here.guards | yes
-            case ast.While(test=test, body=body, orelse=orelse):
-                self._value(test, here)
-                if isinstance(test, ast.Compare) and (state := of_kinds(self._value(test.left, here), "state")):
+                self._add(self._returned, id(here.scope.node), labels | self._chosen(here.guards, value))
+            case ast.While(test=ast.Compare(left=left) as test):
+                if state := of_kinds(self._value(left, here), "state"):
                     self._note("count", state, test, here, "while")
-                self._block([*body, *orelse], here)
-            case (
-                ast.For(target=target, iter=values, body=body, orelse=orelse)
-                | ast.AsyncFor(target=target, iter=values, body=body, orelse=orelse)
-            ):
-                self._bind(target, values, self._value(values, here), here)
-                self._block([*body, *orelse], here)
-            case ast.With(items=items, body=body) | ast.AsyncWith(items=items, body=body):
-                for item in items:
-                    labels = self._value(item.context_expr, here)
-                    if item.optional_vars is not None:
-                        self._bind(item.optional_vars, item.context_expr, labels, here)
-                self._block(body, here)
-            case ast.Try(body=body, handlers=handlers, orelse=orelse, finalbody=final):
-                for block in (body, *(handler.body for handler in handlers), [*orelse, *final]):
-                    self._block(block, here)
-            case ast.Match(subject=subject, cases=cases):
-                of = self._value(subject, here)
-                for case in cases:
-                    word = constant(case.pattern.value) if isinstance(case.pattern, ast.MatchValue) else None
-                    tested = [each.of for each in of if each.of >= 0 and word is not None]
-                    self._block(case.body, here.under(_guards(tested, value=str(word))))
-            case _:
-                for child in ast.iter_child_nodes(node):
-                    if isinstance(child, ast.expr):
-                        self._value(child, here)
-                    elif isinstance(child, ast.stmt):
-                        self._block([child], here)
-        return here.guards
+        for target in step.targets:
+            self._bind(target, step.values[0], labels, here)
 
     # --- names, and what they hold ---
 

@@ -16,10 +16,9 @@ import msgspec
 
 from ..model.run import RunSpec
 from ..model.wrappers import POSIX_SHELLS, end_of_word
-from .shell_text import ShellCommand, commands_of, without_assignments
+from .shell_text import LONGEST_BYTES, ShellCommand, assignments, commands_of, shell_program, without_assignments
 
 DEEPEST = 4
-LONGEST_BYTES = 1 << 18
 _PYTHON = re.compile(r"(python|pypy)[\d.]*$")
 _STARTERS = frozenset(
     {"torch", "accelerate", "deepspeed", "coverage", "pdb", "cProfile", "debugpy", "ipdb", "kernprof", "line_profiler",
@@ -62,12 +61,13 @@ def _find(words: tuple[str, ...], cwd: Path, env: Mapping[str, str], depth: int)
         return "scripts start scripts, too deep to follow"
     words = without_assignments(words)
     for at, word in enumerate(words):
-        name = Path(word).name
-        if name in POSIX_SHELLS:
-            return _of_shell(words[at + 1 :], cwd, env, depth)
         path = _file(cwd, word)
-        if path is not None and path.suffix in {".sh", ".bash"}:
-            return _of_shell(words[at:], cwd, env, depth)
+        if Path(word).name in POSIX_SHELLS or (path is not None and path.suffix in {".sh", ".bash"}):
+            program = shell_program(words[at:], cwd)
+            if program is None:
+                return f"{' '.join(words[at : at + 2])}: this shell script cannot be read"
+            script = _file(cwd, program.file)
+            return _in_text(program.text, script, cwd, env, depth)
         if path is not None and (path.suffix == ".py" or (at == 0 and _is_python_text(path))):
             if at and _OPTIONS_WITH_FILE.fullmatch(words[at - 1]):
                 continue
@@ -83,22 +83,6 @@ def _find(words: tuple[str, ...], cwd: Path, env: Mapping[str, str], depth: int)
     return _of_program(words, cwd, env, depth)
 
 
-def _of_shell(words: tuple[str, ...], cwd: Path, env: Mapping[str, str], depth: int) -> Target | str:
-    """``words``: those after the shell."""
-    for at, word in enumerate(words):
-        if re.fullmatch(r"-\w*c", word):
-            text = next((each for each in words[at + 1 :] if not each.startswith("-")), "")
-            return _in_text(text, None, cwd, env, depth)
-        if word.startswith(("-", "+")) or (at and words[at - 1] in {"-o", "+o"}):
-            continue
-        path = _file(cwd, word)
-        script = _read(path) if path is not None else None
-        if path is None or script is None:
-            return f"{word}: this shell script cannot be read"
-        return _in_text(script, path, cwd, env, depth)
-    return "a shell without a script"
-
-
 def _in_text(text: str, path: Path | None, cwd: Path, env: Mapping[str, str], depth: int) -> Target | str:
     """The target of a shell text: that of the one command in it which runs Python of the project."""
     where = "the shell line" if path is None else path.name
@@ -110,7 +94,7 @@ def _in_text(text: str, path: Path | None, cwd: Path, env: Mapping[str, str], de
             folder = folder / words[1]
         elif words[0] == "cd" and path is not None and re.search(r"dirname|BASH_SOURCE|\$0", command.text):
             folder = path.parent
-        target = _find(words, folder, {**env, **_assigned(words)}, depth + 1)
+        target = _find(words, folder, {**env, **assignments(words)}, depth + 1)
         if isinstance(target, Target):
             found.append((command, target))
     if not found:
@@ -133,12 +117,6 @@ def _in_text(text: str, path: Path | None, cwd: Path, env: Mapping[str, str], de
         place = "line" if path is None else "script"
         return msgspec.structs.replace(target, place=place, shells=shells)
     return msgspec.structs.replace(target, place="nowhere", why_not=why, shells=shells)
-
-
-def _assigned(words: tuple[str, ...]) -> dict[str, str]:
-    rest = without_assignments(words)
-    pairs = (word.partition("=") for word in words[: len(words) - len(rest)])
-    return {name: value for name, _, value in pairs}
 
 
 def _of_program(words: tuple[str, ...], cwd: Path, env: Mapping[str, str], depth: int) -> Target | str:

@@ -20,7 +20,7 @@ from .labels import Event, Guard, is_own_load
 from .launch_target import Target
 from .options import Option
 from .project import Project, resolved
-from .values import KnownValues, word_given
+from .values import KnownValues, all_names, word_given
 
 ENOUGH = 4
 """Points from which an option is taken: a name that says so, or a flow into a load that restores a training."""
@@ -160,7 +160,7 @@ def _given(options: Sequence[Option], args: Sequence[str]) -> dict[int, str]:
     found: dict[int, str] = {}
     plain = [word for word in args if not word.startswith("-")]
     for number, option in enumerate(options):
-        names = {option.name, option.negated or "-"} if option.kind != "switch" else set[str]()
+        names = all_names(option) if option.kind != "switch" else ()
         if (told := word_given(names, args, flag=option.takes == "flag")) is not None:
             found[number] = "false" if told[0] == option.negated else told[1] or ""
         place = option.dest.removeprefix("$argv")

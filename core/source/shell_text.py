@@ -1,4 +1,4 @@
-"""Shell text as a list of commands, as far as needed to see which of them gives the exit status.
+"""The shell text that a command runs, as a list of commands, as far as needed to see which gives the exit status.
 
 No shell is run. Quotes, comments, here-documents, substitutions, groups and keywords are understood; functions and
 conditions are read as if they ran. What cannot be read is left out.
@@ -6,7 +6,10 @@ conditions are read as if they ran. What cannot be read is left out.
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
+
+from ..model.wrappers import POSIX_SHELLS
 
 OPERATORS = ("&&", "||", "|&", ";;", "|", ";", "&", "\n", "(", ")")
 KEYWORDS = frozenset({"if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "in",
@@ -68,6 +71,68 @@ def without_assignments(words: tuple[str, ...]) -> tuple[str, ...]:
     while at < len(words) and _ASSIGNMENT.match(words[at]):
         at += 1
     return words[at:]
+
+
+def assignments(words: tuple[str, ...]) -> dict[str, str]:
+    """What ``NAME=value`` before a command sets."""
+    own = words[: len(words) - len(without_assignments(words))]
+    return {name: value for name, _, value in (word.partition("=") for word in own)}
+
+
+LONGEST_BYTES = 1 << 18
+
+
+class ShellProgram(NamedTuple):
+    """The text that a shell runs. ``file``: its name; "" for the text behind ``-c``."""
+
+    text: str
+    options: tuple[str, ...] = ()
+    file: str = ""
+
+
+def shell_program(words: tuple[str, ...], cwd: Path) -> ShellProgram | None:
+    """The program of a command that is a shell or a shell script; None if it is neither, or cannot be read."""
+    at = shell_at(words)
+    if at is None:
+        return _read_script(words[0], None, cwd) if words else None
+    options: list[str] = []
+    for place, word in enumerate(words[at + 1 :], at + 2):
+        if not word.startswith(("-", "+")) and not re.match(r"[-+].*o$", options[-1] if options else ""):
+            return _read_script(word, tuple(options), cwd)
+        options.append(word)
+        if re.match(r"-[a-zA-Z]*c", word):
+            text = next((each for each in words[place:] if not each.startswith("-")), "")
+            return ShellProgram(text, tuple(options))
+    return None
+
+
+def shell_at(words: tuple[str, ...]) -> int | None:
+    """Where the shell stands: first, or after a launcher such as ``srun -n 1``."""
+    for at, word in enumerate(words):
+        if Path(word).name in POSIX_SHELLS:
+            return at
+        if re.match(r"(?:.*/)?python[\d.]*$|.*\.(?:py|sh|bash)$", word):
+            return None
+    return None
+
+
+def _read_script(name: str, options: tuple[str, ...] | None, cwd: Path) -> ShellProgram | None:
+    """``options``: of the shell that is named before it; None: its own first line or its name tells that it is one."""
+    path = cwd / name
+    try:
+        if "/" not in name and not path.is_file():
+            return None
+        with path.open("rb") as file:
+            text = file.read(LONGEST_BYTES).decode("utf-8", "replace")
+    except (OSError, ValueError):
+        return None
+    first = text.partition("\n")[0]
+    shebang = first[2:].split() if first.startswith("#!") else []
+    by_itself = any(Path(word).name in POSIX_SHELLS for word in shebang) if shebang else path.suffix in {".sh", ".bash"}
+    if options is None and not by_itself:
+        return None
+    given = tuple(word for word in shebang[1:] if word.startswith("-") or word == "pipefail")
+    return ShellProgram(text, (*(options or ()), *given), name)
 
 
 def _parts(text: str) -> Iterator[str]:

@@ -16,8 +16,9 @@ from . import words
 from .launch_target import Target
 from .options import Option
 from .project import Module, Project, Scope, called, dotted, module_files, own_name, resolved
-from .shell_text import commands_of
-from .values import UNKNOWN, KnownValues, Site, all_names, set_options, word_given
+from .shell_text import assignments, commands_of
+from .steps import Site
+from .values import UNKNOWN, KnownValues, all_names, set_options, word_given
 
 
 class NeededImport(msgspec.Struct, frozen=True):
@@ -397,11 +398,7 @@ def shell_deletes(
         known: dict[str, str] = {}
         depth, chained = 0, False
         for command in commands_of(text):
-            for word in command.words:
-                variable, equals, value = word.partition("=")
-                if not equals or not variable.isidentifier():
-                    break
-                known[variable] = value
+            known |= assignments(command.words)
             depth += command.condition
             for folder in removed_by([_filled(word, known) for word in command.words]):
                 place = os.path.normpath(os.path.join(cwd, folder))  # noqa: PTH118  no path yet

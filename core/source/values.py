@@ -9,7 +9,7 @@ import copy
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..model.checkpoint_files import is_other_file, is_temporary
 from . import words
@@ -23,7 +23,6 @@ from .project import (
     constant,
     default_of,
     dotted,
-    ends,
     last,
     own_nodes,
     parameters,
@@ -31,6 +30,7 @@ from .project import (
     root_of,
     text_of,
 )
+from .steps import Site, Step, steps_of
 
 UNKNOWN = "\0"
 DEEPEST = 12
@@ -51,25 +51,12 @@ _NO_STATE = re.compile(
 _NO = frozenset({"", "none", "false", "0", "no", "off", "null"})
 
 
-class Site(NamedTuple):
-    """A call or a ``raise``: the tests around it and whether each must hold, and the loops that it is in."""
-
-    node: ast.AST
-    scope: Scope
-    tests: tuple[tuple[ast.expr, bool], ...] = ()
-    loops: tuple[ast.expr, ...] = ()
-
-    @property
-    def place(self) -> str:
-        return f"{self.scope.module.shown}:{getattr(self.node, 'lineno', 0)}"
-
-
 class KnownValues:
     """``options``: what each is set to, by its ``dest``. ``asked``: those that were asked for since it was emptied.
 
     ``there``: a path that exists when the source runs, with something in it; "" = none is known to. ``calls``: all of
     them by their last names. ``handed``: functions that a call gets as an argument (``typer.run(main)``), by their
-    names. ``raises``: the statements that raise.
+    names. ``raises``: the statements that raise. ``steps``: of each function and module, by the id of its node.
     """
 
     def __init__(self, project: Project) -> None:
@@ -81,11 +68,14 @@ class KnownValues:
         self.calls: dict[str, list[Site]] = {}
         self.handed: dict[str, list[Site]] = {}
         self.raises: list[Site] = []
+        self.steps: dict[int, list[Step]] = {}
         self.of_parameters: set[tuple[str, str]] = set()
         self._bound: dict[tuple[int, str], list[ast.expr | None]] = {}
         self._attributes: dict[str, list[tuple[ast.expr, Scope]]] = {}
         self._fields: dict[str, list[tuple[ast.expr | None, Scope]]] = {}
         self._modules: dict[str, list[tuple[str, Scope]]] = {}
+        self._followed: set[tuple[int, str]] = set()
+        """Parameters whose callers are being asked, so that a function which calls itself comes to an end."""
         self._rebound: set[str] = set()
         """Names that are set from another scope."""
         for scope in self.scopes.all:
@@ -94,9 +84,10 @@ class KnownValues:
                 self._modules.setdefault(path.rpartition(".")[2], []).append((path, scope))
             else:
                 self._note([*scope.node.decorator_list, scope.node.args], Site(scope.node, scope))
-            for node in own_nodes(scope.node):
-                self._bind(node, scope)
-            self._walk(scope.node.body, Site(scope.node, scope))
+            self.steps[id(scope.node)] = list(steps_of(scope.node.body, Site(scope.node, scope)))
+            for step in self.steps[id(scope.node)]:
+                self._note([*step.values, *step.targets], step.site)
+                self._bind(step, scope)
 
     def given(self, declared: Iterable[Option], options: Mapping[str, Any]) -> "KnownValues":
         found = copy.copy(self)
@@ -104,79 +95,40 @@ class KnownValues:
         found.of_parameters = {(o.parameter, o.dest) for o in declared if o.parameter}
         return found
 
-    def _walk(self, body: Sequence[ast.stmt], at: Site) -> None:
-        """Note the calls of a block, with the tests and loops around them. ``at``: those around the block."""
-        for statement in body:
-            match statement:
-                case ast.If(test=test, body=inner, orelse=orelse):
-                    self._note([test], at)
-                    yes, no = (at._replace(tests=(*at.tests, (test, wanted))) for wanted in (True, False))
-                    self._walk(inner, yes)
-                    self._walk(orelse, no)
-                    if ends(inner) and not orelse:
-                        at = no
-                    elif orelse and ends(orelse):
-                        at = yes
-                case ast.For(iter=values, body=inner, orelse=orelse):
-                    self._note([values], at)
-                    literal = isinstance(values, ast.Tuple | ast.List)
-                    self._walk([*inner, *orelse], at if literal else at._replace(loops=(*at.loops, values)))
-                case ast.While(test=test, body=inner, orelse=orelse):
-                    looped = at._replace(loops=(*at.loops, test))
-                    self._note([test], looped)
-                    self._walk([*inner, *orelse], looped)
-                case ast.With(items=items, body=inner) | ast.AsyncWith(items=items, body=inner):
-                    self._note([item.context_expr for item in items], at)
-                    self._walk(inner, at)
-                case ast.Try(body=inner, handlers=handlers, orelse=orelse, finalbody=final):
-                    self._walk([*inner, *orelse, *final], at)
-                    caught = (ast.Name(id="an exception"), True)
-                    for handler in handlers:
-                        self._walk(handler.body, at._replace(tests=(*at.tests, caught)))
-                case ast.FunctionDef() | ast.AsyncFunctionDef():
-                    pass
-                case ast.ClassDef(body=inner):
-                    self._walk(inner, at)
-                case ast.Raise():
-                    self.raises.append(at._replace(node=statement))
-                    self._note([statement], at)
-                case _:
-                    self._note([statement], at)
-
     def _note(self, tops: Sequence[ast.AST], at: Site) -> None:
+        """Note the calls and the named values of these nodes. ``at``: what is around them."""
         for top in tops:
             nodes = [top, *own_nodes(top)]
             loops = (*at.loops, *(each.iter for each in nodes if isinstance(each, ast.comprehension)))
             for node in nodes:
-                if isinstance(node, ast.Call):
-                    site = Site(node, at.scope, at.tests, loops)
-                    self.calls.setdefault(called(node), []).append(site)
-                    for given in node.args:  # typer.run(main), mp.spawn(main, …)
-                        if isinstance(given, ast.Name) and given.id in self.scopes.functions:
-                            self.handed.setdefault(given.id, []).append(site)
+                match node:
+                    case ast.Call():
+                        site = Site(node, at.scope, at.tests, loops)
+                        self.calls.setdefault(called(node), []).append(site)
+                        for given in node.args:  # typer.run(main), mp.spawn(main, …)
+                            if isinstance(given, ast.Name) and given.id in self.scopes.functions:
+                                self.handed.setdefault(given.id, []).append(site)
+                        for each in node.keywords:
+                            self._fields.setdefault(each.arg or "", []).append((each.value, at.scope))
+                    case ast.Dict(keys=keys, values=values):
+                        for key, value in zip(keys, values, strict=True):
+                            self._fields.setdefault(text_of(key) or "", []).append((value, at.scope))
 
-    def _bind(self, node: ast.AST, scope: Scope) -> None:
-        match node:
-            case ast.Assign(targets=targets, value=value):
-                for target in targets:
-                    self._set(target, value, scope)
-            case ast.AnnAssign(target=target, value=value) if value is not None:
-                self._set(target, value, scope)
-            case ast.AugAssign(target=target) | ast.For(target=target):
-                self._set(target, None, scope)
-            case ast.Call(keywords=keywords):
-                for each in keywords:
-                    self._fields.setdefault(each.arg or "", []).append((each.value, scope))
+    def _bind(self, step: Step, scope: Scope) -> None:
+        match step.site.node:
+            case ast.Raise():
+                self.raises.append(step.site)
             case ast.Global(names=names) | ast.Nonlocal(names=names):
                 self._rebound.update(names)
-            case ast.Dict(keys=keys, values=values):
-                for key, value in zip(keys, values, strict=True):
-                    self._fields.setdefault(text_of(key) or "", []).append((value, scope))
             case ast.ClassDef(body=body):
                 for field in body:
                     match field:
                         case ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]):
                             self._fields.setdefault(name, []).append((field.value, scope))
+            case node:
+                known = step.values[0] if isinstance(node, ast.Assign | ast.AnnAssign) and step.values else None
+                for target in step.targets:
+                    self._set(target, known, scope)
 
     def _set(self, target: ast.expr, value: ast.expr | None, scope: Scope) -> None:
         match target:
@@ -344,16 +296,25 @@ class KnownValues:
             return self._option(name, unknown)
         names = [p.arg for p in parameters(scope.node) if p.arg not in {"self", "cls"}]
         name_ = scope.owner if scope.name == "__init__" else scope.name
-        given: list[Any] = []
-        for site in self.calls.get(name_, []):
-            call = site.node
-            assert isinstance(call, ast.Call)
-            value = next((k.value for k in call.keywords if k.arg == name), None)
-            if value is None and name in names and names.index(name) < len(call.args):
-                value = call.args[names.index(name)]
-            value = default_of(scope.node, name) if value is None else value
-            given.append(self.of(value, site.scope, depth + 1))
-        return given[0] if given and all(each == given[0] for each in given) else unknown
+        key = (id(scope.node), name)
+        if key in self._followed:
+            return unknown  # it calls itself
+        self._followed.add(key)
+        try:
+            found: list[Any] = []
+            for site in self.calls.get(name_, []):
+                call = site.node
+                assert isinstance(call, ast.Call)
+                value = next((k.value for k in call.keywords if k.arg == name), None)
+                if value is None and name in names and names.index(name) < len(call.args):
+                    value = call.args[names.index(name)]
+                value = default_of(scope.node, name) if value is None else value
+                found.append(self.of(value, site.scope, depth + 1))
+                if found[-1] != found[0]:
+                    return unknown
+            return found[0] if found else unknown
+        finally:
+            self._followed.discard(key)
 
     def _option(self, name: str, unknown: str) -> Any:
         if name not in self.options:

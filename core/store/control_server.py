@@ -113,14 +113,10 @@ class ControlServer:
                 pass
             if time.monotonic() - looked >= self._look_s and not self._stopping.is_set():
                 looked = time.monotonic()
-                self._look_for_name()
-
-    def _look_for_name(self) -> None:
-        """Listen again if the socket file was removed. Errors are ignored: the next check tries again."""
-        if self.path is None or not self.path.exists() or not self.run_directory.control.exists():
-            self._close_listener()
-            with contextlib.suppress(OSError):
-                self._listen()
+                if self.path is None or not self.path.exists() or not self.run_directory.control.exists():
+                    self._close_listener()
+                    with contextlib.suppress(OSError):  # the next look tries again
+                        self._listen()
 
     def _accept(self, connection: socket.socket) -> None:
         if not is_trusted(peer_uid(connection)):

@@ -103,10 +103,6 @@ def readings(source: str, value: Reading) -> tuple[float | None, ...]:
     )
 
 
-def mean_of(source: str, column: str) -> str:
-    return f"ROUND(AVG({column}))" if column in WHOLE.get(source, ()) else f"AVG({column})"
-
-
 def table(source: str, tier: Tier) -> str:
     return f"{source}_{tier.span_s}"
 
@@ -198,7 +194,8 @@ def fill_statement(source: str, tier: Tier, finer: Tier) -> str:
     into = ", ".join(f"{c}, {c}_min, {c}_max" for c in names)
     merged = ", ".join(
         f"{mean}, NULLIF(MIN(COALESCE({c}_min, {c})), {mean}), NULLIF(MAX(COALESCE({c}_max, {c})), {mean})"
-        for c, mean in ((c, mean_of(source, c)) for c in names)
+        for c in names
+        for mean in [f"ROUND(AVG({c}))" if c in WHOLE.get(source, ()) else f"AVG({c})"]
     )
     return (
         f"INSERT OR REPLACE INTO {table(source, tier)} (t, gpu, {into}) "  # noqa: S608

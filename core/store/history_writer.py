@@ -155,7 +155,10 @@ class HistoryWriter:
     def _write(self, connection: sqlite3.Connection, changed: dict[str, int]) -> None:
         seconds = {source: [int(row[0] or 0) for row in rows] for source, rows in self._rows.items()}
         if self._metrics:
-            newest, seconds["metric"] = _write_metrics(connection, self._metrics, self._newest_metrics())
+            newest = MetricValues(t=0.0, values={})
+            with contextlib.suppress(msgspec.MsgspecError, KeyError):
+                newest = msgspec.json.decode(self._newest.sample("metrics"), type=MetricValues)
+            newest, seconds["metric"] = _write_metrics(connection, self._metrics, newest)
             self._newest.put("metrics", encode_line(newest))
         for source, rows in self._rows.items():
             connection.executemany(insert_statement(source), rows)
@@ -232,11 +235,6 @@ class HistoryWriter:
             if settled.exists():
                 place.write_bytes(settled.read_bytes())
         return place
-
-    def _newest_metrics(self) -> MetricValues:
-        with contextlib.suppress(msgspec.MsgspecError, KeyError):
-            return msgspec.json.decode(self._newest.sample("metrics"), type=MetricValues)
-        return MetricValues(t=0.0, values={})
 
     def _drop(self) -> None:
         if self._connection is not None:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 from zlib import crc32
 
@@ -19,6 +18,7 @@ import msgspec
 
 from trainwatch import __version__
 
+from ..atomic_files import is_file_at
 from ..model import fact, story, story_fold
 from ..model.decision import JOURNAL_VERSION, DecisionBase, Entry, Record
 from ..model.fact import FactBase, JudgeSnapshot, Outcome, ProgressMade
@@ -234,11 +234,8 @@ def is_worth_storing(journal: Path, stored: int, size: int) -> bool:
     In proportion to the file that is then written, so that all of these writes together stay in proportion to the
     journal.
     """
-    try:
-        written = journal.with_name(NAME).stat().st_size
-    except OSError:
-        written = 0
-    return size - stored > max(WORTH_BYTES, written // 2)
+    status = status_of(journal.with_name(NAME))
+    return size - stored > max(WORTH_BYTES, 0 if status is None else status.st_size // 2)
 
 
 def store(journal: Path, stored: StoredStory) -> None:
@@ -451,11 +448,8 @@ class JournalWriter:
         return records
 
     def is_there(self) -> bool:
-        """Whether the open file is still the one with this name."""
-        try:
-            return os.path.samestat(os.fstat(self._descriptor), self.path.stat())
-        except OSError:
-            return False
+        """Whether the open file is still the one with this name. Raises OSError if that cannot be told."""
+        return is_file_at(self._descriptor, self.path)
 
     def write_again(self) -> None:
         """Make the file anew with all that the open one holds: it was deleted, or another one has its name.
@@ -487,9 +481,7 @@ class JournalWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -16,6 +16,7 @@ import msgspec
 
 from ..model.json_line import encode_line
 from ..model.progress import Outlook, Progress
+from ..processes import status_of
 
 if TYPE_CHECKING:
     from ..model.machine_details import Detail, MachineDetails
@@ -146,10 +147,8 @@ def _read_framed(path: Path, kind: type[T]) -> T | None:
 
 def is_looked_at(file: Path, within_s: float = LOOKED_S) -> bool:
     """Whether somebody read it lately: a history, the index of a log, or the details."""
-    try:
-        return abs(time.time() - os.stat(_mark(file)).st_mtime) < within_s  # noqa: PTH116  (1 Hz, three threads)
-    except OSError:
-        return False
+    status = status_of(_mark(file))
+    return status is not None and abs(time.time() - status.st_mtime) < within_s
 
 
 def leave_mark(file: Path) -> None:
@@ -166,7 +165,7 @@ def _mark(file: Path) -> Path:
 
 
 class DetailFiles:
-    """Implements ``model.ports.DetailDesk`` in a run's folder. Each kind is put by one thread."""
+    """``model.ports.DetailDesk`` in a run's folder, where each kind is put by one thread, and the screen's Source."""
 
     def __init__(self, folder: Path) -> None:
         self._details = folder / "details"
@@ -177,13 +176,6 @@ class DetailFiles:
 
     def put(self, detail: "Detail") -> None:
         _write_framed(self._details.with_name(f"details.{type(detail).__name__}"), encode_line(detail))
-
-
-class DetailReader:
-    """Implements the screen's Source."""
-
-    def __init__(self, folder: Path) -> None:
-        self._details = folder / "details"
 
     def look(self) -> "MachineDetails":
         """Renew the mark, and read what there is; what is missing or damaged is None."""

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 import msgspec
 
+from ..file_walk import walk
 from ..model.checkpoint import Rating
 from ..model.launch import QUEUE_VERSION, Queue, Rehearsal, TrialResult
 from ..model.run import Habits, faded, without_pace
@@ -127,7 +128,7 @@ def normalised(command: Sequence[str]) -> tuple[str, ...]:
 
 SOURCE_SUFFIXES = frozenset({".py", ".sh", ".toml", ".yaml", ".yml", ".json", ".cfg", ".ini"})
 MOST_FILES = 2000
-MOST_FOLDERS = 500
+MOST_DEPTH, MOST_ENTRIES = 16, 20_000
 MOST_BYTES = 4_000_000
 """A larger file is no source."""
 LEFT_OUT = frozenset({"node_modules", "site-packages", "wandb", "mlruns", "__pycache__"})
@@ -170,15 +171,15 @@ def _sources(command: Sequence[str], cwd: Path) -> list[Path]:
     named = [path for word in words if (path := cwd / word).suffix in SOURCE_SUFFIXES and path.is_file()]
     found = dict.fromkeys(named)
     for folder in dict.fromkeys(path.parent for path in named if path.suffix == ".py"):
-        for count, (place, folders, names) in enumerate(os.walk(folder)):
-            folders[:] = [
-                f for f in sorted(folders)
-                if f not in LEFT_OUT and not f.startswith(".") and not Path(place, f, "pyvenv.cfg").exists()
-            ]  # fmt: skip
-            found.update(dict.fromkeys(Path(place, name) for name in sorted(names) if name.endswith(".py")))
-            if len(found) > MOST_FILES or count > MOST_FOLDERS:
-                break
+        inside = walk([str(folder)], depth=MOST_DEPTH, most=MOST_ENTRIES, into=_holds_source)
+        found.update(dict.fromkeys(Path(each.path) for each in inside if each.name.endswith(".py")))
     return list(found)[:MOST_FILES]
+
+
+def _holds_source(folder: os.DirEntry[str]) -> bool:
+    return not (
+        folder.name in LEFT_OUT or folder.name.startswith(".") or os.path.exists(f"{folder.path}/pyvenv.cfg")  # noqa: PTH110
+    )
 
 
 # --- results of trials, one JSON object per line, by run: ``<home>/trials/results/RUN.jsonl``, append-only ---

@@ -8,11 +8,11 @@ import fcntl
 import os
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import msgspec
 
+from ..atomic_files import is_file_at
 from ..model.text import typed
 from ..processes import boot_id
 from .latest import rewrite
@@ -67,7 +67,7 @@ class SupervisorLock:
         while True:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
-                taken = _lock(descriptor, fcntl.LOCK_EX, self.path) and _is_file_at(descriptor, self.path)
+                taken = _lock(descriptor, fcntl.LOCK_EX, self.path) and is_file_at(descriptor, self.path)
             except OSError:
                 os.close(descriptor)
                 raise
@@ -88,7 +88,7 @@ class SupervisorLock:
 
         Raises LockLost if another supervisor was quicker, OSError if the file cannot be made.
         """
-        if self._descriptor is None or _is_file_at(self._descriptor, self.path):
+        if self._descriptor is None or is_file_at(self._descriptor, self.path):
             return False
         before, self._descriptor = self._descriptor, None
         try:
@@ -122,9 +122,7 @@ class SupervisorLock:
         self.acquire()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
 
@@ -175,14 +173,6 @@ def _lock(descriptor: int, kind: int, path: Path) -> bool:
             str(path),
         ) from None
     return True
-
-
-def _is_file_at(descriptor: int, path: Path) -> bool:
-    """Whether the locked file is still the one with this name (it may have been removed in between)."""
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
-    except FileNotFoundError:
-        return False
 
 
 # --- the sign of life: a small file that its loop rewrites about once a second.

@@ -135,9 +135,9 @@ class SafeJournal:
     def look(self) -> None:
         """Write the file again if it was deleted. What it held is still readable through the open descriptor."""
         main = self._main
-        if main is None or main.is_there():
-            return
         try:
+            if main is None or main.is_there():
+                return
             main.write_again()
         except OSError:
             return

@@ -16,7 +16,6 @@ import msgspec
 from ..model.json_line import encode_line
 from ..model.observation import Exit, Meta, Observation, Start
 from .home import write_all
-from .run_directory import RunDirectory
 
 LIMIT_BYTES = 16 * 1024 * 1024
 """Two days at 1 Hz with one GPU; a longer run keeps its beginning and its newest days."""
@@ -91,7 +90,9 @@ class TraceWriter:
 
     def _append(self, data: bytes) -> None:
         if self._size is None:
-            self._size = _whole_size(self.path)
+            self._size = 0
+            with contextlib.suppress(FileNotFoundError), self.path.open("rb") as file:
+                self._size = max((end for end, _ in members_of(file)), default=0)  # of whole ones
         if self._size + len(data) > self.limit_bytes:
             self._drop_older_half()
         descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -151,15 +152,6 @@ def members_of(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
         yield end, b"".join(parts)
 
 
-def _whole_size(path: Path) -> int:
-    """Bytes up to the end of the last whole member; 0 if there is no file."""
-    try:
-        with path.open("rb") as file:
-            return max((end for end, _ in members_of(file)), default=0)
-    except FileNotFoundError:
-        return 0
-
-
 def _compressed(lines: Iterable[bytes]) -> bytes:
     return gzip.compress(b"".join(lines), compresslevel=6, mtime=0)
 
@@ -176,15 +168,9 @@ STAND_INS = {"pid": 0, "attempt": 1}
 """Defaults for fields that a ``start`` must have and a trace of another program may lack."""
 
 
-def run_trace_lines(run: RunDirectory) -> Iterator[bytes]:
-    """The lines of a run's trace, oldest first. Raises OSError."""
-    if run.trace.exists():
-        yield from trace_lines(run.trace)
-
-
 def trace_lines(path: Path) -> Iterator[bytes]:
-    """The lines of a trace file, compressed or not. Raises OSError."""
-    with path.open("rb") as file:
+    """The lines of a trace file, compressed or not; none if there is none. Raises other OSErrors."""
+    with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
         if file.read(len(GZIP_MAGIC)) != GZIP_MAGIC:
             file.seek(0)
             yield from file

@@ -56,15 +56,13 @@ class ActionThreads:
         match decision:
             case decisions.BackUpCheckpoint():
                 # A copy may take an hour; the end of the run waits for it, that of a replaced supervisor does not.
-                done: Future[None] = Future()
-                self._beside(decision, done)
-                self._copies = [copy for copy in (*self._copies, done) if not copy.done()]
+                self._copies = [copy for copy in (*self._copies, self._beside(decision)) if not copy.done()]
             case decisions.RunAtEnd():
                 self._awaited.append(self._notices.submit(self._perform_after, tuple(self._copies), decision))
             case decisions.NotifyPeople():
                 self._awaited.append(self._notices.submit(self._perform, decision))
             case decisions.PlanRetention() | decisions.DeleteCheckpoint():
-                self._beside(decision, within=self._retention_lock)
+                self._beside(decision, self._retention_lock)
             case decisions.ListCheckpoints() | decisions.CopyAside() | decisions.EvaluateCheckpoint():
                 self._beside(decision)
             case (
@@ -97,22 +95,20 @@ class ActionThreads:
         self._notices.shutdown(wait=False)
 
     def _beside(
-        self,
-        decision: decisions.Decision,
-        done: Future[None] | None = None,
-        within: AbstractContextManager[object] | None = None,
-    ) -> None:
+        self, decision: decisions.Decision, within: AbstractContextManager[object] | None = None
+    ) -> Future[None]:
         """In a daemon thread: what may take an hour must not delay the end of the supervisor."""
+        done: Future[None] = Future()
 
         def perform() -> None:
             try:
                 with within or nullcontext():
                     self._perform(decision)
             finally:
-                if done is not None:
-                    done.set_result(None)
+                done.set_result(None)
 
         threading.Thread(target=perform, name=type(decision).__name__, daemon=True).start()
+        return done
 
     def _perform_after(self, others: Sequence[Future[None]], decision: decisions.Decision) -> None:
         """After what is being copied, as the command may end the machine; or after the stacks of what is ended."""

@@ -78,8 +78,8 @@ class Supervisor:
 
     ``live``: an attempt to adopt; ``live_order``: its launch decision, if the last supervisor died before it wrote
     that the attempt began. ``learned``: habits of earlier runs of the command. ``notes``: where others leave sentences
-    for the journal. ``on_records``: called with the records that were written. ``answer``: the reply to an operator
-    command in a state of the judge.
+    for the journal. ``on_records``: each is called with the records that were written. ``answer``: the reply to an
+    operator command in a state of the judge.
     ``turning``: called at each turn, to show that the loop goes on. ``resting``: called when the run is over while the
     supervisor stays: its locks may go to another run. ``starts_again``: what starts it then, for a person.
     ``gives_way``: whether another version is to go on, because the files of this one were replaced.
@@ -99,7 +99,7 @@ class Supervisor:
     live_order: StartAttempt | None = None
     learned: Learned | None = None
     notes: deque[str] = field(default_factory=deque)
-    on_records: Callable[[Sequence[Record]], None] = lambda _records: None
+    on_records: Sequence[Callable[[Sequence[Record]], None]] = ()
     turning: Callable[[], None] = lambda: None
     starts_again: str = "`trainwatch resume` starts it again"
     resting: Callable[[], None] = lambda: None
@@ -418,7 +418,7 @@ class WriteAhead:
     journal: JournalWriter
     clock: Clock
     perform: Callable[[Sequence[Decision]], None]
-    on_records: Callable[[Sequence[Record]], None]
+    on_records: Sequence[Callable[[Sequence[Record]], None]]
 
     def __post_init__(self) -> None:
         self._unwritten: list[tuple[float, float, Entry | Outcome]] = []
@@ -449,7 +449,9 @@ class WriteAhead:
             batch = [body for at, clock, body in self._unwritten if (at, clock) == (t, wall)]
             before = self.journal.seq
             try:
-                self.on_records(self.journal.append_all(t, wall, batch))
+                written = self.journal.append_all(t, wall, batch)
+                for take in self.on_records:
+                    take(written)
             except OSError as error:
                 del self._unwritten[: self.journal.seq - before]
                 if not self.blocked:

@@ -126,7 +126,7 @@ TOUCHED_SHOWN = 5
 
 
 def rehearsal_lines(result: Rehearsal) -> list[str]:
-    """For people: the proofs, what tonight will do, and the config."""
+    """For people: the proofs, and what tonight will do."""
     word = {"safe": "SAFE", "unsafe": "NOT SAFE", "unknown": "UNKNOWN"}[result.verdict]
     marks = {True: "yes", False: "NO", None: "?"}
     after = "" if result.checkpoint_after_s is None else f" after {result.checkpoint_after_s:.0f} s"

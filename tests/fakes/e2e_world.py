@@ -123,6 +123,14 @@ def lives(pid: int) -> bool:
     return process is not None and process.state not in processes.DEAD_STATES
 
 
+def command_line(pid: int) -> bytes:
+    """Its words, each ended by a zero byte; empty if it has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
 class Watcher:
     """A trainwatch process in the foreground of the test, such as ``--headless``."""
 

@@ -508,7 +508,7 @@ class FakeStarter:
         self.started: list[tuple[str, Command | None]] = []
         self.error = error
 
-    def start(self, run_id: str, then: Command | None = None) -> None:
+    def __call__(self, run_id: str, then: Command | None) -> None:
         if self.error is not None:
             raise RuntimeError(self.error)
         self.started.append((run_id, then))

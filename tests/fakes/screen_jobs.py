@@ -78,7 +78,7 @@ class FakeIncidentFiles:
     def __init__(self, files: Sequence[EvidenceFile] = FILES, error: OSError | None = None) -> None:
         self.kept, self.error = tuple(files), error
 
-    def files(self, incident: int) -> Sequence[EvidenceFile]:
+    def __call__(self, incident: int) -> Sequence[EvidenceFile]:
         if self.error is not None:
             raise self.error
         return self.kept if incident == 2 else ()
@@ -149,7 +149,7 @@ class FakeLaunch:
 
     own: Mapping[str, object] = {"vae_batch_size": 2, "workers": 2, "lowram": True, "learning_rate": 1e-4}
 
-    def changes(self, profile: Profile | None) -> Sequence[Change]:
+    def __call__(self, profile: Profile | None) -> Sequence[Change]:
         if profile is None:
             return ()
         if profile.name == "broken":
@@ -236,7 +236,7 @@ def troubled() -> Situation:
         incidents=tuple(msgspec.structs.replace(i, evidence=cascade) if i.id == 1 else i for i in story.incidents),
     )
     first, second = story.attempts
-    launched = tuple(FakeLaunch().changes(RICH_PROFILES[1]))
+    launched = tuple(FakeLaunch()(RICH_PROFILES[1]))
     # The remedy stands over the profile's own value: one entry a key.
     remedy = second.changes
     story = msgspec.structs.replace(
@@ -308,7 +308,7 @@ class FakeDetails:
         self.details = details
         self.looks = 0
 
-    def look(self) -> MachineDetails:
+    def __call__(self) -> MachineDetails:
         self.looks += 1
         return self.details
 

@@ -18,5 +18,5 @@ class FakeTrials:
     def __init__(self, results: Mapping[str, TrialResult] | None = None) -> None:
         self.kept = dict(results or {})
 
-    def results(self) -> Mapping[str, TrialResult]:
+    def __call__(self) -> Mapping[str, TrialResult]:
         return dict(self.kept)

@@ -102,8 +102,3 @@ def world(root: Path) -> Iterator[World]:
         yield made
     finally:
         made.clear()
-
-
-def lives(pid: int) -> bool:
-    process = processes.read_process(pid)
-    return process is not None and process.state not in processes.DEAD_STATES

@@ -15,7 +15,7 @@ from tests.fakes.left_processes import end_processes_with
 from tests.fakes.tmux_place import end_server, socket_folder
 from tests.integration.act_world import wait_for
 from trainwatch.core import processes
-from trainwatch.core.app.runs.run_status import read_status
+from trainwatch.core.app.runs.run_status import read_run
 from trainwatch.core.store.run_lookup import list_runs
 
 TRAINER = Path(__file__).parents[2] / "configs" / "examples" / "char_trainer.py"
@@ -75,7 +75,7 @@ class HandMade:
     def status(self) -> dict[str, Any]:
         """What ``status --json`` says; empty while there is no run."""
         runs = list_runs(self.root / "home")
-        return read_status(runs[0]) if runs else {}
+        return read_run(runs[0]).status if runs else {}
 
     def reaches(self, attempt: int, step: int) -> dict[str, Any]:
         """The status once this attempt trains beyond a step."""

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from tests.fakes.tmux_place import socket_folder
-from tests.integration.act_world import World, python, wait_for, world
+from tests.integration.act_world import World, python, wait_for
 from trainwatch.core import spool
 from trainwatch.core.act import gpu_clearing
 from trainwatch.core.act.evidence.capture import StackReport, examine, gpu_text
@@ -60,12 +60,6 @@ ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE: from now on only CAP_
 print("up", flush=True)
 time.sleep(600)
 """
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Iterator[World]:
-    with world(tmp_path) as made:
-        yield made
 
 
 def spec(run: World, **more: Any) -> RunSpec:

@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from tests.integration.act_world import growing, lives, python, wait_for
+from tests.fakes.e2e_world import lives
+from tests.integration.act_world import growing, python, wait_for
 from trainwatch.core.act.evaluator import CheckpointCommands
 from trainwatch.core.checkpoints.inspection import verify
 from trainwatch.core.model.decision import EndEvaluation, EvaluateCheckpoint

@@ -8,12 +8,12 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.integration.act_world import World, lives, python, wait_for, world
+from tests.fakes.e2e_world import command_line, lives
+from tests.integration.act_world import World, python, wait_for
 from trainwatch.core import processes, spool
 from trainwatch.core.act.launch import launching
 from trainwatch.core.act.launch.launching import LaunchError, find_attempt, launch
@@ -23,12 +23,6 @@ from trainwatch.core.processes import is_alive
 from trainwatch.core.spool import read_exit, read_start
 
 STAY = "import time\nprint('up', flush=True)\ntime.sleep(600)"
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Iterator[World]:
-    with world(tmp_path) as made:
-        yield made
 
 
 @pytest.mark.parametrize(
@@ -145,13 +139,6 @@ def test_a_runner_that_dies_before_it_starts_the_trainer_is_not_waited_for(run: 
         run.launch(*python(STAY), log=str(log))
     killer.join()
     assert raised.value.silent
-
-
-def command_line(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""
 
 
 def test_a_runner_that_dies_between_start_and_report_is_reported_for(

@@ -2,12 +2,11 @@
 
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.integration.act_world import World, wait_for, world
+from tests.integration.act_world import World, wait_for
 from trainwatch.core import processes, spool
 from trainwatch.core.act.stopping import members, stop_attempt
 from trainwatch.core.model.attempt import StartRecord
@@ -21,12 +20,6 @@ while not os.path.exists("enough"):
     print("step", flush=True)
     time.sleep(0.05)
 sys.exit(5)"""
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Iterator[World]:
-    with world(tmp_path) as made:
-        yield made
 
 
 @pytest.mark.parametrize("status", [0, 1])

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from tests.integration.act_world import growing, lives, python, wait_for
+from tests.fakes.e2e_world import lives
+from tests.integration.act_world import growing, python, wait_for
 from trainwatch.core.act.notify import KEPT_BYTES, run_at_end, run_with_event
 from trainwatch.core.model.decision import RunAtEnd
 from trainwatch.core.model.run import RunSpec

@@ -3,21 +3,14 @@
 import getpass
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.integration.act_world import World, wait_for, world
+from tests.integration.act_world import World, wait_for
 from trainwatch.core.act.launch import launching
 from trainwatch.core.act.launch import launching as scope
 from trainwatch.core.act.launch.launching import LaunchError
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Iterator[World]:
-    with world(tmp_path) as made:
-        yield made
 
 
 def script(path: Path, text: str) -> str:

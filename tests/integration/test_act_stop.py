@@ -6,12 +6,12 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.integration.act_world import World, growing, lives, python, wait_for, world
+from tests.fakes.e2e_world import lives
+from tests.integration.act_world import World, growing, python, wait_for
 from trainwatch.core import processes
 from trainwatch.core.act.stop_sequence import StopResult
 from trainwatch.core.act.stopping import members, set_paused, stop_attempt
@@ -44,12 +44,6 @@ SCATTERED = f"""if True:
         " stdout=subprocess.DEVNULL).pid)", deaf], stdout=subprocess.PIPE, text=True).stdout.strip()
     print(f"a={{a.pid}}\\nb={{b.pid}}\\nc={{c}}\\nup", flush=True)
     time.sleep(600)"""
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Iterator[World]:
-    with world(tmp_path) as made:
-        yield made
 
 
 def stop(target: AttemptTarget, mode: str = "gentle", interrupt: float = 10.0, terminate: float = 10.0) -> StopResult:

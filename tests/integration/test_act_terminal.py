@@ -7,11 +7,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-
-import pytest
 
 from tests.integration.act_world import World, python, wait_for, world
 from trainwatch.core import spool
@@ -31,12 +28,6 @@ ECHO = """if True:
             print("got", input(), flush=True)
         except KeyboardInterrupt:
             print("interrupted", flush=True)"""
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Iterator[World]:
-    with world(tmp_path) as made:
-        yield made
 
 
 class Person:

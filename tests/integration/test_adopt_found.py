@@ -4,13 +4,12 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.integration.act_world import wait_for
-from tests.integration.adopt_world import HandMade, hand_made
+from tests.integration.adopt_world import HandMade
 from trainwatch.core import processes
 from trainwatch.core.act.adopt import AdoptionError, panes_of_server
 from trainwatch.core.app.adopt import Candidate, choose, find_training
@@ -20,12 +19,6 @@ from trainwatch.core.model.settings import Tmux
 IDLE = (sys.executable, "-c", "import time; time.sleep(600)")
 NO_GPU = GpuSurvey(trouble="no driver is installed")
 needs_tmux = pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
-
-
-@pytest.fixture
-def user(tmp_path: Path) -> Iterator[HandMade]:
-    with hand_made(tmp_path) as made:
-        yield made
 
 
 def near(*roots: int) -> dict[int, processes.Process]:

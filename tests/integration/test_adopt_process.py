@@ -4,24 +4,18 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.fakes.e2e_world import command_line
 from tests.integration.act_world import wait_for
-from tests.integration.adopt_world import HandMade, hand_made
+from tests.integration.adopt_world import HandMade
 from trainwatch.core.act.adopt import AdoptionError, Trainer, _argv, log_of, look_at
 from trainwatch.core.act.config.trainer_config import config_of
 from trainwatch.core.processes import is_alive
 
 SLEEP = (sys.executable, "-c", "import time; print('here', flush=True); time.sleep(600)")
-
-
-@pytest.fixture
-def user(tmp_path: Path) -> Iterator[HandMade]:
-    with hand_made(tmp_path) as made:
-        yield made
 
 
 def running(user: HandMade, *argv: str, **more: object) -> Trainer:
@@ -56,7 +50,7 @@ def test_adopt_finds_a_log_written_by_tee(user: HandMade) -> None:
     shell = user.start("bash", "-c", 'python=$1; shift; $python "$@" 2>&1 | tee mine.txt', "x", *SLEEP)
     wait_for(lambda: (user.root / "mine.txt").exists() and (user.root / "mine.txt").stat().st_size, "tee writes")
     child = wait_for(
-        lambda: next((pid for pid in children(shell.pid) if b"time.sleep" in cmdline(pid)), None), "the trainer"
+        lambda: next((pid for pid in children(shell.pid) if b"time.sleep" in command_line(pid)), None), "the trainer"
     )
     assert log_of(look_at(child), None).log == str(user.root / "mine.txt")
 
@@ -124,10 +118,3 @@ def test_adopt_finds_the_trainers_config_in_its_command(tmp_path: Path) -> None:
 
 def children(pid: int) -> list[int]:
     return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def cmdline(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""

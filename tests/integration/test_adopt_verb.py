@@ -5,23 +5,16 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.fakes.e2e_world import in_this_process
-from tests.integration.act_world import DEADLINE_S, lives, wait_for
-from tests.integration.adopt_world import HandMade, hand_made
+from tests.fakes.e2e_world import in_this_process, lives
+from tests.integration.act_world import DEADLINE_S, wait_for
+from tests.integration.adopt_world import HandMade
 from tests.tiers import SECOND_TIER
 
 needs_tmux = pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
-
-
-@pytest.fixture
-def user(tmp_path: Path) -> Iterator[HandMade]:
-    with hand_made(tmp_path) as made:
-        yield made
 
 
 def training(user: HandMade, *more: str, steps: int = 5000) -> "subprocess.Popen[bytes]":

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.e2e_world import PATIENCE_S, World, until, world
+from tests.fakes.e2e_world import PATIENCE_S, World, until
 from tests.tiers import SECOND_TIER
-
-__all__ = ["world"]
 
 NAMESPACE = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc")
 

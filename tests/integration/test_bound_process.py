@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.act_world import lives, wait_for
+from tests.fakes.e2e_world import lives
+from tests.integration.act_world import wait_for
 from trainwatch.core import bound_process
 
 SOURCES = Path(bound_process.__file__).parent.parent

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.browser import CHROMIUM, browser
-from tests.fakes.e2e_world import World, world
+from tests.fakes.e2e_world import World
 from tests.tiers import SECOND_TIER
 
-__all__ = ["world"]
 pytest.importorskip("aiohttp")
 pytest.importorskip("textual_serve")
 Image = pytest.importorskip("PIL.Image")

@@ -6,14 +6,12 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.fakes.e2e_world import World, world
+from tests.fakes.e2e_world import World
 from trainwatch.core.app.preflight.after_run import After, check_final, check_log, check_loss
 from trainwatch.core.model.attempt import AttemptStory
 from trainwatch.core.model.checkpoint import Checkpoint, CheckpointListing
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.story import RunStory
-
-__all__ = ["world"]
 
 
 def test_check_after_a_run_finds_a_damaged_checkpoint(world: World) -> None:

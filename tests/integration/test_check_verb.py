@@ -11,15 +11,13 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.nvml.driver import FakeNvml, fake_nvml, fake_nvml_library
+from tests.fakes.nvml.driver import FakeNvml
 from tests.integration.act_world import wait_for
 from tests.integration.adopt_world import TRAINER, HandMade, hand_made
 from tests.tiers import SECOND_TIER
 from trainwatch.core.app.gpu_survey import survey
 from trainwatch.core.store.lock import SupervisorLock
 from trainwatch.core.store.run_directory import RunDirectory, run_id_for
-
-__all__ = ["fake_nvml", "fake_nvml_library"]
 
 needs_tmux = pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
 Checks = Callable[..., tuple[int, dict[str, dict[str, Any]]]]

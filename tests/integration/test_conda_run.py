@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.e2e_world import HASTY, TRAINER, World, world
+from tests.fakes.e2e_world import HASTY, TRAINER, World
 from tests.tiers import SECOND_TIER
-
-__all__ = ["world"]
 
 pytestmark = [
     SECOND_TIER,

@@ -12,12 +12,10 @@ from typing import Any
 import pytest
 
 from tests.fakes import real_engines
-from tests.fakes.e2e_world import HASTY, TRAINER, World, lives, until, world
+from tests.fakes.e2e_world import HASTY, TRAINER, World, lives, until
 from tests.integration.test_container_run import first_process
 from tests.tiers import SECOND_TIER
 from trainwatch.core import processes
-
-__all__ = ["world"]
 
 pytestmark = [SECOND_TIER, pytest.mark.timeout(600)]
 

@@ -13,12 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests.fakes import container_engine
-from tests.fakes.e2e_world import TRAINER, World, lives, until, world
+from tests.fakes.e2e_world import TRAINER, World, lives, until
 from tests.tiers import SECOND_TIER
 from trainwatch.core import spool
 from trainwatch.core.act.stopping import first_of_container
-
-__all__ = ["world"]
 
 
 def can_unshare() -> bool:

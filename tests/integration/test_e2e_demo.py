@@ -2,11 +2,9 @@
 
 import pytest
 
-from tests.fakes.e2e_world import HASTY, World, strict_json, world
+from tests.fakes.e2e_world import HASTY, World, strict_json
 from tests.fakes.slowness import slowness
 from tests.tiers import SECOND_TIER
-
-__all__ = ["world"]
 
 STATUS_FIELDS = {
     "run", "state", "attempt", "pid", "runner_pid", "log", "uptime_s", "progress", "health", "gpus", "host",

@@ -9,10 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.e2e_world import Done, World, world, world_at
+from tests.fakes.e2e_world import Done, World, world_at
 from tests.tiers import SECOND_TIER
-
-__all__ = ["world"]
 
 
 def one_line(done: Done, code: int, *words: str) -> None:

@@ -2,14 +2,12 @@
 
 import sys
 
-from tests.fakes.e2e_world import World, lives, until, world
+from tests.fakes.e2e_world import World, lives, until
 from tests.tiers import SECOND_TIER
 from trainwatch.core.act.evaluator import MARK
 from trainwatch.core.model.decision import EvaluateCheckpoint
 from trainwatch.core.processes import all_processes, marked_with
 from trainwatch.core.store.history_reader import HistoryReader
-
-__all__ = ["world"]
 
 SCORE = """
 import json, os, pathlib, sys, time

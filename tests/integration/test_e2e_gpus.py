@@ -5,17 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.e2e_world import HASTY_DRIVER, World, until, world
-from tests.fakes.nvml.driver import FakeNvml, fake_nvml, fake_nvml_library
+from tests.fakes.e2e_world import HASTY_DRIVER, World, until
+from tests.fakes.nvml.driver import FakeNvml
 from tests.tiers import second
-
-__all__ = ["fake_nvml", "fake_nvml_library", "world"]
-
-
-@pytest.fixture
-def driver(fake_nvml: FakeNvml, world: World) -> FakeNvml:
-    world.env |= {"LD_LIBRARY_PATH": str(fake_nvml.folder), "FAKE_NVML_STATE": str(fake_nvml.state)}
-    return fake_nvml
 
 
 def seen(world: World, what: str, wanted: Any) -> Any:

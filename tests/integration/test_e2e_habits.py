@@ -2,11 +2,9 @@
 
 import sys
 
-from tests.fakes.e2e_world import TRAINER, World, world
+from tests.fakes.e2e_world import TRAINER, World
 from trainwatch.core.model.observation import Learned
 from trainwatch.core.store.trace import TraceReading, trace_lines
-
-__all__ = ["world"]
 
 
 def test_a_second_run_of_a_command_starts_with_learned_habits(world: World) -> None:

@@ -10,10 +10,8 @@ import threading
 
 import pytest
 
-from tests.fakes.e2e_world import World, until, world
+from tests.fakes.e2e_world import World, until
 from tests.tiers import SECOND_TIER
-
-__all__ = ["world"]
 
 LENGTH = ("--steps", "400", "--step-time", "0.02", "--save-every", "20")
 

@@ -3,11 +3,9 @@
 import signal
 from pathlib import Path
 
-from tests.fakes.e2e_world import HASTY, World, until, world
+from tests.fakes.e2e_world import HASTY, World, until
 from trainwatch.core import processes
 from trainwatch.core.model.decision import RunAtEnd
-
-__all__ = ["world"]
 
 LONG = ("--steps", "3000", "--step-time", "0.02", "--save-every", "20")
 

@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.e2e_world import HASTY, World, strict_json, until, world
+from tests.fakes.e2e_world import HASTY, World, strict_json, until
 from tests.tiers import SECOND_TIER, second
-
-__all__ = ["world"]
 
 LONG = ("--steps", "3000", "--step-time", "0.02", "--save-every", "20")
 

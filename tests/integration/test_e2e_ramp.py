@@ -2,9 +2,7 @@
 
 import re
 
-from tests.fakes.e2e_world import World, world
-
-__all__ = ["world"]
+from tests.fakes.e2e_world import World
 
 
 def test_ramp_climbs_falls_back_and_does_not_retry_the_failed_profile(world: World) -> None:

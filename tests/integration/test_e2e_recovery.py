@@ -5,11 +5,9 @@ import resource
 import sys
 from pathlib import Path
 
-from tests.fakes.e2e_world import World, until, world
+from tests.fakes.e2e_world import World, until
 from tests.tiers import SECOND_TIER
 from trainwatch.core.model.decision import GiveUp, StartAttempt
-
-__all__ = ["world"]
 
 
 def test_a_resume_that_the_trainer_ignores_is_stopped_and_reported(world: World) -> None:

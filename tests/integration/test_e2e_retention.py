@@ -1,10 +1,8 @@
 """A run that keeps its newest checkpoints: real files, real deletions, each written down before."""
 
 from tests.fakes.e2e_trainer import save
-from tests.fakes.e2e_world import World, until, world
+from tests.fakes.e2e_world import World, until
 from trainwatch.core.model.decision import DeleteCheckpoint
-
-__all__ = ["world"]
 
 
 def names(world: World) -> list[str]:

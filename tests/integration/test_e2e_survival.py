@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.fakes.e2e_world import HASTY, PATIENCE_S, World, lives, until, world
+from tests.fakes.e2e_world import HASTY, PATIENCE_S, World, command_line, lives, until
 from tests.tiers import SECOND_TIER
 from trainwatch.core import processes, spool
 from trainwatch.core.act.launch.launching import settle_launch
@@ -22,8 +22,6 @@ from trainwatch.core.model.attempt import LaunchOrder
 from trainwatch.core.model.decision import StartAttempt, StopAttempt
 from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.processes import is_alive
-
-__all__ = ["world"]
 
 LONG = ("--steps", "2000", "--step-time", "0.02", "--save-every", "20")
 
@@ -223,13 +221,6 @@ def stuck_runner(world: World, tmp_path: Path) -> Iterator[tuple[Path, int]]:
     for pid in (runner, *(p.pid for p in processes.marked_with(str(folder), processes.all_processes().values()))):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-
-
-def command_line(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""
 
 
 def test_a_runner_that_is_slow_to_launch_is_waited_for(stuck_runner: tuple[Path, int]) -> None:

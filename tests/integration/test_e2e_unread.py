@@ -4,10 +4,8 @@ import sys
 
 import pytest
 
-from tests.fakes.e2e_world import World, world
+from tests.fakes.e2e_world import World
 from tests.tiers import SECOND_TIER, second
-
-__all__ = ["world"]
 
 TRAINER = """
 import argparse, json, os, sys, time, zipfile

@@ -5,9 +5,7 @@ import os
 import stat
 from pathlib import Path
 
-from tests.fakes.e2e_world import World, until, world
-
-__all__ = ["world"]
+from tests.fakes.e2e_world import World, until
 
 
 def modes(folder: Path) -> dict[str, int]:

@@ -7,12 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.fakes.e2e_world import World, world
+from tests.fakes.e2e_world import World
 from trainwatch.cli import main
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.run_directory import RunDirectory
-
-__all__ = ["world"]
 
 
 @pytest.fixture

@@ -4,10 +4,8 @@ import time
 
 import psutil
 
-from tests.fakes.nvml.driver import FakeNvml, fake_nvml, fake_nvml_library
+from tests.fakes.nvml.driver import FakeNvml
 from trainwatch.core.app.gpu_survey import surveying
-
-__all__ = ["fake_nvml", "fake_nvml_library"]
 
 
 def queries() -> list[psutil.Process]:

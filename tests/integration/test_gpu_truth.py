@@ -5,9 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.fakes.nvml.driver import FakeNvml, fake_nvml, fake_nvml_library
-
-__all__ = ["fake_nvml", "fake_nvml_library"]
+from tests.fakes.nvml.driver import FakeNvml
 
 PROGRAM = Path(__file__).parents[2] / "bench" / "gpu_truth.py"
 STATE = """driver = 570.133.07

@@ -191,19 +191,18 @@ def saves_and_ends(run: Training, pattern: str) -> None:
     assert saved() == [first, last]
 
 
-def test_transformers_tells_its_steps_saves_and_ends(tmp_path: Path) -> None:
-    with training(tmp_path, python_with("transformers", "accelerate"), TRANSFORMERS) as run:
+@pytest.mark.parametrize(
+    ("packages", "script", "most"),
+    [(("transformers", "accelerate"), TRANSFORMERS, 1000), (("accelerate", "torch"), ACCELERATE, 10)],
+    ids=["transformers", "accelerate in a loop of one's own"],
+)
+def test_a_framework_tells_its_steps_saves_and_ends(
+    tmp_path: Path, packages: tuple[str, ...], script: str, most: float
+) -> None:
+    with training(tmp_path, python_with(*packages), script) as run:
         told = run.at(3)
         assert told["total"] == 900
-        assert 0 <= told["loss"] < 1000
-        saves_and_ends(run, "checkpoint-*")
-
-
-def test_accelerate_in_a_loop_of_ones_own_tells_its_steps_saves_and_ends(tmp_path: Path) -> None:
-    with training(tmp_path, python_with("accelerate", "torch"), ACCELERATE) as run:
-        told = run.at(3)
-        assert told["total"] == 900
-        assert 0 <= told["loss"] < 10
+        assert 0 <= told["loss"] < most
         saves_and_ends(run, "checkpoint-*")
 
 

@@ -3,11 +3,9 @@
 import sys
 from pathlib import Path
 
-from tests.fakes.e2e_world import World, until, world
+from tests.fakes.e2e_world import World, until
 from tests.tiers import SECOND_TIER
 from trainwatch.heartbeat import page_path
-
-__all__ = ["world"]
 
 TRAINER = """
 import os, pathlib, sys, time

@@ -11,13 +11,11 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.e2e_world import World, lives, until, world
+from tests.fakes.e2e_world import World, lives, until
 from tests.tiers import SECOND_TIER
 from trainwatch.core import spool
 from trainwatch.core.act.launch.keep_alive import LOOKS, SupervisorWatch
 from trainwatch.core.store.lock import LifeSignWriter, SupervisorLock, holder_pid
-
-__all__ = ["world"]
 
 HOLDER = """
 import sys, time

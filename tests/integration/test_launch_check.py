@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from tests.fakes.e2e_world import World, world
+from tests.fakes.e2e_world import World
 from trainwatch.core.act.local_engine import READY
 from trainwatch.core.app.plan.launch_plan import LaunchPlan, plan_launch
 from trainwatch.core.app.preflight import checklist
@@ -17,8 +17,6 @@ from trainwatch.core.app.preflight.checklist import ReadinessCheck, before_launc
 from trainwatch.core.model import run
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Notify, Settings
-
-__all__ = ["world"]
 
 
 @pytest.fixture(autouse=True)

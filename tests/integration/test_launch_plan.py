@@ -7,15 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.e2e_world import TRAINER, World, world
+from tests.fakes.e2e_world import TRAINER, World
 from tests.tiers import SECOND_TIER
 from trainwatch.cli import main
 from trainwatch.core.app.plan.launch_plan import LaunchPlan, plan_command, plan_launch
 from trainwatch.core.app.preflight.checklist import RUN_CHECKS, why_not_start
 from trainwatch.core.config.project import Overrides
 from trainwatch.core.model.decision import StartAttempt
-
-__all__ = ["world"]
 
 COUNTER = """
 import collections, json, sys

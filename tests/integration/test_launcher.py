@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.e2e_world import TRAINER, World, until, world
+from tests.fakes.e2e_world import TRAINER, World, until
 from tests.tiers import SECOND_TIER
 from trainwatch.core.app.plan.launch_plan import plan_project
 from trainwatch.core.app.screen.folder_launcher import FolderLauncher
@@ -15,8 +15,6 @@ from trainwatch.core.app.screen.run_services import RunProfiles
 from trainwatch.core.model.launch import LaunchCheck, LaunchRequest
 from trainwatch.core.store.lock import holder_pid, is_held
 from trainwatch.core.views.screens.launch import plan_rows
-
-__all__ = ["world"]
 
 
 @pytest.fixture

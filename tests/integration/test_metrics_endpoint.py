@@ -4,10 +4,8 @@ import contextlib
 import socket
 import urllib.request
 
-from tests.fakes.e2e_world import World, until, world
+from tests.fakes.e2e_world import World, until
 from tests.tiers import SECOND_TIER
-
-__all__ = ["world"]
 
 
 def page(port: int) -> str:

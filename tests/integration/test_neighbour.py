@@ -8,13 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.e2e_world import World, until, world
+from tests.fakes.e2e_world import World, until
 from tests.tiers import SECOND_TIER
 from trainwatch.core.act.launch.output_locks import NAME
 from trainwatch.core.model.decision import CopyAside, StartAttempt
 from trainwatch.core.model.fact import OutputKnown
-
-__all__ = ["world"]
 
 TRAINER = """
 import argparse, json, os, signal, struct, time

@@ -3,9 +3,7 @@
 import signal
 import sys
 
-from tests.fakes.e2e_world import World, until, world
-
-__all__ = ["world"]
+from tests.fakes.e2e_world import World, until
 
 TRAINER = """
 import itertools, pickle, time

@@ -10,14 +10,12 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.e2e_world import World, until, world
+from tests.fakes.e2e_world import World, until
 from trainwatch.core.act import notify as notify_module
 from trainwatch.core.act.notify import notify_urls
 from trainwatch.core.config.document import ConfigError
 from trainwatch.core.config.project import load_project
 from trainwatch.core.model.redact import HIDDEN, Redaction, url_secrets
-
-__all__ = ["world"]
 
 SECRET = "hunter2hunter2"
 TOPIC = "luca-7f3a9c-topic"

@@ -4,9 +4,7 @@ import os
 import sys
 
 from tests.fakes.checkpoint_layouts import safetensors_file
-from tests.fakes.e2e_world import World, world
-
-__all__ = ["world"]
+from tests.fakes.e2e_world import World
 
 TRAINER = """
 import os, pathlib, sys, time

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.e2e_world import PATIENCE_S, World, lives, until, world_at
-from tests.fakes.ssh_host import LACKS, SshHost, end_connection, env_for, ssh_host
+from tests.fakes.ssh_host import LACKS, SshHost, end_connection, env_for
 from tests.tiers import SECOND_TIER
 from trainwatch import __version__
 from trainwatch.core.processes import all_processes
@@ -28,12 +28,6 @@ for step in range(1, 100_000):
     print(f"step {step}/100000 loss {1 / step:.4f}", flush=True)
     time.sleep(0.2)
 """
-
-
-@pytest.fixture(scope="module")
-def host() -> Iterator[SshHost]:
-    with ssh_host() as made:
-        yield made
 
 
 @pytest.fixture

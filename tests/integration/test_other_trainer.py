@@ -18,7 +18,7 @@ from trainwatch.core.app.plan.launch_plan import LaunchPlan, plan_command
 from trainwatch.core.app.preflight.checklist import why_not_start
 from trainwatch.core.app.preflight.other_trainer import accept, other_trainers, refusal_at_launch
 from trainwatch.core.app.queue import start_entry
-from trainwatch.core.app.screen.store_feed import DetachedStarter
+from trainwatch.core.app.screen.run_picker import MachineRuns
 from trainwatch.core.app.start.start_choice import Wish, choose_start
 from trainwatch.core.config.project import Overrides
 from trainwatch.core.model.launch import QueueEntry
@@ -199,4 +199,4 @@ def test_the_screen_starts_no_supervisor_beside_it(folder: Path, start: Start) -
     pid = start(sys.executable, "train.py")
     run = RunDirectory.create(folder.parent / "home", _plan().spec)
     with pytest.raises(RuntimeError, match=f"pid {pid}.*resume .* --force"):
-        DetachedStarter().start(run.id)
+        MachineRuns().start(run.id, None)

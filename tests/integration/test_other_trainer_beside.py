@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.fakes.e2e_world import TRAINER, World, until, world
+from tests.fakes.e2e_world import TRAINER, World, until
 from tests.fakes.started_by_hand import project_with, started_by_hand
 from tests.tiers import SECOND_TIER
 from trainwatch.core.act.adopt import look_at, record_start
@@ -27,8 +27,6 @@ from trainwatch.core.sense.process.run_tree import RunTree
 from trainwatch.core.store.lock import SupervisorLock
 from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.store.supervision import RunClock
-
-__all__ = ["world"]
 
 TRAIN = """\
 import argparse, os, sys, time

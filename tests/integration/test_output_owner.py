@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.e2e_world import TRAINER, World, world
+from tests.fakes.e2e_world import TRAINER, World
 from trainwatch.cli import main
 from trainwatch.core.act.launch import locks
 from trainwatch.core.act.launch.locks import Owner
@@ -31,8 +31,6 @@ from trainwatch.core.model.launch import LaunchRequest
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.lock import SupervisorLock, holder_pid
 from trainwatch.core.store.run_directory import RunDirectory
-
-__all__ = ["world"]
 
 
 def spec(run_id: str, output_dir: Path | None) -> RunSpec:

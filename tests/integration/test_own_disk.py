@@ -1,6 +1,5 @@
 """Trainwatch's own files on real disks that are full, read-only or without inodes, and a deleted state folder."""
 
-import contextlib
 import json
 import os
 import shutil
@@ -12,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.e2e_world import World, lives, until, world
+from tests.fakes.e2e_world import World, lives, until
+from tests.fakes.small_disk import NEEDS_MOUNTS
 from tests.tiers import SECOND_TIER
 from trainwatch.core.model.fact import Note
 from trainwatch.core.model.run import RunSpec
@@ -20,18 +20,6 @@ from trainwatch.core.store.journal import load_story, read_journal
 from trainwatch.core.store.lock import LockLost, SupervisorLock, is_held
 from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.store.supervision import SafeJournal
-
-__all__ = ["world"]
-
-
-def may_mount() -> bool:
-    """Whether this user can mount in a mount namespace of its own."""
-    with contextlib.suppress(OSError):
-        return subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode == 0
-    return False
-
-
-needs_mounts = pytest.mark.skipif(not may_mount(), reason="mounting small disks needs root (unshare -m)")
 
 
 @pytest.fixture
@@ -114,7 +102,7 @@ def texts(path):
 """
 
 
-@needs_mounts
+@NEEDS_MOUNTS
 def test_events_are_kept_while_the_state_disk_is_full_and_written_when_it_is_not(tmp_path: Path) -> None:
     found = in_mounts(
         tmp_path,
@@ -123,7 +111,7 @@ def test_events_are_kept_while_the_state_disk_is_full_and_written_when_it_is_not
         run = RunDirectory.create(Path("state").absolute(), spec)
         told, performed = [], []
         journal = SafeJournal(run, told=told.append)
-        ahead = WriteAhead(journal, Now(), lambda decisions: performed.extend(d.id for d in decisions), lambda _: None)
+        ahead = WriteAhead(journal, Now(), lambda decisions: performed.extend(d.id for d in decisions), ())
         follower = JournalFollower(run.journal)
         ahead.write(0, [Note(text="before")])
         fill()
@@ -150,7 +138,7 @@ def test_events_are_kept_while_the_state_disk_is_full_and_written_when_it_is_not
     }  # fmt: skip
 
 
-@needs_mounts
+@NEEDS_MOUNTS
 @pytest.mark.parametrize("disk", ["size=8m", "size=8m,nr_inodes=60"])
 def test_the_ballast_and_the_room_of_the_log_let_prints_succeed_on_a_full_disk(tmp_path: Path, disk: str) -> None:
     found = in_mounts(
@@ -187,7 +175,7 @@ def test_the_ballast_and_the_room_of_the_log_let_prints_succeed_on_a_full_disk(t
     assert found == {"printed": 100_000, "size": 100_000, "freed": True, "new": 1000, "kept": 100_000}
 
 
-@needs_mounts
+@NEEDS_MOUNTS
 def test_a_supervisor_over_a_read_only_state_disk_keeps_its_events_until_it_can_be_written(tmp_path: Path) -> None:
     found = in_mounts(
         tmp_path,
@@ -199,7 +187,7 @@ def test_a_supervisor_over_a_read_only_state_disk_keeps_its_events_until_it_can_
         journal.close()
         subprocess.run(["mount", "-o", "remount,ro", "state"], check=True)
         journal = SafeJournal(run)
-        ahead = WriteAhead(journal, Now(), lambda _: None, lambda _: None)
+        ahead = WriteAhead(journal, Now(), lambda _: None, ())
         ahead.write(1, [Note(text="read-only")])
         during = texts(run.journal)
         subprocess.run(["mount", "-o", "remount,rw", "state"], check=True)
@@ -232,7 +220,7 @@ def test_a_deleted_state_folder_ends_neither_trainer_nor_supervision(world: Worl
     assert load_story(world.run.journal).attempts[0].how == "crashed"
 
 
-@needs_mounts
+@NEEDS_MOUNTS
 def test_an_output_folder_that_became_read_only_is_waited_for_not_given_up(tmp_path: Path) -> None:
     found = in_mounts(
         tmp_path,

@@ -78,12 +78,12 @@ def test_checkpoint_globs_select_what_the_supervisor_watches(spec: RunSpec, tmp_
     sensor = checkpoint_sensor(
         RunOutput(RunDirectory.create(tmp_path / "home", spec), spec, RunStory(), print),
         preset,
-        inbox,
-        RunClock(),  # type: ignore[arg-type]
+        None,
+        OutputLists(tmp_path / "folders.json"),
+        lambda _path, _told: None,
         known=(),
-        on_complete=lambda _path, _mtime: None,
-        lists=OutputLists(tmp_path / "folders.json"),
-        whose=lambda _path, _told: None,
+        inbox=inbox,
+        clock=RunClock(),
         on_problem=lambda _text: None,
     )
     sensor.start()

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.e2e_world import TRAINER, World, lives, until, world
-from tests.fakes.nvml.driver import FakeNvml, fake_nvml, fake_nvml_library
+from tests.fakes.e2e_world import TRAINER, World, lives, until
+from tests.fakes.nvml.driver import FakeNvml
 from tests.tiers import SECOND_TIER
 from trainwatch.core import processes
 from trainwatch.core.act.launch.launching import find_attempt
@@ -18,8 +18,6 @@ from trainwatch.core.spool import read_order
 from trainwatch.core.store.journal import load_story
 from trainwatch.core.store.learned import QueueFile
 from trainwatch.core.store.lock import holder_pid
-
-__all__ = ["fake_nvml", "fake_nvml_library", "world"]
 
 TWO = "gpus = 2\n[gpu *]\nmem_total = 16384\nmem_used = 300\nutil_gpu = 0\n"
 

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import socket
 import subprocess
 import sys
 import urllib.parse
@@ -13,10 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.e2e_world import PATIENCE_S, TRAINER, World, until, world
+from tests.fakes.e2e_world import PATIENCE_S, TRAINER, World, until
+from tests.fakes.ssh_host import free_port
 from tests.tiers import SECOND_TIER
-
-__all__ = ["world"]
 
 pytestmark = [
     SECOND_TIER,
@@ -32,12 +30,6 @@ scrape_configs:
   - job_name: trainwatch
     static_configs: [{{targets: ["127.0.0.1:{port}"]}}]
 """
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 class Prometheus:

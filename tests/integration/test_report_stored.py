@@ -86,7 +86,7 @@ def expected(run: RunDirectory) -> tuple[str, ...]:
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
     monkeypatch.setattr("time.time", lambda: WALL0 + 5000.0)
-    monkeypatch.setattr("trainwatch.core.app.runs.report.as_found", lambda _run, story: story)
+    monkeypatch.setattr("trainwatch.core.app.runs.supervisor_life.as_found", lambda _run, story: story)
     return RunDirectory.create(tmp_path / "home", SPEC)
 
 

@@ -4,10 +4,8 @@ import sys
 
 import pytest
 
-from tests.fakes.e2e_world import World, world
+from tests.fakes.e2e_world import World
 from tests.tiers import second
-
-__all__ = ["world"]
 
 SCRIPT = """
 import glob, os, pickle, time

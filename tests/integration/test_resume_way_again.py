@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.e2e_world import World, until, world
+from tests.fakes.e2e_world import World, until
 from tests.tiers import SECOND_TIER, second
-from trainwatch.core.app.screen.store_feed import DetachedStarter, StoreFeed
+from trainwatch.core.app.screen.run_picker import MachineRuns
+from trainwatch.core.app.screen.store_feed import StoreFeed
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.story import RunStory, Situation
 from trainwatch.core.store.lock import is_held
 from trainwatch.core.views.incidents import incident_card
-
-__all__ = ["world"]
 
 WITHOUT = """
 import argparse, os, sys, time
@@ -159,7 +158,7 @@ def test_the_screen_uses_it_too(world: World, supervised: bool, monkeypatch: pyt
         reply = StoreFeed(world.run, 0.0).send(order)
         assert reply.ok, reply
     else:
-        DetachedStarter().start(run, order)
+        MachineRuns().start(run, order)
 
     until(lambda: len(world.story().attempts) == 2, "the next attempt")
     assert (world.story().attempts[-1].resume_step or 0) >= 40

@@ -5,11 +5,10 @@ import time
 
 import pytest
 
-from tests.fakes.e2e_world import World, world
+from tests.fakes.e2e_world import World
 from tests.fakes.tmux_terminal import NO_TMUX, terminal
 from tests.tiers import SECOND_TIER
 
-__all__ = ["world"]
 pytestmark = [NO_TMUX, pytest.mark.tmux, SECOND_TIER]
 
 

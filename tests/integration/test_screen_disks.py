@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.e2e_world import World, world
+from tests.fakes.e2e_world import World
 from tests.fakes.repeated_facts import lines_of, repeated
 from tests.fakes.small_disk import NEEDS_MOUNTS, SmallDisk, small_disk
 from tests.fakes.tmux_terminal import NO_TMUX, Terminal, terminal
 from tests.integration.test_screen_truth import head
 from tests.tiers import SECOND_TIER
 
-__all__ = ["world"]
 pytestmark = [NO_TMUX, NEEDS_MOUNTS, pytest.mark.tmux, SECOND_TIER]
 
 SAVER = """

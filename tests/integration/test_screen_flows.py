@@ -7,11 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fakes.e2e_world import HASTY, World, until, world
+from tests.fakes.e2e_world import HASTY, World, until
 from tests.fakes.tmux_terminal import NO_TMUX, Terminal, terminal
 from tests.tiers import SECOND_TIER
-
-__all__ = ["world"]
 
 pytestmark = [pytest.mark.tmux, NO_TMUX]
 

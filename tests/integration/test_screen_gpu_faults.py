@@ -7,15 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fakes.e2e_world import HASTY_DRIVER, World, until, world
-from tests.fakes.nvml.driver import FakeNvml, fake_nvml, fake_nvml_library
+from tests.fakes.e2e_world import HASTY_DRIVER, World, until
+from tests.fakes.nvml.driver import FakeNvml
 from tests.fakes.tmux_terminal import NO_TMUX, Terminal, terminal
 from tests.integration.test_screen_truth import head
 from tests.tiers import SECOND_TIER
 from trainwatch.core import processes
 from trainwatch.core.model.fact import IncidentOpened
-
-__all__ = ["fake_nvml", "fake_nvml_library", "world"]
 
 pytestmark = [pytest.mark.tmux, NO_TMUX, SECOND_TIER]
 NEVER_MS, SLOW_MS = 3_600_000, 20_000

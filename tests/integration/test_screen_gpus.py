@@ -6,20 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fakes.e2e_world import HASTY_DRIVER, World, until, world
-from tests.fakes.nvml.driver import FakeNvml, fake_nvml, fake_nvml_library
+from tests.fakes.e2e_world import HASTY_DRIVER, World, until
+from tests.fakes.nvml.driver import FakeNvml
 from tests.fakes.tmux_terminal import NO_TMUX, Terminal, terminal
 from tests.tiers import SECOND_TIER
 
-__all__ = ["fake_nvml", "fake_nvml_library", "world"]
-
 pytestmark = [pytest.mark.tmux, NO_TMUX]
-
-
-@pytest.fixture
-def driver(fake_nvml: FakeNvml, world: World) -> FakeNvml:
-    world.env |= {"LD_LIBRARY_PATH": str(fake_nvml.folder), "FAKE_NVML_STATE": str(fake_nvml.state)}
-    return fake_nvml
 
 
 @pytest.fixture

@@ -2,10 +2,8 @@
 
 import pytest
 
-from tests.fakes.e2e_world import World, world
+from tests.fakes.e2e_world import World
 from tests.fakes.tmux_terminal import NO_TMUX, terminal
-
-__all__ = ["world"]
 
 
 @pytest.mark.tmux

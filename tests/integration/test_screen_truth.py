@@ -1,19 +1,21 @@
 """A person at a real terminal looks at real runs with real faults: the head of the screen says what is the case."""
 
+import contextlib
 import os
 import re
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.fakes.e2e_world import HASTY, World, until, world
+from tests.fakes.e2e_world import HASTY, World, until
 from tests.fakes.repeated_facts import lines_of, repeated
 from tests.fakes.tmux_terminal import NO_TMUX, Terminal, terminal
 from tests.tiers import SECOND_TIER
 
-__all__ = ["world"]
 pytestmark = [NO_TMUX, pytest.mark.tmux, SECOND_TIER]
 
 NAN_TRAINER = """
@@ -62,15 +64,28 @@ def head(text: str) -> str:
     return " ".join(" ".join(row.split()) for row in rows[:above])
 
 
+@contextlib.contextmanager
+def training(
+    world: World, words: str, *, more: Any = None, size: tuple[int, int] = (100, 30), at_step: int = 0
+) -> Iterator[Terminal]:
+    """A person at a terminal beside a run that was started there."""
+    world.write(*words.split(), more=more)
+    assert world.do("run", "--detach").code == 0
+    if at_step:
+        world.at_step(at_step)
+    with terminal(size, world.project, world.env) as person:
+        yield person
+
+
 def open_screen(person: Terminal) -> None:
     person.trainwatch()
     person.see("╭")
 
 
 def test_a_stuck_training_is_not_shown_as_training_with_a_time_of_its_end(world: World) -> None:
-    world.write("--steps", "4000", "--step-time", "0.2", "--hold-at", "80", more={"hang": {"min_s": 600, "max_s": 900}})
-    assert world.do("run", "--detach").code == 0
-    with terminal((100, 30), world.project, world.env) as person:
+    with training(
+        world, "--steps 4000 --step-time 0.2 --hold-at 80", more={"hang": {"min_s": 600, "max_s": 900}}
+    ) as person:
         open_screen(person)
         person.until(lambda text: "done about" in head(text), "steps and a time of the end")
         said = head(person.until(lambda text: "▲ Last step" in head(text), "the silence"))
@@ -99,30 +114,21 @@ def test_nan_is_danger_through_acknowledgement_and_the_end(world: World) -> None
 
 
 def test_a_wait_is_shown_with_its_end(world: World) -> None:
-    world.write("--steps", "4000", "--step-time", "0.1")
-    assert world.do("run", "--detach").code == 0
-    world.at_step(20)
-    with terminal((100, 30), world.project, world.env) as person:
+    with training(world, "--steps 4000 --step-time 0.1", at_step=20) as person:
         open_screen(person)
         assert world.do("snooze", "--yes").code == 0
         person.until(lambda text: "hang detection is off until then" in head(text), "the wait")
 
 
 def test_a_dead_supervisor_is_the_first_thing_that_is_said(world: World) -> None:
-    world.write("--steps", "4000", "--step-time", "0.1")
-    assert world.do("run", "--detach").code == 0
-    world.at_step(20)
-    with terminal((100, 30), world.project, world.env) as person:
+    with training(world, "--steps 4000 --step-time 0.1", at_step=20) as person:
         open_screen(person)
         os.kill(world.status()["supervisor"]["pid"], signal.SIGKILL)
         person.until(lambda text: "✖ No supervisor is running" in head(text), "the missing supervisor")
 
 
 def test_a_frozen_supervisor_is_the_first_thing_that_is_said_and_its_readings_are_old(world: World) -> None:
-    world.write("--steps", "4000", "--step-time", "0.1")
-    assert world.do("run", "--detach").code == 0
-    world.at_step(20)
-    with terminal((100, 30), world.project, world.env) as person:
+    with training(world, "--steps 4000 --step-time 0.1", at_step=20) as person:
         open_screen(person)
         person.see("Training")
         pid = world.status()["supervisor"]["pid"]
@@ -150,9 +156,7 @@ def test_a_given_up_run_is_not_said_to_be_watched(world: World) -> None:
 
 
 def test_a_restart_by_a_person_is_not_told_as_the_hang_of_an_hour_ago(world: World) -> None:
-    world.write("--steps", "4000", "--step-time", "0.05", "--hang-at", "30", "--deaf", more=HASTY)
-    assert world.do("run", "--detach").code == 0
-    with terminal((100, 30), world.project, world.env) as person:
+    with training(world, "--steps 4000 --step-time 0.05 --hang-at 30 --deaf", more=HASTY) as person:
         person.trainwatch()
         person.until(lambda text: "● Training" in head(text) and "attempt 2" in head(text), "the recovery")
         until(lambda: not world.story().open_incidents, "the end of the incident")
@@ -168,11 +172,9 @@ def test_a_restart_by_a_person_is_not_told_as_the_hang_of_an_hour_ago(world: Wor
 
 
 def test_a_hang_is_told_with_what_is_done_about_it_and_the_number_of_the_next_attempt(world: World) -> None:
-    world.write(
-        "--steps", "4000", "--step-time", "0.05", "--hang-at", "60", more={"hang": HASTY["hang"] | {"min_s": 6}}
-    )
-    assert world.do("run", "--detach").code == 0
-    with terminal((100, 30), world.project, world.env) as person:
+    with training(
+        world, "--steps 4000 --step-time 0.05 --hang-at 60", more={"hang": HASTY["hang"] | {"min_s": 6}}
+    ) as person:
         open_screen(person)
         seen: list[str] = []
 
@@ -189,9 +191,9 @@ def test_a_hang_is_told_with_what_is_done_about_it_and_the_number_of_the_next_at
 
 @pytest.mark.parametrize("size", [(100, 30), (40, 10)], ids=["100x30", "40x10"])
 def test_a_silence_counts_down_to_the_restart(world: World, size: tuple[int, int]) -> None:
-    world.write("--steps", "4000", "--step-time", "0.05", "--hang-at", "60", more={"hang": {"min_s": 25, "max_s": 60}})
-    assert world.do("run", "--detach").code == 0
-    with terminal(size, world.project, world.env) as person:
+    with training(
+        world, "--steps 4000 --step-time 0.05 --hang-at 60", more={"hang": {"min_s": 25, "max_s": 60}}, size=size
+    ) as person:
         open_screen(person)
         counting = re.compile(
             r"Last step \d+ s ago, usually [\d.]+ steps/s; the trainer will be ended and restarted in 0:\d\d \(\[w\] wait\)"
@@ -229,9 +231,9 @@ def test_a_person_is_offered_the_newest_checkpoint_of_before_the_nan(world: Worl
 
 
 def test_while_nothing_moves_no_checkpoint_and_no_end_are_promised(world: World) -> None:
-    world.write("--steps", "400", "--step-time", "0.2", "--hold-at", "80", more={"hang": {"min_s": 600, "max_s": 900}})
-    assert world.do("run", "--detach").code == 0
-    with terminal((100, 30), world.project, world.env) as person:
+    with training(
+        world, "--steps 400 --step-time 0.2 --hold-at 80", more={"hang": {"min_s": 600, "max_s": 900}}
+    ) as person:
         open_screen(person)
         person.see("◇")
         person.until(lambda text: "▲ Last step" in head(text), "the silence")
@@ -259,9 +261,7 @@ def test_several_troubles_are_counted_and_the_worst_comes_first(world: World) ->
 
 
 def test_ctrl_z_leaves_to_the_shell_and_fg_comes_back(world: World) -> None:
-    world.write("--steps", "4000", "--step-time", "0.1")
-    assert world.do("run", "--detach").code == 0
-    with terminal((100, 30), world.project, world.env) as person:
+    with training(world, "--steps 4000 --step-time 0.1") as person:
         person.run("set -m")
         person.run(f"{sys.executable} -m trainwatch")
         person.see("╭", "Training")
@@ -274,9 +274,7 @@ def test_ctrl_z_leaves_to_the_shell_and_fg_comes_back(world: World) -> None:
 
 
 def test_the_log_opens_on_a_terminal_of_five_rows(world: World) -> None:
-    world.write("--steps", "4000", "--step-time", "0.1")
-    assert world.do("run", "--detach").code == 0
-    with terminal((80, 5), world.project, world.env) as person:
+    with training(world, "--steps 4000 --step-time 0.1", size=(80, 5)) as person:
         person.trainwatch()
         person.see("Training")
         person.press("2")
@@ -299,9 +297,7 @@ def test_a_run_that_a_person_killed_is_not_said_to_have_got_stuck(world: World) 
 
 def test_a_recovered_run_has_one_number_of_restarts(world: World) -> None:
     """Before: 1 restart beside 0 of 3 used."""
-    world.write("--steps", "40000", "--step-time", "0.05", "--crash-at", "60")
-    assert world.do("run", "--detach").code == 0
-    with terminal((140, 30), world.project, world.env) as person:
+    with training(world, "--steps 40000 --step-time 0.05 --crash-at 60", size=(140, 30)) as person:
         open_screen(person)
         person.until(lambda text: "attempt 2" in head(text), "the next attempt")
         said = head(person.until(lambda text: "1 restart" in head(text) and "recovered" in head(text), "the restart"))
@@ -311,9 +307,9 @@ def test_a_recovered_run_has_one_number_of_restarts(world: World) -> None:
 
 def test_the_age_of_the_last_step_is_told_before_it_is_late(world: World) -> None:
     """From three times the usual distance on, and a warning from ten times on."""
-    world.write("--steps", "400", "--step-time", "1", "--hold-at", "12", more={"hang": {"min_s": 600, "max_s": 900}})
-    assert world.do("run", "--detach").code == 0
-    with terminal((100, 30), world.project, world.env) as person:
+    with training(
+        world, "--steps 400 --step-time 1 --hold-at 12", more={"hang": {"min_s": 600, "max_s": 900}}
+    ) as person:
         open_screen(person)
         seen: list[str] = []
 
@@ -338,9 +334,9 @@ def band_after(text: str, word: str, mark: str) -> str:
 @pytest.mark.parametrize("size", [(120, 40), (200, 50)], ids=["120x40", "200x50"])
 def test_no_curve_goes_on_while_a_restart_is_held(world: World, size: tuple[int, int]) -> None:
     """Before: the loss ran on flat until the restart, as if it were measured."""
-    world.write("--steps", "4000", "--step-time", "0.05", "--crash-at", "200", more={"restart": {"backoff_s": [900]}})
-    assert world.do("run", "--detach").code == 0
-    with terminal(size, world.project, world.env) as person:
+    with training(
+        world, "--steps 4000 --step-time 0.05 --crash-at 200", more={"restart": {"backoff_s": [900]}}, size=size
+    ) as person:
         open_screen(person)
         person.until(lambda text: "restarting in" in head(text), "the wait")
 

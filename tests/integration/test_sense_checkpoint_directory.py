@@ -235,10 +235,10 @@ def test_a_directory_without_file_events_is_polled(
 def test_lost_file_events_are_found_by_the_periodic_scan(
     make: Make, inbox: ListInbox, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def no_watch_left(self: object) -> None:
+    def no_watch_left(*_: object, **__: object) -> None:
         raise OSError(24, "inotify instance limit reached")
 
-    monkeypatch.setattr(checkpoint_directory.DirectoryEvents, "open", no_watch_left)
+    monkeypatch.setattr(checkpoint_directory, "observe", no_watch_left)
     trouble: list[str] = []
     sensor = make(WATCH, on_problem=trouble.append)
     wait_until(lambda: sensor.means == "rescan", "the first look")

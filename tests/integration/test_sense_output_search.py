@@ -298,32 +298,36 @@ def late_search(world: World, folder: Path, *, elsewhere: Sequence[str] = (), **
     )
 
 
-def begun(folder: Path) -> World:
+@contextlib.contextmanager
+def begun(folder: Path) -> Iterator[World]:
+    """A world whose processes run and whose search has not begun."""
     folder.mkdir()
-    return World(folder, size_bytes=4_000_000)
+    world = World(folder, size_bytes=4_000_000)
+    with world.trainer, world.stranger:
+        yield world
+
+
+def look_late(world: World, folder: Path, **more: Any) -> None:
+    search = late_search(world, folder, **more)
+    with running(search):
+        assert search.look_again(60.0)
 
 
 def test_a_save_that_nobody_saw_is_found_before_the_next_launch_and_is_not_sure(tmp_path: Path) -> None:
     folder = tmp_path / "work"
-    world = begun(folder)
-    with world.trainer, world.stranger:
+    with begun(folder) as world:
         world.trainer.do("put('runs/2026-11-22/model_10.safetensors')")
         world.trainer.ends()
-        search = late_search(world, folder)
-        with running(search):
-            assert search.look_again(60.0)
+        look_late(world, folder)
         assert world.seen() == {"runs/2026-11-22": False}
 
 
 def test_a_place_that_the_source_saves_to_is_the_runs_though_nobody_saw_the_save(tmp_path: Path) -> None:
     folder, away = tmp_path / "work", tmp_path / "disk" / "out"
-    world = begun(folder)
-    with world.trainer, world.stranger:
+    with begun(folder) as world:
         world.trainer.do(f"put({str(away / 'model_10.safetensors')!r})")
         world.trainer.ends()
-        search = late_search(world, folder, saved={str(away): "train.py:3"}, elsewhere=[str(away)])
-        with running(search):
-            assert search.look_again(60.0)
+        look_late(world, folder, saved={str(away): "train.py:3"}, elsewhere=[str(away)])
         assert [(each.folder, each.sure) for each in world.inbox.of(OutputSeen)] == [(str(away), True)]
 
 
@@ -359,40 +363,33 @@ def test_what_another_process_was_seen_writing_is_left_out_of_a_late_search(worl
 
 def test_a_folder_that_another_run_saves_to_is_left_out_of_a_late_search(tmp_path: Path) -> None:
     folder = tmp_path / "work"
-    world = begun(folder)
-    with world.trainer, world.stranger:
+    with begun(folder) as world:
         world.trainer.do("put('claimed/model_10.safetensors')")
         taken = str(folder / "claimed")
-        search = late_search(world, folder, taken=lambda where: where == taken)
-        with running(search):
-            assert search.look_again(60.0)
+        look_late(world, folder, taken=lambda where: where == taken)
         assert world.seen() == {}
 
 
 def test_what_was_there_before_the_attempt_and_our_own_copies_are_left_out_of_a_late_search(tmp_path: Path) -> None:
     folder = tmp_path / "work"
-    world = begun(folder)
-    with world.trainer, world.stranger:
+    with begun(folder) as world:
         world.trainer.do("put('old/model_10.safetensors')")
         late_search(world, folder)
         later = (folder / "old" / "model_10.safetensors").stat().st_ctime + 1.0
         os.utime(tmp_path / "attempt" / "order.json", (later, later))
         world.trainer.do("put('out.kept/1/model_10.safetensors')")
         os.utime(folder / "out.kept" / "1" / "model_10.safetensors", (later, later))
-        search = late_search(world, folder)
-        with running(search):
-            assert search.look_again(60.0)
+        look_late(world, folder)
         assert world.seen() == {}
 
 
 def test_a_search_that_fails_never_says_that_it_is_over(tmp_path: Path) -> None:
     folder = tmp_path / "work"
-    world = begun(folder)
 
     def fails(_path: Path, _stops: object) -> None:
         raise RuntimeError
 
-    with world.trainer, world.stranger:
+    with begun(folder) as world:
         world.trainer.do("put('out/model_10.safetensors')")
         search = late_search(world, folder, state_of=fails)
         with running(search):
@@ -414,22 +411,16 @@ def test_a_folder_behind_a_link_of_the_working_folder_is_watched(tmp_path: Path)
 
 def test_a_late_search_finds_state_of_any_make_and_leaves_it_to_a_person(tmp_path: Path) -> None:
     folder = tmp_path / "work"
-    world = begun(folder)
-    with world.trainer, world.stranger:
+    with begun(folder) as world:
         world.trainer.do("[open(f'w{n}.qq', 'wb').write(b'QQ' + bytes(5_000_000)) for n in range(3)]")
         world.trainer.do("open('notes.txt', 'w').write('x'); open('curve.png', 'wb').write(bytes(9))")
-        search = late_search(world, folder)
-        with running(search):
-            assert search.look_again(60.0)
+        look_late(world, folder)
         assert [(each.unknown_make, each.sure) for each in world.inbox.of(OutputSeen)] == [(True, False)]
 
 
 def test_a_copy_with_the_time_of_its_original_is_seen_and_is_not_sure(tmp_path: Path) -> None:
     folder = tmp_path / "work"
-    world = begun(folder)
-    with world.trainer, world.stranger:
+    with begun(folder) as world:
         world.trainer.do("put('out/model_10.safetensors'); os.utime('out/model_10.safetensors', (500, 500))")
-        search = late_search(world, folder)
-        with running(search):
-            assert search.look_again(60.0)
+        look_late(world, folder)
         assert world.seen() == {"out": False}

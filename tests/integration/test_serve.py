@@ -13,11 +13,9 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
-from tests.fakes.e2e_world import World, until, world
+from tests.fakes.e2e_world import World, until
 from tests.tiers import SECOND_TIER
 from trainwatch.core.app.errors import CliError
-
-__all__ = ["world"]
 
 aiohttp = pytest.importorskip("aiohttp")
 pytest.importorskip("textual_serve")

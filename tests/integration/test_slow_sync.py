@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.e2e_world import HASTY, World, until, world
+from tests.fakes.e2e_world import HASTY, World, until
 from tests.tiers import SECOND_TIER
 from trainwatch.core.store.journal import read_journal
-
-__all__ = ["world"]
 
 SHIM = Path(__file__).parent.parent / "fakes" / "slow_sync.c"
 SYNC_S = "2"

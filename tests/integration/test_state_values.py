@@ -85,17 +85,20 @@ def test_a_sentence_alone_holds_nothing(verbs: Verbs, reason: str) -> None:
     assert verbs.report()["needs"] == []
 
 
-@pytest.mark.parametrize("folder", ["/mnt/disk1", "/mnt/ssd1"])
-def test_a_full_disk_is_told_whatever_the_folder_of_a_checkpoint_is_called(verbs: Verbs, folder: str) -> None:
+@pytest.mark.parametrize(
+    ("state", "kind", "reason", "needs"),
+    [
+        ("stopped", "refused_checkpoint", "/mnt/disk1/out/step-40 cannot be resumed from", ["held", "disk"]),
+        ("stopped", "refused_checkpoint", "/mnt/ssd1/out/step-40 cannot be resumed from", ["held", "disk"]),
+        ("backing_off", "disk_full", "no room", ["held"]),
+    ],
+)
+def test_a_full_disk_is_told_once_whatever_the_folder_of_a_checkpoint_is_called(
+    verbs: Verbs, state: Any, kind: Any, reason: str, needs: list[str]
+) -> None:
     low = HealthChanged(metric="disk_free", value=4e8, unit="B", level="danger", before="safe")
-    verbs.write("stopped", Why("refused_checkpoint"), f"{folder}/out/step-40 cannot be resumed from", low)
-    assert [need["kind"] for need in verbs.report()["needs"]] == ["held", "disk"]
-
-
-def test_a_hold_for_a_full_disk_tells_the_disk_once(verbs: Verbs) -> None:
-    low = HealthChanged(metric="disk_free", value=4e8, unit="B", level="danger", before="safe")
-    verbs.write("backing_off", Why("disk_full"), "no room", low)
-    assert [need["kind"] for need in verbs.report()["needs"]] == ["held"]
+    verbs.write(state, Why(kind), reason, low)
+    assert [need["kind"] for need in verbs.report()["needs"]] == needs
 
 
 def test_a_stop_by_a_person_is_no_decision_that_is_missing(verbs: Verbs) -> None:

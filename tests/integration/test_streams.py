@@ -22,16 +22,30 @@ def test_a_closed_stdout_discards_output_without_an_error(tmp_path: Path, shell:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_a_closed_stdin_is_reported(tmp_path: Path) -> None:
-    done = verb(tmp_path, "$T progress - <&-")
-    assert done.returncode == 2
-    assert done.stderr == b"trainwatch: -: standard input is closed; give the log's path\n"
+GONE = "mkdir gone; cd gone; rmdir ../gone; $T"
+NO_FOLDER = b"trainwatch: the working folder does not exist any more: cd to one that does\n"
 
 
-def test_a_full_disk_behind_stdout_is_reported_in_one_line(tmp_path: Path) -> None:
-    done = verb(tmp_path, "$T presets --json >/dev/full")
-    assert done.returncode == 1
-    assert done.stderr == b"trainwatch: the output: No space left on device\n"
+@pytest.mark.parametrize(
+    ("shell", "code", "said"),
+    [
+        ("$T progress - <&-", 2, b"trainwatch: -: standard input is closed; give the log's path\n"),
+        ("$T presets --json >/dev/full", 1, b"trainwatch: the output: No space left on device\n"),
+        *(
+            (f"{GONE} {words}", 2, NO_FOLDER)
+            for words in ("", "status", "--headless", "run -- true", "init", "stop --yes", "profiles")
+        ),
+    ],
+)
+def test_what_a_verb_lacks_is_reported_in_one_line(tmp_path: Path, shell: str, code: int, said: bytes) -> None:
+    done = verb(tmp_path, shell)
+    assert (done.returncode, done.stderr) == (code, said)
+
+
+def test_a_run_that_is_named_needs_no_working_folder(tmp_path: Path) -> None:
+    done = verb(tmp_path, f"{GONE} status nothing")
+    assert done.returncode == 3
+    assert b'no run "nothing"' in done.stderr
 
 
 def test_characters_that_the_terminal_lacks_are_replaced(tmp_path: Path) -> None:
@@ -51,16 +65,3 @@ def test_a_file_name_that_is_not_utf8_does_not_hide_others(tmp_path: Path) -> No
     assert b"good-000008" in done.stdout
     assert "bad\N{REPLACEMENT CHARACTER}".encode() in done.stdout
     assert len(done.stdout.splitlines()) == 1 + 3  # the object, and a line each
-
-
-@pytest.mark.parametrize("words", ["", "status", "--headless", "run -- true", "init", "stop --yes", "profiles"])
-def test_a_deleted_working_folder_is_reported(tmp_path: Path, words: str) -> None:
-    done = verb(tmp_path, f"mkdir gone; cd gone; rmdir ../gone; $T {words}")
-    assert done.returncode == 2
-    assert done.stderr == b"trainwatch: the working folder does not exist any more: cd to one that does\n"
-
-
-def test_a_run_that_is_named_needs_no_working_folder(tmp_path: Path) -> None:
-    done = verb(tmp_path, "mkdir gone; cd gone; rmdir ../gone; $T status nothing")
-    assert done.returncode == 3
-    assert b'no run "nothing"' in done.stderr

@@ -2,9 +2,7 @@
 
 import sys
 
-from tests.fakes.e2e_world import World, world
-
-__all__ = ["world"]
+from tests.fakes.e2e_world import World
 
 TRAINER = """
 import argparse, json, os, sys, time

@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.e2e_world import World, lives, until, world
+from tests.fakes.e2e_world import World, lives, until
 from tests.fakes.ssh_host import LACKS, SshHost, env_for, ssh_host
 from tests.tiers import SECOND_TIER
-
-__all__ = ["world"]
 
 pytestmark = [
     SECOND_TIER,

@@ -9,8 +9,7 @@ from typing import NoReturn
 import msgspec
 import pytest
 
-from tests.fakes.e2e_world import World, until, world
-from tests.fakes.overlays import overlays
+from tests.fakes.e2e_world import World, until
 from tests.tiers import SECOND_TIER
 from trainwatch.core.act.overlay import NoOverlayError
 from trainwatch.core.app import apart
@@ -18,12 +17,11 @@ from trainwatch.core.app.errors import CliError
 from trainwatch.core.app.plan.launch_plan import LaunchPlan
 from trainwatch.core.app.preflight.check import Machine
 from trainwatch.core.app.preflight.launch_checks import check_measured
-from trainwatch.core.app.runs.forgetting import measured_here
+from trainwatch.core.app.runs.known_runs import home
 from trainwatch.core.app.trial import Trial, try_here
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Profiles, Settings
-
-__all__ = ["overlays", "world"]
+from trainwatch.core.store.learned import newest_trials
 
 TRAINER = Path(__file__).parents[2] / "configs" / "examples" / "char_trainer.py"
 LADDER = ["calm", "brisk"]
@@ -77,7 +75,7 @@ def test_a_trial_of_the_whole_ladder_writes_only_to_its_scratch_folder(
 
     monkeypatch.setenv("TRAINWATCH_HOME", str(world.home))
     (results,) = (world.home / "trials" / "results").iterdir()
-    assert set(measured_here(results.stem)) == {"calm", "brisk"}
+    assert set(newest_trials(home(), results.stem)) == {"calm", "brisk"}
     plan = LaunchPlan(
         spec=msgspec.structs.replace(SPEC, id=results.stem, settings=Settings(profiles=Profiles(use="brisk")))
     )

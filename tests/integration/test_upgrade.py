@@ -13,14 +13,12 @@ from pathlib import Path
 import pytest
 
 import trainwatch
-from tests.fakes.e2e_world import TRAINER, World, lives, until, world
+from tests.fakes.e2e_world import TRAINER, World, lives, until
 from tests.fakes.old_release import environment_of, old_release
 from tests.fakes.release_fixture import RELEASE
 from tests.tiers import SECOND_TIER
 from trainwatch.core.model.fact import SupervisorEnded
 from trainwatch.core.store.lock import holder_pid
-
-__all__ = ["world"]
 
 
 class Versions(World):

@@ -6,10 +6,8 @@ import signal
 
 import pytest
 
-from tests.fakes.e2e_world import World, world
+from tests.fakes.e2e_world import World
 from tests.tiers import second
-
-__all__ = ["world"]
 
 LONG = ("--steps", "4000", "--step-time", "0.02", "--save-every", "2000")
 

@@ -24,6 +24,8 @@ SAVE_S = 620.0
 FIRST_SAVE_S = 1820.0
 EXITING_S = 600.0
 
+EVALUATION = "\n***** Running Evaluation *****\n"
+
 SIZES = ((1, 2.0, 1), (2, 1.0, 4), (3, 5.0, 2))
 """Seed, sampling period in seconds and number of GPUs that each scenario is run with."""
 
@@ -70,6 +72,33 @@ def in_trouble(story: Story) -> Story:
     """The trouble begins now."""
     story.trouble_t = story.t
     return story
+
+
+def given(story: Story, **facts: object) -> Story:
+    """What differs from the usual story (``power=False``: no reading of the power)."""
+    for name, value in facts.items():
+        setattr(story, name, value)
+    return story
+
+
+def blind(story: Story, **facts: object) -> Story:
+    """Neither the load nor the power of a GPU is read."""
+    return given(story, util=False, power=False, **facts)
+
+
+def near_its_end(story: Story) -> Story:
+    """350 of its 400 steps are made."""
+    return begun(given(story, total=400), 350)
+
+
+def level(percent: int, watts: float) -> GpuShape:
+    """Always the same."""
+    return lambda _rng, _gpu: (percent, watts)
+
+
+def wavering(low: int, high: int, watts: float, by: float) -> GpuShape:
+    """Between two utilisations in percent, at a power that differs by so many watts."""
+    return lambda rng, _gpu: (rng.randint(low, high), watts + rng.uniform(-by, by))
 
 
 def scattered(watts: float) -> GpuShape:

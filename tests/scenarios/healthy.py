@@ -4,55 +4,27 @@ import random
 from collections.abc import Callable
 
 from tests.builders import Story, busy, evaluating, first_only, idle, jumpy, spin
-from tests.scenarios.cases import Build, Case, begun, new, scattered
+from tests.scenarios.cases import (
+    EVALUATION,
+    Build,
+    Case,
+    begun,
+    blind,
+    given,
+    level,
+    near_its_end,
+    new,
+    scattered,
+    wavering,
+)
 from trainwatch.core.model.observation import Learned
 from trainwatch.core.model.run import Habits, PhaseHabit
 from trainwatch.core.model.settings import Hang, Settings
 
-HEALTHY: dict[str, Build] = {}
 
-
-def healthy(build: Callable[[Story], Story]) -> Callable[[Story], Story]:
-    """Register a healthy scenario."""
-    HEALTHY[build.__name__] = lambda seed, period, gpus: Case(build(new(seed, period, gpus)))
-    return build
-
-
-def calm(build: Callable[[Story], Story]) -> Callable[[Story], Story]:
-    """Register a healthy scenario on which there is nothing to report."""
-    HEALTHY[build.__name__] = lambda seed, period, gpus: Case(build(new(seed, period, gpus)), calm=True)
-    return build
-
-
-@healthy
-def plain(s: Story) -> Story:
-    return begun(s, 600)
-
-
-@healthy
-def finished(s: Story) -> Story:
-    s.total = 400
-    return begun(s, 350).finish(words=True).go(5).exit(0)
-
-
-@healthy
-def slow_save(s: Story) -> Story:
-    return begun(s).save(380).train(100)
-
-
-@healthy
-def slow_save_silent(s: Story) -> Story:
-    return begun(s).save(300, announce=False).train(100)
-
-
-@healthy
-def mmap_save(s: Story) -> Story:
-    return begun(s).save(400, mmap=True).train(100)
-
-
-@healthy
-def unseen_save(s: Story) -> Story:
-    return begun(s).save(300, visible=False).train(100)
+def healthy(build: Callable[[Story], Story], *, calm: bool = False) -> Build:
+    """A healthy scenario. ``calm``: there is nothing to report, either."""
+    return lambda seed, period, gpus: Case(build(new(seed, period, gpus)), calm=calm)
 
 
 def _stalled_save(s: Story, seconds: float, name: str) -> Story:
@@ -61,7 +33,6 @@ def _stalled_save(s: Story, seconds: float, name: str) -> Story:
     return s.dead(seconds).checkpoint(name, size=8e8, step=s.step).train(60)
 
 
-@healthy
 def each_save_stalls_for_four_minutes(s: Story) -> Story:
     begun(s)
     for n in range(3):
@@ -69,53 +40,6 @@ def each_save_stalls_for_four_minutes(s: Story) -> Story:
     return s
 
 
-@healthy
-def a_later_save_stalls_for_nine_minutes(s: Story) -> Story:
-    return _stalled_save(begun(s).save(20, announce=False).train(60), 560, "weights/epoch-2.pt")
-
-
-@healthy
-def the_first_save_stalls_for_29_minutes(s: Story) -> Story:
-    return _stalled_save(begun(s), 1740, "out/model.safetensors")
-
-
-@healthy
-def a_slow_save_takes_four_times_as_long_once(s: Story) -> Story:
-    _stalled_save(begun(s), 300, "out/model-1.safetensors")
-    return _stalled_save(s, 1300, "out/model-2.safetensors")
-
-
-@healthy
-def slow_load(s: Story) -> Story:
-    s.start().log("loading model\n")
-    return s.go(1900, cpu=0.4, read_per_s=3e7).train(200)
-
-
-@healthy
-def compile_many_cores(s: Story) -> Story:
-    s.start().load().log("compiling the model with torch.compile\n")
-    return s.go(2200, cpu=3.6).train(200)
-
-
-@healthy
-def compile_one_core(s: Story) -> Story:
-    s.start().load().log("compiling the model with torch.compile\n")
-    return s.go(1100, cpu=1.0).train(200)
-
-
-@healthy
-def compile_silent(s: Story) -> Story:
-    return s.start().load().go(1300, cpu=5.0).train(200)
-
-
-@healthy
-def caching_latents(s: Story) -> Story:
-    s.start().load(30).log("caching latents.\n")
-    s.go(900, gpu=evaluating, cpu=1.1, read_per_s=2e6)
-    return s.train(200)
-
-
-@healthy
 def sparse_20_min(s: Story) -> Story:
     s.start().load()
     for n in range(1, 5):
@@ -124,7 +48,6 @@ def sparse_20_min(s: Story) -> Story:
     return s
 
 
-@healthy
 def sparse_50_min_no_reads(s: Story) -> Story:
     s.start().load()
     for n in range(1, 4):
@@ -133,45 +56,6 @@ def sparse_50_min_no_reads(s: Story) -> Story:
     return s
 
 
-@healthy
-def sparse_125_s(s: Story) -> Story:
-    return s.start().load().train(600, every=50)
-
-
-@healthy
-def eval_long(s: Story) -> Story:
-    return begun(s).evaluate(900).train(100).evaluate(800, bar=False).train(50)
-
-
-@healthy
-def eval_silent(s: Story) -> Story:
-    return begun(s).evaluate(600, announce=False, bar=False).train(100)
-
-
-@healthy
-def eval_on_cpu(s: Story) -> Story:
-    s = begun(s).log("\nRunning validation\n")
-    return s.go(500, gpu=idle, cpu=1.0 * max(1, s.gpus)).train(100)
-
-
-@healthy
-def rank0_evaluates(s: Story) -> Story:
-    s = begun(s).log("\n***** Running Evaluation *****\n")
-    return s.go(900, gpu=first_only(evaluating, spin), cpu=1.0 * s.gpus).train(100)
-
-
-@healthy
-def rank0_evaluates_silently(s: Story) -> Story:
-    return begun(s).go(700, gpu=first_only(evaluating, spin), cpu=1.0 * s.gpus).train(100)
-
-
-@healthy
-def rank0_saves_others_spin(s: Story) -> Story:
-    s = begun(s).log("\nsaving checkpoint out/step-200\n")
-    return s.go(420, gpu=first_only(idle, spin), cpu=1.0 * s.gpus, write_per_s=6e7).train(100)
-
-
-@healthy
 def dead_pauses_growing(s: Story) -> Story:
     begun(s, 100)
     for pause in (40, 55, 70, 90, 115, 150, 190):
@@ -179,7 +63,6 @@ def dead_pauses_growing(s: Story) -> Story:
     return s
 
 
-@healthy
 def rollouts(s: Story) -> Story:
     s.start().load()
     for n in range(8):
@@ -187,7 +70,6 @@ def rollouts(s: Story) -> Story:
     return s.train(5)
 
 
-@healthy
 def data_refill_one_core(s: Story) -> Story:
     begun(s, 100)
     for _ in range(3):
@@ -195,12 +77,6 @@ def data_refill_one_core(s: Story) -> Story:
     return s
 
 
-@healthy
-def loader_bound(s: Story) -> Story:
-    return s.start().load().train(300, gpu=jumpy, cpu=3.0)
-
-
-@healthy
 def loader_bound_sparse(s: Story) -> Story:
     s.start().load()
     for n in range(1, 6):
@@ -209,37 +85,6 @@ def loader_bound_sparse(s: Story) -> Story:
     return s
 
 
-@healthy
-def thermal_slow(s: Story) -> Story:
-    def hot(rng: object, gpu: int) -> tuple[float, float]:
-        return 100, 150
-
-    begun(s)
-    return s.train(100, gpu=hot, step_s=3.5 * s.step_s).train(100)
-
-
-@healthy
-def suspended(s: Story) -> Story:
-    return begun(s).nothing(5 * 3600).dead(45).train(100)
-
-
-@healthy
-def suspended_in_save(s: Story) -> Story:
-    begun(s).log("\nsaving checkpoint\n").go(20, cpu=0.2, write_per_s=1e8)
-    return s.nothing(4000).go(60, cpu=0.2, write_per_s=1e8).train(100)
-
-
-@healthy
-def user_stop(s: Story) -> Story:
-    return begun(s).go(3000, states={"T": 9}, cpu=0.0).train(100)
-
-
-@healthy
-def user_stop_main_only(s: Story) -> Story:
-    return begun(s).go(1500, states={"T": 1, "S": 8}, cpu=0.0).train(100)
-
-
-@calm
 def a_stopped_helper_stays_stopped_while_it_trains(s: Story) -> Story:
     s.start().load()
     for _ in range(100):
@@ -247,7 +92,6 @@ def a_stopped_helper_stays_stopped_while_it_trains(s: Story) -> Story:
     return s
 
 
-@healthy
 def its_ranks_are_stopped_and_continued_twice(s: Story) -> Story:
     """The launcher is not stopped; it does not compute."""
     begun(s)
@@ -256,66 +100,6 @@ def its_ranks_are_stopped_and_continued_twice(s: Story) -> Story:
     return s
 
 
-@healthy
-def telemetry_lost(s: Story) -> Story:
-    return begun(s).train(700, see_gpu=False, see_process=False).train(50)
-
-
-@healthy
-def gpu_lost_from_sight_in_save(s: Story) -> Story:
-    begun(s).log("\nsaving checkpoint\n")
-    return s.go(300, see_gpu=False, cpu=0.2, write_per_s=1e8).train(100)
-
-
-@healthy
-def everything_unseen(s: Story) -> Story:
-    return begun(s).ticks(3000).train(100)
-
-
-@healthy
-def no_gpu_numbers(s: Story) -> Story:
-    s.util = s.power = False
-    return begun(s, 400).evaluate(400).train(100)
-
-
-@healthy
-def no_power_eval(s: Story) -> Story:
-    s.power = False
-    return begun(s).evaluate(600).train(100)
-
-
-@healthy
-def upload(s: Story) -> Story:
-    begun(s).save(30).log("\nUploading model to the hub...\n")
-    return s.dead(900, cpu=0.03).train(100)
-
-
-@healthy
-def exit_work(s: Story) -> Story:
-    s.total = 400
-    begun(s, 350).finish().log("\nUploading 3 files to storage\n")
-    return s.dead(1100, cpu=0.02).exit(0)
-
-
-@healthy
-def final_eval(s: Story) -> Story:
-    s.total = 400
-    return begun(s, 350).finish().evaluate(1500).exit(0)
-
-
-@healthy
-def slow_exit(s: Story) -> Story:
-    s.total = 400
-    return begun(s, 350).finish(words=True).dead(240).exit(0)
-
-
-@healthy
-def warm_up_slow(s: Story) -> Story:
-    s.start().load().train(1, step_s=200)
-    return s.train(1, step_s=120).train(200)
-
-
-@healthy
 def epochs_with_pauses(s: Story) -> Story:
     s.total = 60
 
@@ -329,27 +113,6 @@ def epochs_with_pauses(s: Story) -> Story:
     return s
 
 
-@healthy
-def sampling_images(s: Story) -> Story:
-    begun(s).log("\ngenerating sample images at step: 200\n")
-    return s.go(500, gpu=busy, cpu=1.0).train(100)
-
-
-@healthy
-def second_attempt_slow_load(s: Story) -> Story:
-    begun(s).log("\nTraceback (most recent call last):\nRuntimeError: CUDA error: unknown error\n").exit(1)
-    s.go(30).start()
-    return s.go(700, cpu=0.9, read_per_s=5e7).train(200)
-
-
-@healthy
-def eval_without_gpu_readings(s: Story) -> Story:
-    s.util = s.power = False
-    begun(s).log("\n***** Running Evaluation *****\n")
-    return s.dead(800, cpu=0.12).train(50)
-
-
-@healthy
 def sparse_without_gpu_readings(s: Story) -> Story:
     s.util = s.power = False
     s.start().load()
@@ -359,19 +122,6 @@ def sparse_without_gpu_readings(s: Story) -> Story:
     return s
 
 
-@healthy
-def upload_by_other_words(s: Story) -> Story:
-    begun(s).save(30).log("\ntransferring checkpoint to storage node\n")
-    return s.dead(700, cpu=0.03).train(50)
-
-
-@healthy
-def woken_up_slowly(s: Story) -> Story:
-    begun(s).nothing(1800).dead(100)
-    return s.train(40).nothing(240).dead(60).train(20)
-
-
-@healthy
 def two_stages(s: Story) -> Story:
     s.total = 220
     begun(s).train(20).save(20, "out/stage1.safetensors").log("\nloading model for stage 2\n")
@@ -379,7 +129,6 @@ def two_stages(s: Story) -> Story:
     return s.go(200, cpu=1.0, read_per_s=5e7).train(100)
 
 
-@healthy
 def helper_died_long_ago(s: Story) -> Story:
     s.start().load()
     for _ in range(4):
@@ -387,27 +136,6 @@ def helper_died_long_ago(s: Story) -> Story:
     return s
 
 
-@healthy
-def eval_asks_a_remote_model(s: Story) -> Story:
-    begun(s).log("\n***** Running Evaluation *****\n")
-    logs = [(6.0 * n, f"\rEvaluating: {n}%|  | {n}/150 [00:10<00:10, 6.00s/it]") for n in range(150)]
-    return s.go(900, cpu=0.03, logs=logs).train(60)
-
-
-@healthy
-def eval_decodes_at_low_power(s: Story) -> Story:
-    begun(s).log("\n***** Running Evaluation *****\n")
-    logs = [(6.0 * n, f"\rEvaluating: {n}%|  | {n}/200 [00:10<00:10, 6.00s/it]") for n in range(200)]
-    return s.spinning(1200, logs=logs).train(60)
-
-
-@healthy
-def download_that_shows_only_its_bar(s: Story) -> Story:
-    logs = [(5.0 * n, f"\rmodel.bin: {n // 6}%|  | {n / 60:.2f}G/9.90G [01:00<40:00, 3.4MB/s]") for n in range(500)]
-    return s.start().go(2500, cpu=0.02, logs=logs).train(60)
-
-
-@healthy
 def writes_in_bursts(s: Story) -> Story:
     begun(s)
     for _ in range(9):
@@ -415,13 +143,6 @@ def writes_in_bursts(s: Story) -> Story:
     return s.train(60)
 
 
-@healthy
-def eval_wavers_about_the_power_of_a_spin(s: Story) -> Story:
-    begun(s, 300).log("\nRunning validation\n").go(1000, gpu=scattered(157), cpu=1.1)
-    return s.train(100)
-
-
-@healthy
 def sparse_on_gpus_not_marked_as_its_own(s: Story) -> Story:
     s.own = False
     s.start().load()
@@ -432,7 +153,6 @@ def sparse_on_gpus_not_marked_as_its_own(s: Story) -> Story:
     return s
 
 
-@healthy
 def pauses_at_half_its_power(s: Story) -> Story:
     begun(s, 200)
     for seconds in (90, 140, 200):
@@ -440,109 +160,15 @@ def pauses_at_half_its_power(s: Story) -> Story:
     return s
 
 
-@healthy
 def small_model_on_one_big_gpu(s: Story) -> Story:
-    def light(rng: object, gpu: int) -> tuple[float, float]:
-        return 99, 118
-
     s.gpus = 1
     s.start().load()
     for n in range(1, 4):
-        s.go(700, gpu=light, cpu=1.1)
+        s.go(700, gpu=level(99, 118), cpu=1.1)
         s.log(f"Step {500 * n}, Loss: 0.1{n}, LR: 1.00e-04\n")
     return s
 
 
-@healthy
-def waits_for_its_peers_to_come(s: Story) -> Story:
-    return s.start().log("waiting for 1 more worker\n").dead(950).load().train(100)
-
-
-# --- each for one deadline ----------------------------------------------------------------------------------------
-
-
-@healthy
-def rank0_computes_metrics_on_its_cpu(s: Story) -> Story:
-    """The other ranks wait in a barrier: COCO metrics, FID, confusion matrices."""
-    return begun(s).go(300, gpu=first_only(idle, spin), cpu=1.0 * s.gpus).train(60)
-
-
-@healthy
-def rank0_computes_metrics_in_an_announced_evaluation(s: Story) -> Story:
-    begun(s).log("\n***** Running Evaluation *****\n")
-    return s.go(480, gpu=first_only(idle, spin), cpu=1.0 * s.gpus).train(60)
-
-
-@healthy
-def rank0_prints_while_the_others_wait_for_it(s: Story) -> Story:
-    begun(s).log("\n***** Running Evaluation *****\n")
-    logs = [(20.0 * n, f"scored {n} of 40 classes\n") for n in range(1, 36)]
-    return s.go(720, gpu=first_only(idle, spin), cpu=1.0 * s.gpus, logs=logs).train(60)
-
-
-@healthy
-def rank0_tokenizes_before_the_first_step(s: Story) -> Story:
-    """``main_process_first``: the others wait in a barrier and their GPUs spin."""
-    s.start().load().log("Tokenizing the dataset\n")
-    return s.go(700, gpu=first_only(idle, spin), cpu=1.0 * s.gpus).train(60)
-
-
-@healthy
-def evaluates_silently_with_power_unknown(s: Story) -> Story:
-    def full(rng: object, gpu: int) -> tuple[float, float]:
-        return 99, 250
-
-    s.power = False
-    return begun(s).go(700, gpu=full, cpu=1.2).train(60)
-
-
-@healthy
-def evaluates_at_full_load_with_power_unknown(s: Story) -> Story:
-    def full(rng: object, gpu: int) -> tuple[float, float]:
-        return 100, 250
-
-    s.power = False
-    begun(s).log("\n***** Running Evaluation *****\n")
-    return s.go(1300, gpu=full, cpu=1.2).train(60)
-
-
-@healthy
-def retries_a_lost_mount(s: Story) -> Story:
-    """An NFS server that restarts: the loader prints its retries, and nothing else moves."""
-    return begun(s).dead(300, talk=lambda t: f"read failed, retrying ({t:.0f} s)\n", every_s=20).train(60)
-
-
-@healthy
-def waits_for_a_lock_and_seldom_prints(s: Story) -> Story:
-    return begun(s).dead(320, talk=lambda t: f"waiting for file lock ({t:.0f} s)\n", every_s=66).train(60)
-
-
-@healthy
-def second_step_compiles_unseen(s: Story) -> Story:
-    """Compilation in a helper process of the machine, such as a compile server."""
-    s.start().load().train(2)
-    return s.dead(340).train(200)
-
-
-@healthy
-def asks_a_remote_model_without_a_bar(s: Story) -> Story:
-    begun(s).log("\n***** Running Evaluation *****\n")
-    return s.dead(480, cpu=0.03).train(60)
-
-
-@healthy
-def works_where_nothing_is_read(s: Story) -> Story:
-    """A container whose processes belong to another user."""
-    s.processes = False
-    return begun(s).go(220, gpu=idle).train(60)
-
-
-@healthy
-def refills_its_buffer_for_two_minutes(s: Story) -> Story:
-    return begun(s).dead(118).train(60)
-
-
-@healthy
 def pauses_double(s: Story) -> Story:
     begun(s, 100)
     for pause in (60, 110, 215, 420):
@@ -550,7 +176,6 @@ def pauses_double(s: Story) -> Story:
     return s
 
 
-@healthy
 def rollouts_of_varying_length(s: Story) -> Story:
     begun(s, 100)
     for pause in (42, 50, 48, 205):
@@ -558,7 +183,6 @@ def rollouts_of_varying_length(s: Story) -> Story:
     return s
 
 
-@healthy
 def sparse_lines_around_a_silent_evaluation(s: Story) -> Story:
     """One line in 20 minutes; rank 0 computes metrics for ten of them."""
     s.start().load()
@@ -569,21 +193,6 @@ def sparse_lines_around_a_silent_evaluation(s: Story) -> Story:
     return s.log("Step 3500, Loss: 0.14, LR: 1.00e-04\n")
 
 
-@healthy
-def starts_with_cold_caches(s: Story) -> Story:
-    """Five times as slow as this command ever started."""
-    s.add(Learned(t=0.0, habits=Habits(runs=1, start=PhaseHabit(times=1, longest_s=150.0, quiet_s=20.0))))
-    return s.start().dead(750).train(60)
-
-
-@healthy
-def uploads_for_twenty_minutes_after_its_end(s: Story) -> Story:
-    s.total = 400
-    begun(s, 350).finish().log("\nUploading 3 files to storage\n")
-    return s.dead(1300, cpu=0.02).exit(0)
-
-
-@healthy
 def waits_for_a_remote_service_without_gpu_readings(s: Story) -> Story:
     """Generates data through an API after 500 s of training: a third of a core, no bytes worth naming.
 
@@ -593,12 +202,6 @@ def waits_for_a_remote_service_without_gpu_readings(s: Story) -> Story:
     return begun(s, round(500 / s.step_s)).go(1000, cpu=0.42 * s.gpus).train(60)
 
 
-@healthy
-def wakes_up_slowly_after_a_short_suspend(s: Story) -> Story:
-    return begun(s).nothing(110).dead(95).train(60)
-
-
-@healthy
 def works_on_its_cpu_in_spells(s: Story) -> Story:
     """Twenty-five seconds of work, then a minute of waiting."""
     begun(s)
@@ -607,7 +210,6 @@ def works_on_its_cpu_in_spells(s: Story) -> Story:
     return s.train(60)
 
 
-@healthy
 def reads_shards_in_bursts(s: Story) -> Story:
     """A remote file system that hands over 30 MB now and then."""
     begun(s)
@@ -616,49 +218,24 @@ def reads_shards_in_bursts(s: Story) -> Story:
     return s.train(60)
 
 
-@healthy
-def refills_with_little_cpu(s: Story) -> Story:
-    """A trainer whose loops run in the GPU: it needs a third of a core, and less between epochs."""
-    s.start().load().train(200, cpu=0.32)
-    return s.go(500, gpu=idle, cpu=0.2).train(60, cpu=0.32)
-
-
-@healthy
 def power_limit_is_lowered_at_night(s: Story) -> Story:
-    def capped(rng: random.Random, gpu: int) -> tuple[float, float]:
-        return 99 + rng.randint(0, 1), 165 + rng.uniform(-3, 3)
-
     begun(s, 300)
     s.limit_w = 180.0
     for n in range(1, 3):
-        s.go(1200, gpu=capped, cpu=1.2)
+        s.go(1200, gpu=wavering(99, 100, 165, 3), cpu=1.2)
         s.step += 200
         s.log(f"\nStep {s.step}, Loss: 0.1{n}, LR: 1.00e-04\n")
     return s
 
 
-@healthy
 def evaluates_with_a_long_bar(s: Story) -> Story:
     """The bar ends in 250 characters of metrics."""
-    begun(s).log("\n***** Running Evaluation *****\n")
+    begun(s).log(EVALUATION)
     metrics = ", ".join(f"metric_{n}=0.{n}5432" for n in range(14))
     logs = [(6.0 * n, f"\rEvaluating: {n}%|  | {n}/150 [00:10<00:10, 6.00s/it, {metrics}]") for n in range(150)]
     return s.go(900, cpu=0.03, logs=logs).train(60)
 
 
-@healthy
-def evaluates_after_a_short_silence(s: Story) -> Story:
-    begun(s).dead(14).log("\n***** Running Evaluation *****\n")
-    return s.dead(450, cpu=0.03).train(60)
-
-
-@healthy
-def reads_slowly(s: Story) -> Story:
-    """An epoch's index over a slow network: 120 kB a second, and hardly any CPU."""
-    return begun(s).go(400, gpu=idle, cpu=0.03, read_per_s=1.2e5).train(60)
-
-
-@healthy
 def breathes_under_a_short_floor(s: Story) -> Story:
     """``min_s = 20``; the loader works for most of a pause of 21 s."""
     s.period_s = min(s.period_s, 2.0)
@@ -667,23 +244,6 @@ def breathes_under_a_short_floor(s: Story) -> Story:
     for _ in range(5):
         s.go(13, gpu=idle, cpu=1.0, read_per_s=3e7).dead(8.0).train(10)
     return s
-
-
-@calm
-def is_slow_for_forty_seconds(s: Story) -> Story:
-    return begun(s).train(int(42 / (3 * s.step_s)), step_s=3 * s.step_s).train(100)
-
-
-@calm
-def makes_one_slow_step(s: Story) -> Story:
-    """A usual step of 25 s and one of 66 s."""
-    return s.start().load().train(20, step_s=25.0).train(1, step_s=66.0).train(10, step_s=25.0)
-
-
-@calm
-def begins_faster_than_it_goes_on(s: Story) -> Story:
-    """The first batches come from a cache."""
-    return s.start().load().train(3).train(int(20 / s.step_s)).train(150, step_s=2.6 * s.step_s)
 
 
 def _full(rng: random.Random, _gpu: int) -> tuple[float, float]:
@@ -699,48 +259,6 @@ def _lines(s: Story, *distances: float) -> Story:
     return s
 
 
-@healthy
-def some_lines_come_three_times_as_late(s: Story) -> Story:
-    """Two of the last sixteen distances are long, so a long one is nothing new."""
-    s.power = False
-    s.start().load()
-    return _lines(s, *[100.0] * 8, 320.0, *[100.0] * 4, 320.0, *[100.0] * 7, 1250.0)
-
-
-@healthy
-def gets_ten_times_slower_with_power_unknown(s: Story) -> Story:
-    """A curriculum with larger images: from now on this is the pace."""
-    s.power = False
-    s.start().load()
-    return _lines(s, *[20.0] * 20, *[200.0] * 9, 1100.0)
-
-
-@healthy
-def evaluates_between_sparse_lines_with_power_unknown(s: Story) -> Story:
-    s.power = False
-    s.start().load()
-    return _lines(s, *[450.0] * 7, 1400.0)
-
-
-# --- uploads, blocked mounts, costs, the slow clock -------------------------------------------------------------------
-
-
-@healthy
-def uploads_what_it_saved(s: Story) -> Story:
-    """For 200 s and longer after a save; sockets show in no I/O counter."""
-    return begun(s).save(30).go(400, cpu=0.03, net_per_s=2.5e5).train(60)
-
-
-@healthy
-def mount_comes_back_after_eight_minutes(s: Story) -> Story:
-    return begun(s).dead(480, states={"D": 4, "S": 5}).train(60)
-
-
-@healthy
-def mount_comes_back_and_the_next_step_takes_a_while(s: Story) -> Story:
-    return begun(s).dead(400, states={"D": 4, "S": 5}).dead(130).train(60)
-
-
 def hours(s: Story, count: float) -> Story:
     """Training without a checkpoint, sampled seldom."""
     period, s.period_s, s.total = s.period_s, 15.0, 60_000
@@ -749,24 +267,6 @@ def hours(s: Story, count: float) -> Story:
     return s
 
 
-@healthy
-def rank0_computes_metrics_with_hours_unsaved(s: Story) -> Story:
-    return hours(s, 3).go(450, gpu=first_only(idle, spin), cpu=1.0 * s.gpus).train(20)
-
-
-@healthy
-def computes_on_its_cpu_with_hours_unsaved_and_no_gpu_readings(s: Story) -> Story:
-    s.util = s.power = False
-    return hours(s, 3).go(1500, cpu=1.2 * s.gpus).train(20)
-
-
-@healthy
-def asks_a_service_with_hours_unsaved_and_no_gpu_readings(s: Story) -> Story:
-    s.util = s.power = False
-    return hours(s, 3).go(1900, cpu=0.42 * s.gpus).train(20)
-
-
-@healthy
 def makes_a_smaller_pause_at_half_its_power_with_hours_unsaved(s: Story) -> Story:
     hours(s, 1)
     for seconds in (140, 200):
@@ -774,31 +274,6 @@ def makes_a_smaller_pause_at_half_its_power_with_hours_unsaved(s: Story) -> Stor
     return s.go(1100, gpu=scattered(180), cpu=1.1).train(20)
 
 
-@healthy
-def evaluates_for_an_hour(s: Story) -> Story:
-    s.period_s = 5.0
-    return begun(s).evaluate(3600).train(60)
-
-
-@healthy
-def saves_for_an_hour(s: Story) -> Story:
-    s.period_s = 5.0
-    return begun(s).save(3600).train(60)
-
-
-@healthy
-def evaluates_for_an_hour_without_a_bar(s: Story) -> Story:
-    s.period_s = 5.0
-    return begun(s).evaluate(3600, bar=False).train(60)
-
-
-@healthy
-def one_line_comes_after_eighty_minutes(s: Story) -> Story:
-    s.start().load()
-    return _lines(s, *[100.0] * 12, 4900.0, 100.0)
-
-
-@healthy
 def each_epoch_counts_to_the_same_total(s: Story) -> Story:
     """No epoch is printed."""
     s.period_s = 10.0
@@ -814,7 +289,6 @@ def _iteration(step: int) -> str:
     return f"iter {step}: loss 2.5{step % 10}, time 8250.12ms, mfu 31.20%\n"
 
 
-@healthy
 def each_epoch_counts_from_one_without_a_total(s: Story) -> Story:
     s.period_s = 10.0
     s.start().load()
@@ -824,7 +298,6 @@ def each_epoch_counts_from_one_without_a_total(s: Story) -> Story:
     return s
 
 
-@healthy
 def evaluates_in_each_epoch_of_an_earlier_count(s: Story) -> Story:
     """Goes back by itself to the best step, after an evaluation of half an hour."""
     s.period_s = 5.0
@@ -836,9 +309,301 @@ def evaluates_in_each_epoch_of_an_earlier_count(s: Story) -> Story:
     return s
 
 
-@healthy
-def prepares_its_data_for_an_hour_without_gpu_readings(s: Story) -> Story:
-    """One core is busy, nothing is printed."""
-    s.util = s.power = False
-    s.period_s = 5.0
-    return s.start().load().go(3600, cpu=1.0).train(60)
+HEALTHY: dict[str, Build] = {
+    "plain": healthy(lambda s: begun(s, 600)),
+    "finished": healthy(lambda s: near_its_end(s).finish(words=True).go(5).exit(0)),
+    "slow_save": healthy(lambda s: begun(s).save(380).train(100)),
+    "slow_save_silent": healthy(lambda s: begun(s).save(300, announce=False).train(100)),
+    "mmap_save": healthy(lambda s: begun(s).save(400, mmap=True).train(100)),
+    "unseen_save": healthy(lambda s: begun(s).save(300, visible=False).train(100)),
+    "each_save_stalls_for_four_minutes": healthy(each_save_stalls_for_four_minutes),
+    "a_later_save_stalls_for_nine_minutes": healthy(
+        lambda s: _stalled_save(begun(s).save(20, announce=False).train(60), 560, "weights/epoch-2.pt")
+    ),
+    "the_first_save_stalls_for_29_minutes": healthy(lambda s: _stalled_save(begun(s), 1740, "out/model.safetensors")),
+    "a_slow_save_takes_four_times_as_long_once": healthy(
+        lambda s: _stalled_save(
+            _stalled_save(begun(s), 300, "out/model-1.safetensors"), 1300, "out/model-2.safetensors"
+        )
+    ),
+    "slow_load": healthy(lambda s: s.start().log("loading model\n").go(1900, cpu=0.4, read_per_s=3e7).train(200)),
+    "compile_many_cores": healthy(
+        lambda s: s.start().load().log("compiling the model with torch.compile\n").go(2200, cpu=3.6).train(200)
+    ),
+    "compile_one_core": healthy(
+        lambda s: s.start().load().log("compiling the model with torch.compile\n").go(1100, cpu=1.0).train(200)
+    ),
+    "compile_silent": healthy(lambda s: s.start().load().go(1300, cpu=5.0).train(200)),
+    "caching_latents": healthy(
+        lambda s: (
+            s.start().load(30).log("caching latents.\n").go(900, gpu=evaluating, cpu=1.1, read_per_s=2e6).train(200)
+        )
+    ),
+    "sparse_20_min": healthy(sparse_20_min),
+    "sparse_50_min_no_reads": healthy(sparse_50_min_no_reads),
+    "sparse_125_s": healthy(lambda s: s.start().load().train(600, every=50)),
+    "eval_long": healthy(lambda s: begun(s).evaluate(900).train(100).evaluate(800, bar=False).train(50)),
+    "eval_silent": healthy(lambda s: begun(s).evaluate(600, announce=False, bar=False).train(100)),
+    "eval_on_cpu": healthy(
+        lambda s: begun(s).log("\nRunning validation\n").go(500, gpu=idle, cpu=1.0 * max(1, s.gpus)).train(100)
+    ),
+    "rank0_evaluates": healthy(
+        lambda s: begun(s).log(EVALUATION).go(900, gpu=first_only(evaluating, spin), cpu=1.0 * s.gpus).train(100)
+    ),
+    "rank0_evaluates_silently": healthy(
+        lambda s: begun(s).go(700, gpu=first_only(evaluating, spin), cpu=1.0 * s.gpus).train(100)
+    ),
+    "rank0_saves_others_spin": healthy(
+        lambda s: (
+            begun(s)
+            .log("\nsaving checkpoint out/step-200\n")
+            .go(420, gpu=first_only(idle, spin), cpu=1.0 * s.gpus, write_per_s=6e7)
+            .train(100)
+        )
+    ),
+    "dead_pauses_growing": healthy(dead_pauses_growing),
+    "rollouts": healthy(rollouts),
+    "data_refill_one_core": healthy(data_refill_one_core),
+    "loader_bound": healthy(lambda s: s.start().load().train(300, gpu=jumpy, cpu=3.0)),
+    "loader_bound_sparse": healthy(loader_bound_sparse),
+    "thermal_slow": healthy(lambda s: begun(s).train(100, gpu=level(100, 150), step_s=3.5 * s.step_s).train(100)),
+    "suspended": healthy(lambda s: begun(s).nothing(5 * 3600).dead(45).train(100)),
+    "suspended_in_save": healthy(
+        lambda s: (
+            begun(s)
+            .log("\nsaving checkpoint\n")
+            .go(20, cpu=0.2, write_per_s=1e8)
+            .nothing(4000)
+            .go(60, cpu=0.2, write_per_s=1e8)
+            .train(100)
+        )
+    ),
+    "user_stop": healthy(lambda s: begun(s).go(3000, states={"T": 9}, cpu=0.0).train(100)),
+    "user_stop_main_only": healthy(lambda s: begun(s).go(1500, states={"T": 1, "S": 8}, cpu=0.0).train(100)),
+    "a_stopped_helper_stays_stopped_while_it_trains": healthy(
+        a_stopped_helper_stays_stopped_while_it_trains, calm=True
+    ),
+    "its_ranks_are_stopped_and_continued_twice": healthy(its_ranks_are_stopped_and_continued_twice),
+    "telemetry_lost": healthy(lambda s: begun(s).train(700, see_gpu=False, see_process=False).train(50)),
+    "gpu_lost_from_sight_in_save": healthy(
+        lambda s: begun(s).log("\nsaving checkpoint\n").go(300, see_gpu=False, cpu=0.2, write_per_s=1e8).train(100)
+    ),
+    "everything_unseen": healthy(lambda s: begun(s).ticks(3000).train(100)),
+    "no_gpu_numbers": healthy(lambda s: begun(blind(s), 400).evaluate(400).train(100)),
+    "no_power_eval": healthy(lambda s: begun(given(s, power=False)).evaluate(600).train(100)),
+    "upload": healthy(
+        lambda s: begun(s).save(30).log("\nUploading model to the hub...\n").dead(900, cpu=0.03).train(100)
+    ),
+    "exit_work": healthy(
+        lambda s: near_its_end(s).finish().log("\nUploading 3 files to storage\n").dead(1100, cpu=0.02).exit(0)
+    ),
+    "final_eval": healthy(lambda s: near_its_end(s).finish().evaluate(1500).exit(0)),
+    "slow_exit": healthy(lambda s: near_its_end(s).finish(words=True).dead(240).exit(0)),
+    "warm_up_slow": healthy(lambda s: s.start().load().train(1, step_s=200).train(1, step_s=120).train(200)),
+    "epochs_with_pauses": healthy(epochs_with_pauses),
+    "sampling_images": healthy(
+        lambda s: begun(s).log("\ngenerating sample images at step: 200\n").go(500, gpu=busy, cpu=1.0).train(100)
+    ),
+    "second_attempt_slow_load": healthy(
+        lambda s: (
+            begun(s)
+            .log("\nTraceback (most recent call last):\nRuntimeError: CUDA error: unknown error\n")
+            .exit(1)
+            .go(30)
+            .start()
+            .go(700, cpu=0.9, read_per_s=5e7)
+            .train(200)
+        )
+    ),
+    "eval_without_gpu_readings": healthy(lambda s: begun(blind(s)).log(EVALUATION).dead(800, cpu=0.12).train(50)),
+    "sparse_without_gpu_readings": healthy(sparse_without_gpu_readings),
+    "upload_by_other_words": healthy(
+        lambda s: begun(s).save(30).log("\ntransferring checkpoint to storage node\n").dead(700, cpu=0.03).train(50)
+    ),
+    "woken_up_slowly": healthy(lambda s: begun(s).nothing(1800).dead(100).train(40).nothing(240).dead(60).train(20)),
+    "two_stages": healthy(two_stages),
+    "helper_died_long_ago": healthy(helper_died_long_ago),
+    "eval_asks_a_remote_model": healthy(
+        lambda s: (
+            begun(s)
+            .log(EVALUATION)
+            .go(
+                900,
+                cpu=0.03,
+                logs=[(6.0 * n, f"\rEvaluating: {n}%|  | {n}/150 [00:10<00:10, 6.00s/it]") for n in range(150)],
+            )
+            .train(60)
+        )
+    ),
+    "eval_decodes_at_low_power": healthy(
+        lambda s: (
+            begun(s)
+            .log(EVALUATION)
+            .spinning(
+                1200, logs=[(6.0 * n, f"\rEvaluating: {n}%|  | {n}/200 [00:10<00:10, 6.00s/it]") for n in range(200)]
+            )
+            .train(60)
+        )
+    ),
+    "download_that_shows_only_its_bar": healthy(
+        lambda s: (
+            s.start()
+            .go(
+                2500,
+                cpu=0.02,
+                logs=[
+                    (5.0 * n, f"\rmodel.bin: {n // 6}%|  | {n / 60:.2f}G/9.90G [01:00<40:00, 3.4MB/s]")
+                    for n in range(500)
+                ],
+            )
+            .train(60)
+        )
+    ),
+    "writes_in_bursts": healthy(writes_in_bursts),
+    "eval_wavers_about_the_power_of_a_spin": healthy(
+        lambda s: begun(s, 300).log("\nRunning validation\n").go(1000, gpu=scattered(157), cpu=1.1).train(100)
+    ),
+    "sparse_on_gpus_not_marked_as_its_own": healthy(sparse_on_gpus_not_marked_as_its_own),
+    "pauses_at_half_its_power": healthy(pauses_at_half_its_power),
+    "small_model_on_one_big_gpu": healthy(small_model_on_one_big_gpu),
+    "waits_for_its_peers_to_come": healthy(
+        lambda s: s.start().log("waiting for 1 more worker\n").dead(950).load().train(100)
+    ),
+    # --- each for one deadline ----------------------------------------------------------------------------------------
+    # The other ranks wait in a barrier: COCO metrics, FID, confusion matrices.
+    "rank0_computes_metrics_on_its_cpu": healthy(
+        lambda s: begun(s).go(300, gpu=first_only(idle, spin), cpu=1.0 * s.gpus).train(60)
+    ),
+    "rank0_computes_metrics_in_an_announced_evaluation": healthy(
+        lambda s: begun(s).log(EVALUATION).go(480, gpu=first_only(idle, spin), cpu=1.0 * s.gpus).train(60)
+    ),
+    "rank0_prints_while_the_others_wait_for_it": healthy(
+        lambda s: (
+            begun(s)
+            .log(EVALUATION)
+            .go(
+                720,
+                gpu=first_only(idle, spin),
+                cpu=1.0 * s.gpus,
+                logs=[(20.0 * n, f"scored {n} of 40 classes\n") for n in range(1, 36)],
+            )
+            .train(60)
+        )
+    ),
+    # ``main_process_first``: the others wait in a barrier and their GPUs spin.
+    "rank0_tokenizes_before_the_first_step": healthy(
+        lambda s: (
+            s.start()
+            .load()
+            .log("Tokenizing the dataset\n")
+            .go(700, gpu=first_only(idle, spin), cpu=1.0 * s.gpus)
+            .train(60)
+        )
+    ),
+    "evaluates_silently_with_power_unknown": healthy(
+        lambda s: begun(given(s, power=False)).go(700, gpu=level(99, 250), cpu=1.2).train(60)
+    ),
+    "evaluates_at_full_load_with_power_unknown": healthy(
+        lambda s: begun(given(s, power=False)).log(EVALUATION).go(1300, gpu=level(100, 250), cpu=1.2).train(60)
+    ),
+    # An NFS server that restarts: the loader prints its retries, and nothing else moves.
+    "retries_a_lost_mount": healthy(
+        lambda s: begun(s).dead(300, talk=lambda t: f"read failed, retrying ({t:.0f} s)\n", every_s=20).train(60)
+    ),
+    "waits_for_a_lock_and_seldom_prints": healthy(
+        lambda s: begun(s).dead(320, talk=lambda t: f"waiting for file lock ({t:.0f} s)\n", every_s=66).train(60)
+    ),
+    # Compilation in a helper process of the machine, such as a compile server.
+    "second_step_compiles_unseen": healthy(lambda s: s.start().load().train(2).dead(340).train(200)),
+    "asks_a_remote_model_without_a_bar": healthy(lambda s: begun(s).log(EVALUATION).dead(480, cpu=0.03).train(60)),
+    # A container whose processes belong to another user.
+    "works_where_nothing_is_read": healthy(lambda s: begun(given(s, processes=False)).go(220, gpu=idle).train(60)),
+    "refills_its_buffer_for_two_minutes": healthy(lambda s: begun(s).dead(118).train(60)),
+    "pauses_double": healthy(pauses_double),
+    "rollouts_of_varying_length": healthy(rollouts_of_varying_length),
+    "sparse_lines_around_a_silent_evaluation": healthy(sparse_lines_around_a_silent_evaluation),
+    # Five times as slow as this command ever started.
+    "starts_with_cold_caches": healthy(
+        lambda s: (
+            s.add(Learned(t=0.0, habits=Habits(runs=1, start=PhaseHabit(times=1, longest_s=150.0, quiet_s=20.0))))
+            .start()
+            .dead(750)
+            .train(60)
+        )
+    ),
+    "uploads_for_twenty_minutes_after_its_end": healthy(
+        lambda s: near_its_end(s).finish().log("\nUploading 3 files to storage\n").dead(1300, cpu=0.02).exit(0)
+    ),
+    "waits_for_a_remote_service_without_gpu_readings": healthy(waits_for_a_remote_service_without_gpu_readings),
+    "wakes_up_slowly_after_a_short_suspend": healthy(lambda s: begun(s).nothing(110).dead(95).train(60)),
+    "works_on_its_cpu_in_spells": healthy(works_on_its_cpu_in_spells),
+    "reads_shards_in_bursts": healthy(reads_shards_in_bursts),
+    # A trainer whose loops run in the GPU: it needs a third of a core, and less between epochs.
+    "refills_with_little_cpu": healthy(
+        lambda s: s.start().load().train(200, cpu=0.32).go(500, gpu=idle, cpu=0.2).train(60, cpu=0.32)
+    ),
+    "power_limit_is_lowered_at_night": healthy(power_limit_is_lowered_at_night),
+    "evaluates_with_a_long_bar": healthy(evaluates_with_a_long_bar),
+    "evaluates_after_a_short_silence": healthy(
+        lambda s: begun(s).dead(14).log(EVALUATION).dead(450, cpu=0.03).train(60)
+    ),
+    # An epoch's index over a slow network: 120 kB a second, and hardly any CPU.
+    "reads_slowly": healthy(lambda s: begun(s).go(400, gpu=idle, cpu=0.03, read_per_s=1.2e5).train(60)),
+    "breathes_under_a_short_floor": healthy(breathes_under_a_short_floor),
+    "is_slow_for_forty_seconds": healthy(
+        lambda s: begun(s).train(int(42 / (3 * s.step_s)), step_s=3 * s.step_s).train(100), calm=True
+    ),
+    # A usual step of 25 s and one of 66 s.
+    "makes_one_slow_step": healthy(
+        lambda s: s.start().load().train(20, step_s=25.0).train(1, step_s=66.0).train(10, step_s=25.0), calm=True
+    ),
+    # The first batches come from a cache.
+    "begins_faster_than_it_goes_on": healthy(
+        lambda s: s.start().load().train(3).train(int(20 / s.step_s)).train(150, step_s=2.6 * s.step_s), calm=True
+    ),
+    # Two of the last sixteen distances are long, so a long one is nothing new.
+    "some_lines_come_three_times_as_late": healthy(
+        lambda s: _lines(
+            given(s, power=False).start().load(), *[100.0] * 8, 320.0, *[100.0] * 4, 320.0, *[100.0] * 7, 1250.0
+        )
+    ),
+    # A curriculum with larger images: from now on this is the pace.
+    "gets_ten_times_slower_with_power_unknown": healthy(
+        lambda s: _lines(given(s, power=False).start().load(), *[20.0] * 20, *[200.0] * 9, 1100.0)
+    ),
+    "evaluates_between_sparse_lines_with_power_unknown": healthy(
+        lambda s: _lines(given(s, power=False).start().load(), *[450.0] * 7, 1400.0)
+    ),
+    # --- uploads, blocked mounts, costs, the slow clock -------------------------------------------------------------------
+    # For 200 s and longer after a save; sockets show in no I/O counter.
+    "uploads_what_it_saved": healthy(lambda s: begun(s).save(30).go(400, cpu=0.03, net_per_s=2.5e5).train(60)),
+    "mount_comes_back_after_eight_minutes": healthy(lambda s: begun(s).dead(480, states={"D": 4, "S": 5}).train(60)),
+    "mount_comes_back_and_the_next_step_takes_a_while": healthy(
+        lambda s: begun(s).dead(400, states={"D": 4, "S": 5}).dead(130).train(60)
+    ),
+    "rank0_computes_metrics_with_hours_unsaved": healthy(
+        lambda s: hours(s, 3).go(450, gpu=first_only(idle, spin), cpu=1.0 * s.gpus).train(20)
+    ),
+    "computes_on_its_cpu_with_hours_unsaved_and_no_gpu_readings": healthy(
+        lambda s: hours(blind(s), 3).go(1500, cpu=1.2 * s.gpus).train(20)
+    ),
+    "asks_a_service_with_hours_unsaved_and_no_gpu_readings": healthy(
+        lambda s: hours(blind(s), 3).go(1900, cpu=0.42 * s.gpus).train(20)
+    ),
+    "makes_a_smaller_pause_at_half_its_power_with_hours_unsaved": healthy(
+        makes_a_smaller_pause_at_half_its_power_with_hours_unsaved
+    ),
+    "evaluates_for_an_hour": healthy(lambda s: begun(given(s, period_s=5.0)).evaluate(3600).train(60)),
+    "saves_for_an_hour": healthy(lambda s: begun(given(s, period_s=5.0)).save(3600).train(60)),
+    "evaluates_for_an_hour_without_a_bar": healthy(
+        lambda s: begun(given(s, period_s=5.0)).evaluate(3600, bar=False).train(60)
+    ),
+    "one_line_comes_after_eighty_minutes": healthy(lambda s: _lines(s.start().load(), *[100.0] * 12, 4900.0, 100.0)),
+    "each_epoch_counts_to_the_same_total": healthy(each_epoch_counts_to_the_same_total),
+    "each_epoch_counts_from_one_without_a_total": healthy(each_epoch_counts_from_one_without_a_total),
+    "evaluates_in_each_epoch_of_an_earlier_count": healthy(evaluates_in_each_epoch_of_an_earlier_count),
+    # One core is busy, nothing is printed.
+    "prepares_its_data_for_an_hour_without_gpu_readings": healthy(
+        lambda s: blind(s, period_s=5.0).start().load().go(3600, cpu=1.0).train(60)
+    ),
+}

@@ -13,6 +13,7 @@ from textual.pilot import Pilot
 from tests.fakes.feed import PROFILES, FakePicker, FakeStarter, open_run
 from trainwatch.core.model.story import Situation
 from trainwatch.tui.app import TrainwatchApp
+from trainwatch.tui.screens.dashboard import Dashboard
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -68,10 +69,15 @@ async def showing(
         yield app, pilot
 
 
+def board(app: TrainwatchApp) -> Dashboard:
+    """Its first screen."""
+    assert app.dashboard is not None
+    return app.dashboard
+
+
 def look(app: TrainwatchApp) -> None:
     """One look, drawn."""
-    assert app.dashboard is not None
-    app.dashboard.look()
+    board(app).look()
 
 
 async def until(pilot: Pilot[None], true: Callable[[], bool], what: str = "condition") -> None:

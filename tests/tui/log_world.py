@@ -1,7 +1,6 @@
 """A run with real logs in a folder: two attempts with indexes, a crash, bars that were painted over, an extra log."""
 
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import msgspec
 from textual.pilot import Pilot
 
 from tests.fakes.feed import PLAN, PROFILES, WALL0, FakeFeed, FakePicker, FakeStarter, healthy
+from tests.tui.conftest import until
 from trainwatch.core.model.ports import LogAccess, OpenRun
 from trainwatch.core.sense.log.log_browser import FileLogBrowser
 from trainwatch.core.store.log_index import LogIndex, LogIndexWriter
@@ -29,7 +29,7 @@ class Stamps:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def time_of(self, attempt: int, offset: int) -> float | None:
+    def __call__(self, attempt: int, offset: int) -> float | None:
         return LogIndex(self.folder / f"{attempt}.index").time_of(offset)
 
 
@@ -103,13 +103,6 @@ async def settled(screen: LogScreen, pilot: Pilot[None]) -> None:
     await pilot.pause()
 
 
-async def until(pilot: Pilot[None], true: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 100
-    while not true():
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        await pilot.pause(0.01)
-
-
 def _training(first: int, count: int) -> list[str]:
     lines = []
     for i in range(first, first + count):
@@ -128,4 +121,4 @@ def _training(first: int, count: int) -> list[str]:
     return lines
 
 
-__all__ = ["WALL0", "LogWorld", "open_log", "settled", "until"]
+__all__ = ["WALL0", "LogWorld", "open_log", "settled"]

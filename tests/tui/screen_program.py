@@ -13,7 +13,7 @@ from trainwatch.tui.app import TrainwatchApp
 class Visit:
     """Attaches to a program that says so and waits for Enter."""
 
-    def command(self, run_id: str) -> Sequence[str]:
+    def __call__(self, run_id: str) -> Sequence[str]:
         return ["sh", "-c", f"echo VISITING {run_id}; read answer"]
 
 

@@ -13,7 +13,8 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.fakes.feed import FakeFeed, healthy, hung
-from tests.tui.log_world import LogWorld, until
+from tests.tui.conftest import until
+from tests.tui.log_world import LogWorld
 from tests.tui.test_partial_refresh import moved
 from trainwatch.core.model.observation import GpuReading
 from trainwatch.core.model.progress import Outlook

@@ -11,7 +11,7 @@ from tests.fakes.feed import (
     progress,
 )
 from tests.tiers import second
-from tests.tui.conftest import look, showing
+from tests.tui.conftest import board, look, showing
 from tests.unit.test_views_header import NAN, incident, replace, stepped, told, with_incidents
 from trainwatch.core.model.fact import ProgressMade
 from trainwatch.core.model.observation import GpuReading, GpuSample
@@ -19,15 +19,9 @@ from trainwatch.core.model.story import Situation
 from trainwatch.core.views.timeline import timeline_view
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.panes.dashboard_panes import headline
-from trainwatch.tui.screens.dashboard import Dashboard
 
 SIZES = [(80, 24), (120, 40), (200, 50), (45, 30)]
 FIRST = frozenset({"empty", "healthy", "busy", "hung"})
-
-
-def board(app: TrainwatchApp) -> Dashboard:
-    assert app.dashboard is not None
-    return app.dashboard
 
 
 def head(app: TrainwatchApp) -> str:

@@ -6,21 +6,15 @@ import msgspec
 
 from tests.fakes.feed import FakeFeed, FakePicker, healthy, hung
 from tests.fakes.screen_jobs import rich_run, troubled
-from tests.tui.conftest import look, showing, until
+from tests.tui.conftest import board, look, showing, until
 from trainwatch.core.model.settings import Screen as ScreenSettings
 from trainwatch.core.model.story import Situation
 from trainwatch.core.views.dashboard import header_view
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.places import TerminalTitle
 from trainwatch.tui.screens.checkpoints_screen import CheckpointsScreen
-from trainwatch.tui.screens.dashboard import Dashboard
 from trainwatch.tui.screens.incidents_screen import IncidentsScreen
 from trainwatch.tui.ui.cells import UNICODE
-
-
-def board(app: TrainwatchApp) -> Dashboard:
-    assert app.dashboard is not None
-    return app.dashboard
 
 
 def focused(app: TrainwatchApp) -> list[str | None]:

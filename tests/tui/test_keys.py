@@ -26,7 +26,7 @@ from tests.fakes.feed import (
     unwatched,
 )
 from tests.tiers import second
-from tests.tui.conftest import app_of, look, showing, until
+from tests.tui.conftest import app_of, board, look, showing, until
 from trainwatch.core.model.fact import CheckpointKnown, ProgressMade
 from trainwatch.core.model.observation import Command, Reply
 from trainwatch.core.model.story import Situation
@@ -34,13 +34,7 @@ from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.dialog import Consent
 from trainwatch.tui.keys import KEYS
 from trainwatch.tui.log.log_viewer import LogPrompt
-from trainwatch.tui.screens.dashboard import Dashboard
 from trainwatch.tui.screens.runs_screen import RunsScreen
-
-
-def board(app: TrainwatchApp) -> Dashboard:
-    assert app.dashboard is not None
-    return app.dashboard
 
 
 def sent(app: TrainwatchApp) -> list[Command]:
@@ -414,7 +408,7 @@ async def test_without_a_run_the_list_is_shown_first() -> None:
 
 async def test_attach_shows_why_it_is_not_possible() -> None:
     class Attached:
-        def command(self, run_id: str) -> list[str]:
+        def __call__(self, run_id: str) -> list[str]:
             raise RuntimeError(f"{run_id} has no terminal yet")
 
     async with showing(healthy(), attacher=Attached()) as (app, pilot):

@@ -12,8 +12,7 @@ from tests.fakes.feed import FakeStarter, healthy
 from tests.fakes.screen_jobs import rich_run
 from tests.fakes.terminal_picture import Cell, cells, contrast
 from tests.fakes.tmux_terminal import NO_TMUX, Terminal, terminal
-from tests.tui.conftest import look, showing, until
-from tests.tui.test_dashboard import board
+from tests.tui.conftest import board, look, showing, until
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.dialog import Consent
 from trainwatch.tui.log.log_view import FEW_ROWS

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from tests.tui.log_world import OOM, LogWorld, open_log, settled, until
+from tests.tui.conftest import until
+from tests.tui.log_world import OOM, LogWorld, open_log, settled
 from trainwatch.tui.log.log_view import KEPT_LINES
 from trainwatch.tui.screens.dashboard import Dashboard
 from trainwatch.tui.screens.log_screen import LogScreen

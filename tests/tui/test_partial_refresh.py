@@ -10,20 +10,14 @@ from textual.strip import Strip
 
 from tests.fakes.feed import FakeFeed, empty, healthy, hung
 from tests.tiers import second
-from tests.tui.conftest import look, showing
+from tests.tui.conftest import board, look, showing
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.story import Situation
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.screens.dashboard import Dashboard
 
 CODE = re.compile(r"\x1b\[([0-9;?]*)([A-Za-z])|(\n)|([^\x1b\n])")
 TITLE = re.compile(r"\x1b\][^\x07]*\x07")
 Cell = tuple[str, tuple[str, ...]]
-
-
-def board(app: TrainwatchApp) -> Dashboard:
-    assert app.dashboard is not None
-    return app.dashboard
 
 
 class Terminal:

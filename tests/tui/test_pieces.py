@@ -3,8 +3,8 @@
 import pytest
 
 from tests.fakes.feed import FakeFeed, healthy
-from tests.tui.conftest import look, showing
-from tests.tui.test_partial_refresh import board, moved
+from tests.tui.conftest import board, look, showing
+from tests.tui.test_partial_refresh import moved
 from trainwatch.tui.panes.pane import WHOLE_FOR, Piece, section
 from trainwatch.tui.ui.cells import Line, width_of
 

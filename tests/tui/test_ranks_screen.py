@@ -20,7 +20,7 @@ class Source:
     def __init__(self, table: RankTable) -> None:
         self.table = table
 
-    def look(self) -> RankTable:
+    def __call__(self) -> RankTable:
         return self.table
 
 

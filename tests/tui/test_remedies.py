@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+import pytest
 from textual.pilot import Pilot
 
 from tests.fakes.feed import FakeFeed, FakePicker, FakeStarter, given_up, hung
@@ -81,27 +82,23 @@ async def agree(pilot: Pilot[None], app: TrainwatchApp) -> str:
     return " ".join(price.lines)
 
 
-async def test_a_resume_keeps_remedies_by_default() -> None:
+@pytest.mark.parametrize(
+    ("keys", "told", "without"),
+    [
+        (("enter",), "Keeps half the batch, twice the accumulation: train_batch_size 4 → 2", False),
+        (("space", "enter"), "Drops half the batch, twice the accumulation: train_batch_size 2 → 4", True),
+    ],
+)
+async def test_a_resume_keeps_remedies_unless_they_are_removed(keys: tuple[str, ...], told: str, without: bool) -> None:
     app = app_of(treated())
     async with app.run_test(size=(80, 24)) as pilot:
         await to_choice(pilot, app)
-        await pilot.press("enter")
+        await pilot.press(*keys)
         said = await agree(pilot, app)
-        assert "Keeps half the batch, twice the accumulation: train_batch_size 4 → 2" in said
-        assert "resolution" not in said
+        assert told in said
+        assert without or "resolution" not in said
         (command,) = sent(app)
-        assert (command.verb, command.remedies, command.without_remedies) == ("resume", (), False)
-
-
-async def test_remedies_can_be_removed_at_a_resume() -> None:
-    app = app_of(treated())
-    async with app.run_test(size=(80, 24)) as pilot:
-        await to_choice(pilot, app)
-        await pilot.press("space", "enter")
-        said = await agree(pilot, app)
-        assert "Drops half the batch, twice the accumulation: train_batch_size 2 → 4" in said
-        (command,) = sent(app)
-        assert (command.remedies, command.without_remedies) == ((), True)
+        assert (command.verb, command.remedies, command.without_remedies) == ("resume", (), without)
 
 
 async def test_a_remedy_that_waits_for_confirmation_can_be_applied() -> None:

@@ -113,3 +113,10 @@ def test_text_that_is_no_shell_does_not_raise() -> None:
     for text in ("'", '"', "$(", "${", "<<", "<<A", "a\\", "|", ";;", "`", "&&", "((", "\n\n", "x | ", "<<A\nb"):
         commands_of(text)
         found("bash", "-c", text)
+
+
+def test_a_script_that_a_shell_is_given_needs_no_ending(tmp_path: Path) -> None:
+    (tmp_path / "go").write_text("python train.py | tee log\n")
+    found = hidden_status(("bash", "go"), tmp_path)
+    assert found is not None
+    assert "tee" in found[0]

@@ -339,29 +339,24 @@ def test_of_many_that_differ_in_their_numbers_the_newest_are_looked_at(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("name", "raw", "verdict"),
+    ("folder", "name", "raw", "expected"),
     [
-        ("state.pkl", pickle.dumps({"step": 50, "w": [1, 2]}), "opaque"),
-        ("model.bin", gzip.compress(b"weights" * 100), "opaque"),
-        ("state.json", b'{"step": 50, "w": [1, 2]}', "opaque"),
-        ("weights.txt", b"0.5 0.25 0.125\n", "opaque"),
+        ("checkpoint-50", "state.pkl", pickle.dumps({"step": 50, "w": [1, 2]}), ("opaque", False)),
+        ("checkpoint-50", "model.bin", gzip.compress(b"weights" * 100), ("opaque", False)),
+        ("checkpoint-50", "state.json", b'{"step": 50, "w": [1, 2]}', ("opaque", False)),
+        ("checkpoint-50", "weights.txt", b"0.5 0.25 0.125\n", ("opaque", False)),
+        ("checkpoint-50", "state.json", b"", ("torn", True)),
+        ("net-state", "weights.q7", b"Q7\x00\x01", ("opaque", False)),
     ],
-    ids=["state.pkl", "model.bin", "state.json", "weights.txt"],
+    ids=["state.pkl", "model.bin", "state.json", "weights.txt", "nothing", "called state"],
 )
 def test_what_a_folder_with_the_name_of_a_checkpoint_holds_may_be_its_state(
-    name: str, raw: bytes, verdict: str, tmp_path: Path
+    folder: str, name: str, raw: bytes, expected: tuple[str, bool], tmp_path: Path
 ) -> None:
-    folder_of(name, raw)(tmp_path / "checkpoint-50")
-    found = inspect(tmp_path / "checkpoint-50")
+    folder_of(name, raw)(tmp_path / folder)
+    found = (inspect_any if folder == "net-state" else inspect)(tmp_path / folder)
     assert found is not None
-    assert (found.verdict, found.understood) == (verdict, False)
-
-
-def test_an_empty_folder_with_the_name_of_a_checkpoint_is_known_to_hold_nothing(tmp_path: Path) -> None:
-    folder_of("state.json", b"")(tmp_path / "checkpoint-50")
-    found = inspect(tmp_path / "checkpoint-50")
-    assert found is not None
-    assert (found.verdict, found.understood) == ("torn", True)
+    assert (found.verdict, found.understood) == expected
 
 
 @pytest.mark.parametrize("state", ["trainer_state.json", "training_state.json", "state.json", "progress.json"])
@@ -426,13 +421,6 @@ def test_an_opaque_folder_that_lacks_what_the_older_one_has_is_torn(last: str, t
         ("checkpoint-10", "opaque", False),
     ]
     assert listing.resume_point == str(tmp_path / "checkpoint-10")
-
-
-def test_a_folder_called_state_without_a_known_file_is_opaque(tmp_path: Path) -> None:
-    folder_of("weights.q7", b"Q7\x00\x01")(tmp_path / "net-state")
-    found = inspect_any(tmp_path / "net-state")
-    assert found is not None
-    assert (found.verdict, found.understood) == ("opaque", False)
 
 
 @pytest.mark.parametrize("text", ["avg_loss: 0.5\nstep: 20\n", '{"epoch": 3, "sampler": [1, 2]}'])

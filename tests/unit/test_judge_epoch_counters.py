@@ -164,43 +164,28 @@ def test_a_step_in_a_checkpoint_that_is_verified_before_the_launch_stays_one_of_
 # --- bars without a number after a resume --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shape", [with_loss, lines])
-def test_bars_without_a_number_that_end_with_0_after_a_resume_have_not_ended_early(shape: object) -> None:
+@pytest.mark.parametrize(
+    ("shape", "told", "base", "epochs", "state", "reason"),
+    [
+        (with_loss, FOUR, 0, (2, 3), "finished", "in epoch 4 of 4 (by --epochs 4)"),
+        (lines, FOUR, 0, (2, 3), "finished", "in epoch 4 of 4 (by --epochs 4)"),
+        (with_loss, ToldLength(epochs=40, epochs_by="--epochs 40"), 0, (2, 3), "ended_early", ""),
+        (with_loss, FOUR, 1, (2,), "ended_early", "in epoch 3 of 4 (by --epochs 4)"),
+        (with_loss, None, 0, (2, 3), "finished", "(step 25 of 25 of an epoch)"),
+    ],
+    ids=["a bar", "lines", "clearly short", "one epoch is missing, the place is known", "without a length"],
+)
+def test_the_end_with_0_of_bars_without_a_number_after_a_resume(
+    shape: object, told: ToldLength | None, base: int, epochs: tuple[int, ...], state: str, reason: str
+) -> None:
     """*exit code 0, but the last progress is in epoch 2 of 4*, at the end of the fourth."""
-    world = killed_in_the_third_epoch(shape)
-    for epoch in (2, 3):
+    world = killed_in_the_third_epoch(shape, told, base=base)
+    for epoch in epochs:
         train(world, shape, epoch, range(1, 26))
     world.see(Exit(t=world.t + 1.0, code=0))
 
-    assert world.of(StateChanged)[-1].state == "finished"
-    assert "in epoch 4 of 4 (by --epochs 4)" in world.of(StateChanged)[-1].reason
-
-
-def test_bars_without_a_number_that_are_clearly_short_have_ended_early() -> None:
-    world = killed_in_the_third_epoch(with_loss, ToldLength(epochs=40, epochs_by="--epochs 40"))
-    for epoch in (2, 3):
-        train(world, with_loss, epoch, range(1, 26))
-    world.see(Exit(t=world.t + 1.0, code=0))
-
-    assert world.of(StateChanged)[-1].state == "ended_early"
-
-
-def test_one_epoch_that_is_missing_is_seen_if_the_place_of_the_resume_is_known() -> None:
-    world = killed_in_the_third_epoch(with_loss, base=1)
-    train(world, with_loss, 2, range(1, 26))
-    world.see(Exit(t=world.t + 1.0, code=0))
-
-    assert world.of(StateChanged)[-1].state == "ended_early"
-    assert "in epoch 3 of 4 (by --epochs 4)" in world.of(StateChanged)[-1].reason
-
-
-def test_without_a_length_a_finished_run_does_not_name_the_step_of_its_last_epoch_as_its_own() -> None:
-    world = killed_in_the_third_epoch(with_loss, None)
-    for epoch in (2, 3):
-        train(world, with_loss, epoch, range(1, 26))
-    world.see(Exit(t=world.t + 1.0, code=0))
-
-    assert "(step 25 of 25 of an epoch)" in world.of(StateChanged)[-1].reason
+    assert world.of(StateChanged)[-1].state == state
+    assert reason in world.of(StateChanged)[-1].reason
 
 
 def test_the_step_of_the_run_goes_on_from_where_it_resumed_whether_epochs_count_from_0_or_1() -> None:

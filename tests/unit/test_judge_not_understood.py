@@ -297,25 +297,23 @@ def test_a_series_without_a_telling_name_is_state_if_the_log_shows_no_step() -> 
     assert all(k.is_state for k in world.state.checkpoints.known)
 
 
-@pytest.mark.parametrize("wait_s", [2.0, 20.0], ids=["at once", "after it counted as state"])
-def test_an_unfinished_folder_that_replaced_such_a_one_counts_though_its_trainer_died_at_once(wait_s: float) -> None:
+@pytest.mark.parametrize(
+    ("first", "second", "wait_s", "size", "held"),
+    [
+        ("checkpoint-last", "checkpoint-last", 2.0, 1e6, True),
+        ("checkpoint-last", "checkpoint-last", 20.0, 1e6, True),
+        ("checkpoint-last", "checkpoint-last", 0.0, 2e6, False),
+        ("checkpoint-60", "checkpoint-90", 5.0, 1e6, True),
+    ],
+    ids=["replaced at once", "after it counted as state", "still being written", "a newer one of its kind"],
+)
+def test_an_unfinished_folder_counts_once_another_came_though_its_trainer_died_at_once(
+    first: str, second: str, wait_s: float, size: float, held: bool
+) -> None:
     """``checkpoint-last`` is renamed into its place, and never has the file that its layout writes last."""
-    world = torn(at_step(run_of(HF), 60), "out/checkpoint-last", unfinished=True).wait(wait_s)
-    world = crash(torn(world, "out/checkpoint-last", unfinished=True))
-    assert is_held(world)
-
-
-def test_an_unfinished_folder_that_its_trainer_was_still_writing_does_not_count() -> None:
-    world = torn(at_step(run_of(HF), 60), "out/checkpoint-last", unfinished=True)
-    world = crash(torn(world, "out/checkpoint-last", unfinished=True, size=2e6))
-    assert not is_held(world)
-
-
-def test_an_unfinished_folder_counts_once_a_newer_one_of_its_kind_came() -> None:
-    world = torn(at_step(run_of(HF), 60), "out/checkpoint-60", unfinished=True).wait(5.0)
-    world = crash(torn(world, "out/checkpoint-90", unfinished=True))
-
-    assert is_held(world)
+    world = torn(at_step(run_of(HF), 60), f"out/{first}", unfinished=True).wait(wait_s)
+    world = crash(torn(world, f"out/{second}", unfinished=True, size=size))
+    assert is_held(world) is held
 
 
 @pytest.mark.parametrize("size", [1e6, None])

@@ -134,10 +134,17 @@ def test_the_first_rung_is_left_only_where_nothing_else_helps() -> None:
     assert profiles(world) == ["middle", "middle"]
 
 
-def test_no_climb_while_something_is_wrong_or_when_it_is_nearly_done() -> None:
+@pytest.mark.parametrize(
+    ("line", "step"),
+    [
+        ("\rsteps: 99%| | 9900/10000 [1:00<1:00, 1.00s/it, avr_loss=0.1]", 9900),
+        ("\nEpoch 10/10: 5%| | 6/100 [1:00<1:00, 1.00s/it, loss=0.1]", 906),
+    ],
+)
+def test_no_climb_when_it_is_nearly_done_or_in_the_last_epoch(line: str, step: int) -> None:
     world = climber("1 checkpoint")
-    world.see(LogChunk(t=world.t, text="\rsteps: 99%| | 9900/10000 [1:00<1:00, 1.00s/it, avr_loss=0.1]"))
-    saves(world, 9900)
+    world.see(LogChunk(t=world.t, text=line))
+    saves(world, step)
     assert profiles(world) == ["low"]
 
 
@@ -167,13 +174,6 @@ def test_failed_rungs_are_stored_under_the_name_of_older_versions() -> None:
     assert fact["dead"] == stored
     assert msgspec.convert(fact, ProfileChanged).failed == failed
     assert msgspec.to_builtins(Ramp(failed=(failed,)))["dead"] == (stored,)
-
-
-def test_no_climb_in_the_last_epoch() -> None:
-    world = climber("1 checkpoint")
-    world.see(LogChunk(t=world.t, text="\nEpoch 10/10: 5%| | 6/100 [1:00<1:00, 1.00s/it, loss=0.1]"))
-    saves(world, 906)
-    assert profiles(world) == ["low"]
 
 
 def test_a_training_of_unknown_length_is_never_nearly_done() -> None:

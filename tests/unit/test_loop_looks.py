@@ -47,43 +47,28 @@ def wait(event):
 
 
 @pytest.mark.parametrize(
-    "loop",
+    ("loop", "reads", "asks"),
     [
-        "while True: pass",
-        "while not self.ready:\n    continue",
-        "while flags[0] == 0 and not done: pass",
-        "while True:\n    while a.b is not None: pass",
+        ("while True: pass", True, True),
+        ("while not self.ready:\n    continue", True, True),
+        ("while flags[0] == 0 and not done: pass", True, True),
+        ("while True:\n    while a.b is not None: pass", True, True),
+        # One that keeps something, or computes, is work.
+        ("while n < 10: n += 1", False, False),
+        ("while queue: item = queue.pop()", False, False),
+        ("while (line := read()): pass", False, False),
+        ("while True:\n    for x in data: pass", False, False),
+        ("while True: self.total = f()", False, False),
+        ("while a @ b: pass", False, False),
+        ("while True: yield", False, False),
+        ("while True: del cache[0]", False, False),
+        ("while True:\n    try:\n        q.get_nowait()\n    except Empty:\n        continue", False, True),
     ],
 )
-def test_loop_that_only_reads(loop: str) -> None:
+def test_loop_that_only_reads_or_only_asks(loop: str, reads: bool, asks: bool) -> None:
     (node,) = ast.parse(loop).body
     assert isinstance(node, ast.While)
-    assert (only_reads(node), only_asks(node)) == (True, True)
-
-
-@pytest.mark.parametrize(
-    "loop",
-    [
-        "while n < 10: n += 1",
-        "while queue: item = queue.pop()",
-        "while (line := read()): pass",
-        "while True:\n    for x in data: pass",
-        "while True: self.total = f()",
-        "while a @ b: pass",
-        "while True: yield",
-        "while True: del cache[0]",
-    ],
-)
-def test_loop_that_keeps_something_or_computes_is_work(loop: str) -> None:
-    (node,) = ast.parse(loop).body
-    assert isinstance(node, ast.While)
-    assert (only_reads(node), only_asks(node)) == (False, False)
-
-
-def test_loop_that_calls_may_only_ask() -> None:
-    (node,) = ast.parse("while True:\n    try:\n        q.get_nowait()\n    except Empty:\n        continue").body
-    assert isinstance(node, ast.While)
-    assert (only_reads(node), only_asks(node)) == (False, True)
+    assert (only_reads(node), only_asks(node)) == (reads, asks)
 
 
 def test_innermost_loop_of_the_function_counts() -> None:

@@ -20,7 +20,7 @@ from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.run import RunState
 from trainwatch.core.model.story import STATES, RunStory
 from trainwatch.core.model.story_fold import apply
-from trainwatch.core.views.state.lost_time import lost_time
+from trainwatch.core.views.state.lost_time import LostTime, lost_time
 
 
 def told(*facts: tuple[float, Fact]) -> RunStory:
@@ -55,9 +55,14 @@ HANG = (*FIRST, pace(230), incident(350, "hang", 120.0, 20), state(350, "hung"),
 SECOND = (state(360, "cleaning"), state(370, "starting"), attempt(370, 2), state(400, "running"))
 
 
-def test_a_hang_and_its_restart_are_split() -> None:
-    found = lost_time(told(*HANG, *SECOND, state(1000, "finished")), 5000)
+def lost(story: RunStory, now: float, *, unseen_from_t: float | None = None) -> LostTime:
+    found = lost_time(story, now, unseen_from_t=unseen_from_t)
     assert found is not None
+    return found
+
+
+def test_a_hang_and_its_restart_are_split() -> None:
+    found = lost(told(*HANG, *SECOND, state(1000, "finished")), 5000)
     assert found.wall_s == 1000
     assert found.startup_s == 30 + 30
     assert found.detection_s == 120 + 5  # until the decision: the evidence is taken first
@@ -71,16 +76,14 @@ def test_a_hang_and_its_restart_are_split() -> None:
 
 def test_a_hang_before_the_first_step_is_no_start_up() -> None:
     story = told(*FIRST[:2], incident(300, "hang", 280.0), state(300, "hung"), state(310, "finished"))
-    found = lost_time(story, 310)
-    assert found is not None
+    found = lost(story, 310)
     assert (found.startup_s, found.detection_s) == (20, 290)
 
 
 def test_waiting_for_a_person_is_neither_ours_nor_that_of_a_perfect_supervisor() -> None:
     held = ActionWithheld(action="stop", would="restarted", waits=True)
     story = told(*HANG[:-1], (360.0, held), state(960, "stopping"), *[(t + 605, f) for t, f in SECOND])
-    found = lost_time(story, 2000)
-    assert found is not None
+    found = lost(story, 2000)
     assert found.detection_s == 120 + 10
     assert found.waited_s == 600
     assert found.restart_s == 15
@@ -90,19 +93,16 @@ def test_waiting_for_a_person_is_neither_ours_nor_that_of_a_perfect_supervisor()
 def test_a_stop_and_a_resume_wait_for_a_person_and_repeat_steps() -> None:
     ended = AttemptEnded(attempt=1, how="stopped", last_step=100)
     story = told(*FIRST, pace(230), state(230, "stopping"), (232.0, ended), state(232, "stopped"))
-    found = lost_time(story, 99999)
-    assert found is not None
+    found = lost(story, 99999)
     assert found.wall_s == 232  # a stopped run is over until somebody resumes it
     resumed = told(*FIRST, pace(230), state(230, "stopping"), (232.0, ended), state(232, "stopped"), *SECOND)
-    found = lost_time(resumed, 500)
-    assert found is not None
+    found = lost(resumed, 500)
     assert found.waited_s == 128
     assert found.redone_s == 40
 
 
 def test_steps_of_unknown_length_are_not_taken_for_nothing() -> None:
-    found = lost_time(told(*FIRST, pace(230, None), *HANG[4:], *SECOND, state(1000, "finished")), 1000)
-    assert found is not None
+    found = lost(told(*FIRST, pace(230, None), *HANG[4:], *SECOND, state(1000, "finished")), 1000)
     assert found.redone_s is None
     assert found.ettr is None
 
@@ -121,8 +121,7 @@ def unseen(since_t: float, until_t: float, trained_s: float | None) -> tuple[flo
     ("used", "frozen", "unknown", "trained"), [(0.0, 100, 0, 370), (30.0, 70, 0, 400), (100.0, 0, 0, 470), (None, 0, 100, 370)]
 )  # fmt: skip
 def test_a_machine_that_slept_is_no_training(used: float | None, frozen: float, unknown: float, trained: float) -> None:
-    found = lost_time(told(*FIRST, pace(90), unseen(100, 200, used)), 500)
-    assert found is not None
+    found = lost(told(*FIRST, pace(90), unseen(100, 200, used)), 500)
     assert (found.frozen_s, found.unknown_s, found.trained_s) == (frozen, unknown, trained)
     assert found.ettr == pytest.approx(trained / 500)
     assert found.of_perfect == 1.0
@@ -130,19 +129,14 @@ def test_a_machine_that_slept_is_no_training(used: float | None, frozen: float, 
 
 def test_time_in_which_nobody_watches_is_unknown() -> None:
     story = told(*FIRST, pace(90))
-    found = lost_time(story, 500, unseen_from_t=90)
-    assert found is not None
+    found = lost(story, 500, unseen_from_t=90)
     assert (found.unknown_s, found.trained_s) == (410, 60)
     ended = told(*FIRST, pace(90), state(100, "finished"))
-    found = lost_time(ended, 500, unseen_from_t=90)
-    assert found is not None
+    found = lost(ended, 500, unseen_from_t=90)
     assert found.unknown_s == 10
 
 
 def test_no_supervisor_could_have_used_the_time_in_which_the_machine_slept() -> None:
-    found = lost_time(
-        told(*HANG, *SECOND, unseen(500, 860, 0.0), unseen(870, 880, None), state(1000, "finished")), 1000
-    )
-    assert found is not None
+    found = lost(told(*HANG, *SECOND, unseen(500, 860, 0.0), unseen(870, 880, None), state(1000, "finished")), 1000)
     assert (found.frozen_s, found.unknown_s) == (360, 10)
     assert found.of_perfect == pytest.approx((630 - 140) / 630)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.ssh_host import free_port
 from trainwatch.core.app.supervise import channels
 from trainwatch.core.app.supervise.channels import MetricsEndpoint
 from trainwatch.core.config.bounds import BOUNDS
@@ -16,12 +17,6 @@ from trainwatch.core.model.settings import Metrics
 from trainwatch.core.model.text import listen_address
 
 Made = Callable[..., tuple[MetricsEndpoint, list[str | None]]]
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 @contextlib.contextmanager

@@ -19,18 +19,38 @@ def read(text: str) -> MetricReader:
     return reader
 
 
-def test_settings_before_the_training_are_no_metrics() -> None:
-    assert read("learning_rate: 0.1\nbatch_size: 8\nseed = 3\nstep 1 loss 0.5\n").values == {"step": 1.0, "loss": 0.5}
+RECORD = {"log": "step 40 loss 0.5 gnorm 1.5\n", "stream": "stdout", "time": "2026-01-02T10:11:12.5Z"}
+READ = {
+    "settings before the training are none": (
+        "learning_rate: 0.1\nbatch_size: 8\nseed = 3\nstep 1 loss 0.5\n", {"step": 1.0, "loss": 0.5},
+    ),
+    "rows of a block below a training line": (
+        "[step=40/900,epoch=0]\n    optim/grad=0.5\n    throughput/tps=120\n",
+        {"step": 40.0, "epoch": 0.0, "optim/grad": 0.5, "throughput/tps": 120.0},
+    ),
+    "rows of a table above its step": (
+        "| rollout/ | |\n| ep_rew_mean | -1.5 |\n| total_timesteps | 2048 |\n| loss | 0.5 |\n",
+        {"ep_rew_mean": -1.5, "total_timesteps": 2048.0, "loss": 0.5},
+    ),
+    "sentences about an evaluation hold none": (
+        "step 40 loss 0.5\nthe validation takes about 12 minutes\n", {"step": 40.0, "loss": 0.5},
+    ),
+    "rows of a table in columns have the names of its head": (
+        "step,loss,grad_norm,note\n40,0.5,1.5,-\n41,0.25,nan,-\n", {"step": 41.0, "loss": 0.25, "grad_norm": None},
+    ),
+    "a line among the rows of a table has its own names": (
+        "step,loss,gnorm\n40,0.5,1.5\nstep 41 loss 0.25 speed 2.5\n",
+        {"step": 41.0, "loss": 0.25, "gnorm": 1.5, "speed": 2.5},
+    ),
+    "the record of a container has those of its line": (
+        json.dumps(RECORD) + "\n", {"step": 40.0, "loss": 0.5, "gnorm": 1.5},
+    ),
+}  # fmt: skip
 
 
-def test_rows_of_a_block_below_a_training_line_are_metrics() -> None:
-    reader = read("[step=40/900,epoch=0]\n    optim/grad=0.5\n    throughput/tps=120\n")
-    assert reader.values == {"step": 40.0, "epoch": 0.0, "optim/grad": 0.5, "throughput/tps": 120.0}
-
-
-def test_rows_of_a_table_above_its_step_are_metrics() -> None:
-    table = "| rollout/ | |\n| ep_rew_mean | -1.5 |\n| total_timesteps | 2048 |\n| loss | 0.5 |\n"
-    assert read(table).values == {"ep_rew_mean": -1.5, "total_timesteps": 2048.0, "loss": 0.5}
+@pytest.mark.parametrize(("text", "values"), READ.values(), ids=READ)
+def test_numbers_of_training_lines_and_tables_are_metrics(text: str, values: dict[str, float | None]) -> None:
+    assert read(text).values == values
 
 
 def test_numbers_of_an_evaluation_have_a_name_of_their_own() -> None:
@@ -71,25 +91,6 @@ def test_another_attempt_begins_without_the_block_of_the_last() -> None:
     reader.begin_attempt()
     reader.read("    optim/grad=9.5\n")
     assert reader.values["optim/grad"] == 0.5
-
-
-def test_sentences_about_an_evaluation_hold_no_metrics() -> None:
-    assert read("step 40 loss 0.5\nthe validation takes about 12 minutes\n").values == {"step": 40.0, "loss": 0.5}
-
-
-def test_rows_of_a_table_in_columns_are_metrics_by_the_names_of_its_head() -> None:
-    reader = read("step,loss,grad_norm,note\n40,0.5,1.5,-\n41,0.25,nan,-\n")
-    assert reader.values == {"step": 41.0, "loss": 0.25, "grad_norm": None}
-
-
-def test_a_line_among_the_rows_of_a_table_is_read_by_its_own_names() -> None:
-    reader = read("step,loss,gnorm\n40,0.5,1.5\nstep 41 loss 0.25 speed 2.5\n")
-    assert reader.values == {"step": 41.0, "loss": 0.25, "gnorm": 1.5, "speed": 2.5}
-
-
-def test_metrics_within_the_record_of_a_container_are_those_of_the_line() -> None:
-    record = {"log": "step 40 loss 0.5 gnorm 1.5\n", "stream": "stdout", "time": "2026-01-02T10:11:12.5Z"}
-    assert read(json.dumps(record) + "\n").values == {"step": 40.0, "loss": 0.5, "gnorm": 1.5}
 
 
 @pytest.mark.parametrize("size", [1, 7, 64])

@@ -164,33 +164,19 @@ class Killed(BaseException):
     """The worker was killed."""
 
 
-def test_a_worker_that_is_killed_before_the_run_is_made_starts_it_once(machine: Machine) -> None:
+@pytest.mark.parametrize("made", [False, True], ids=["before the run is made", "after the start"])
+def test_a_worker_that_is_killed_starts_it_once(machine: Machine, made: bool) -> None:
     machine.add("a")
 
-    def die(_entry: QueueEntry) -> Started:
+    def die(entry: QueueEntry) -> Started:
+        if made:
+            machine.launch(entry)
         raise Killed
 
     machine.answer = die
     with pytest.raises(Killed):
         machine.worker.turn()
     assert machine.states() == {"a": "starting"}
-    machine.answer = machine.launch
-    machine.new_worker()
-    machine.turns()
-    assert machine.starts == [("a", (0,))]
-    assert machine.states() == {"a": "started"}
-
-
-def test_a_worker_that_is_killed_after_the_start_does_not_start_it_again(machine: Machine) -> None:
-    machine.add("a")
-
-    def die(entry: QueueEntry) -> Started:
-        machine.launch(entry)
-        raise Killed
-
-    machine.answer = die
-    with pytest.raises(Killed):
-        machine.worker.turn()
     machine.answer = machine.launch
     machine.new_worker()
     machine.turns()

@@ -14,7 +14,7 @@ from trainwatch.core.processes import all_processes, read_io, read_process
 from trainwatch.core.sense.host.host_sensor import HostDetailReadings, mounts, read_machine, traffic
 from trainwatch.core.sense.process.process_tree import Member, TreeDetailReadings
 from trainwatch.core.sense.process.run_tree import Rates, UserNames, command_of
-from trainwatch.core.store.latest import LOOKED_S, DetailFiles, DetailReader
+from trainwatch.core.store.latest import LOOKED_S, DetailFiles
 
 
 def test_rates_are_per_second_and_a_counter_that_fell_is_unknown_and_not_zero() -> None:
@@ -96,7 +96,7 @@ def test_a_name_that_no_directory_knows_is_the_number() -> None:
 
 
 def test_details_are_wanted_while_somebody_looks(tmp_path: Path) -> None:
-    desk, reader = DetailFiles(tmp_path), DetailReader(tmp_path)
+    desk, reader = DetailFiles(tmp_path), DetailFiles(tmp_path)
     assert not desk.wanted()
     assert reader.look().host is None
     assert desk.wanted()
@@ -114,6 +114,6 @@ def test_details_are_wanted_while_somebody_looks(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", [b"", b"\0" * 8, b"1234\0\0\0\x05junk!"])
 def test_a_damaged_file_of_details_is_unknown(tmp_path: Path, damage: bytes) -> None:
     (tmp_path / "details.host").write_bytes(damage)
-    assert DetailReader(tmp_path).look().host is None
+    assert DetailFiles(tmp_path).look().host is None
     DetailFiles(tmp_path / "gone").put(HostDetails(t=0.0))
-    assert DetailReader(tmp_path / "gone").look().gpus is None
+    assert DetailFiles(tmp_path / "gone").look().gpus is None

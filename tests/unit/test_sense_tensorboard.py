@@ -136,26 +136,21 @@ def test_a_file_in_the_output_folder_is_followed(tmp_path: Path) -> None:
     assert watched.looks() == [{"train/loss": 0.25}]
 
 
-def test_a_file_elsewhere_is_found_because_the_trainer_has_it_open(tmp_path: Path) -> None:
-    watched = Watched(tmp_path / "out", tmp_path / "cwd")
-    path = tmp_path / "elsewhere" / "events.out.tfevents.1"
-    watched.writes(path, ("loss", 0.5, 1))
-    assert watched.looks() == []
-    watched.sensor.noticed(str(path))
-    assert watched.looks() == [{"loss": 0.5}]
-    assert watched.inbox.got[0].folder == str(tmp_path / "elsewhere")
-
-
-def test_a_file_elsewhere_is_read_when_it_was_seen_to_be_written(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("folder", "of"), [("elsewhere", "elsewhere"), ("cwd/mine/may", "cwd/mine")], ids=["held open", "written"]
+)
+def test_a_file_elsewhere_is_read_when_the_trainer_has_it_open_or_was_seen_to_write_it(
+    tmp_path: Path, folder: str, of: str
+) -> None:
     """tensorboard's own writer opens its file for each flush only."""
     watched = Watched(tmp_path / "out", tmp_path / "cwd")
-    path = tmp_path / "cwd" / "mine" / "may" / "events.out.tfevents.1"
+    path = tmp_path / folder / "events.out.tfevents.1"
     watched.writes(path, ("loss", 0.5, 1))
     assert watched.looks() == []
     watched.sensor.noticed(str(tmp_path / "cwd" / "picture.png"))
     watched.sensor.noticed(str(path))
     assert watched.looks() == [{"loss": 0.5}]
-    assert watched.inbox.got[0].folder == str(tmp_path / "cwd" / "mine")
+    assert watched.inbox.got[0].folder == str(tmp_path / of)
 
 
 def test_values_have_the_time_at_which_they_were_logged(tmp_path: Path) -> None:

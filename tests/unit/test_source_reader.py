@@ -1,6 +1,7 @@
 """The reader of a trainer's source: every file is read once, and again when it has changed."""
 
 import ast
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -85,3 +86,31 @@ def test_a_source_that_is_nested_too_deeply_says_unknown(tmp_path: Path) -> None
     (tmp_path / "train.py").write_text(f"{MAIN}x = {'not ' * 1500}x")
     assert way_of(spec, GENERIC).will == "unknown"
     assert declared_options(spec, load_remedies()) <= {"--batch_size"}
+
+
+def test_a_function_that_calls_itself_often_is_followed_to_an_end(tmp_path: Path) -> None:
+    """Its path comes from its callers, and these are itself: thirty calls, each with thirty callers."""
+    inner = "\n".join("    store(model, folder, name)" for _ in range(30))
+    text = f"import torch\ndef store(model, folder, name):\n    torch.save(model, folder + name)\n{inner}\n"
+    (tmp_path / "train.py").write_text(f"{text}store(1, 'out/', 'a.pt')\n")
+    began = time.monotonic()
+    saved = read_source(["python", "train.py"], str(tmp_path)).saves({})
+    assert {place for _, place in saved} == {"train.py:3"}
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("word", ["--again", "-a"])
+def test_an_option_is_given_by_each_of_its_names(tmp_path: Path, word: str) -> None:
+    (tmp_path / "train.py").write_text(
+        "import argparse, os, torch\n"
+        "parser = argparse.ArgumentParser()\n"
+        "parser.add_argument('-a', '--again', action='store_true')\n"
+        "args = parser.parse_args()\n"
+        "if args.again and os.path.exists('out/last.pt'):\n"
+        "    state = torch.load('out/last.pt')\n"
+        "    model.load_state_dict(state['model'])\n"
+        "    optimizer.load_state_dict(state['optimizer'])\n"
+        "for step in range(9):\n"
+        "    torch.save({'model': model, 'optimizer': optimizer}, 'out/last.pt')\n"
+    )
+    assert read_source(["python", "train.py", word], str(tmp_path)).resume({}).by_itself == "train.py:6"

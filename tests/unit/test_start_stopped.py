@@ -5,6 +5,7 @@ import shutil
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,6 +47,12 @@ def sentence(*words: str, command: tuple[str, ...] = ("python3", "train.py"), fo
     return None if obstacle is None else f"{int(obstacle.exit_code)} {obstacle.sentence}"
 
 
+def refused(*words: str, **more: Any) -> str:
+    found = sentence(*words, **more)
+    assert found is not None
+    return found
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -56,8 +63,7 @@ def sentence(*words: str, command: tuple[str, ...] = ("python3", "train.py"), fo
     ],
 )
 def test_a_checkpoint_that_the_person_named_and_that_is_missing_stops_the_start(words: tuple[str, ...]) -> None:
-    found = sentence(*words, "--output_dir", "out")
-    assert found is not None
+    found = refused(*words, "--output_dir", "out")
     assert found.startswith("3 checkpoint: ")
     assert "there is no such checkpoint" in found
     assert "`--force` starts it all the same" in found
@@ -101,9 +107,7 @@ def test_a_path_from_the_folder_of_the_config_or_of_the_script_is_found(folder: 
     (folder / "old" / "last.pt").touch()
     assert sentence("--config", "jobs/cfg.yaml") is None
     (folder / "old" / "last.pt").unlink()
-    found = sentence("--config", "jobs/cfg.yaml")
-    assert found is not None
-    assert "resume = ../old/last.pt: there is no such checkpoint" in found
+    assert "resume = ../old/last.pt: there is no such checkpoint" in refused("--config", "jobs/cfg.yaml")
 
 
 def test_a_script_that_asks_first_may_begin_without_its_own_last_save(folder: Path) -> None:
@@ -119,33 +123,25 @@ def test_the_option_that_the_script_takes_a_checkpoint_by_is_known_by_its_use(fo
     (folder / "train.py").write_text(
         own + "optimizer.load_state_dict(state['optimizer'])\nmodel.load_state_dict(state['m'])\n"
     )
-    found = sentence("--weiter_von", "./gone.pt")
-    assert found is not None
-    assert "weiter_von = ./gone.pt" in found
+    assert "weiter_von = ./gone.pt" in refused("--weiter_von", "./gone.pt")
 
 
 def test_a_missing_script_stops_the_start_but_not_one_inside_a_container(folder: Path) -> None:
-    found = sentence(command=("python3", "-u", "gone.py"))
-    assert found is not None
-    assert found.startswith("3 script: gone.py is not in")
+    assert refused(command=("python3", "-u", "gone.py")).startswith("3 script: gone.py is not in")
     (folder / "docker").write_text("#!/bin/sh\n")
     (folder / "docker").chmod(0o755)
     assert sentence(command=("./docker", "run", "image", "python", "/app/gone.py")) is None
 
 
 def test_missing_data_stops_the_start_unless_the_script_fetches_it(folder: Path) -> None:
-    found = sentence("--data_dir", "gone")
-    assert found is not None
-    assert found.startswith("3 data: not there: data_dir = gone")
+    assert refused("--data_dir", "gone").startswith("3 data: not there: data_dir = gone")
     (folder / "train.py").write_text(STRICT + "datasets.MNIST(args.data_dir, download=True)\n")
     assert sentence("--data_dir", "gone") is None
 
 
 def test_data_that_the_config_of_a_bare_command_names_is_looked_for(folder: Path) -> None:
     (folder / "cfg.yaml").write_text("data:\n  dataset_path: ./gone\n")
-    found = sentence("--config", "cfg.yaml")
-    assert found is not None
-    assert "dataset_path = ./gone" in found
+    assert "dataset_path = ./gone" in refused("--config", "cfg.yaml")
 
 
 @pytest.mark.parametrize(("channels", "held"), [(24, (16,)), (80, (64, 128)), (16, (32,))])
@@ -160,9 +156,7 @@ def test_a_model_that_the_named_checkpoint_contradicts_stops_the_start(
     (point / "training_state.json").write_text(json.dumps({"global_step": 40, "current_epoch": 1}))
     (folder / "cfg.yaml").write_text(MODEL.format(channels))
     words = ("--config", "cfg.yaml", "--resume", "old/checkpoint-40", "--output_dir", "out")
-    found = sentence(*words)
-    assert found is not None
-    assert found.startswith("1 model: config changed since checkpoint-40: model.channels is")
+    assert refused(*words).startswith("1 model: config changed since checkpoint-40: model.channels is")
     assert sentence(*words, forced=True) is None
     (folder / "cfg.yaml").write_text(MODEL.format(held[0]))
     assert sentence(*words) is None
@@ -175,9 +169,9 @@ def test_channels_outside_a_model_section_are_compared_too(folder: Path, option:
     point.mkdir(parents=True)
     save_file(layers, point / "model.safetensors")
     (point / "training_state.json").write_text(json.dumps({"global_step": 40, "current_epoch": 1}))
-    found = sentence("--resume", "old/checkpoint-40", option, "12")
-    assert found is not None
-    assert f"{option[2:]} is 12 in the config and probably 16 in the checkpoint" in found
+    assert f"{option[2:]} is 12 in the config and probably 16 in the checkpoint" in refused(
+        "--resume", "old/checkpoint-40", option, "12"
+    )
     assert sentence("--resume", "old/checkpoint-40", option, "16") is None
 
 
@@ -202,18 +196,18 @@ def test_sdxl_on_a_card_of_8_gb_is_not_started_unless_it_is_forced(
     (folder / "sdxl_train_network.py").touch()
     words = ("--output_dir", "out")
     command = ("python3", "sdxl_train_network.py")
-    found = sentence(*words, command=command)
-    assert found is not None
-    assert "SDXL cannot be trained with less than 12 GB; train an SD 1.5 model on this card instead" in found
+    assert "SDXL cannot be trained with less than 12 GB; train an SD 1.5 model on this card instead" in refused(
+        *words, command=command
+    )
     assert sentence(*words, command=command, forced=True) is None
     assert sentence(*words) is None, "any other training asks no driver"
 
 
 def test_a_package_that_is_not_installed_stops_the_start_unless_it_is_forced(folder: Path) -> None:
     (folder / "train.py").write_text("import no_such_package\n")
-    found = sentence(command=(sys.executable, "train.py"))
-    assert found is not None
-    assert found.startswith(f"1 imports: not installed for {sys.executable}: no_such_package (train.py:1); install")
+    assert refused(command=(sys.executable, "train.py")).startswith(
+        f"1 imports: not installed for {sys.executable}: no_such_package (train.py:1); install"
+    )
     assert sentence(command=(sys.executable, "train.py"), forced=True) is None
     (folder / "no_such_package.py").touch()
     assert sentence(command=(sys.executable, "train.py")) is None

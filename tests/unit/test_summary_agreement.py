@@ -8,7 +8,8 @@ import pytest
 from tests.goldens.journals import Recording, laid_out, recordings
 from trainwatch.core.app.export import prometheus_page
 from trainwatch.core.app.runs.report import report_of
-from trainwatch.core.app.runs.run_status import read_situation, read_summary, run_rows
+from trainwatch.core.app.runs.run_status import read_run, run_rows
+from trainwatch.core.app.runs.supervisor_life import read_situation
 from trainwatch.core.app.screen.run_picker import card_of
 from trainwatch.core.views.dashboard import header_view
 from trainwatch.core.views.screens.run_list import run_row
@@ -21,7 +22,7 @@ def test_every_projection_of_a_run_says_the_same(
     recording: Recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with laid_out(recording, tmp_path, monkeypatch) as run:
-        status, said = read_summary(run)
+        status, said, _ = read_run(run)
         (row,) = run_rows(lambda _: None)
         card = card_of(run)
         now, _ = read_situation(run)

@@ -9,7 +9,7 @@ import pytest
 from trainwatch.cli.status_text import status_lines
 from trainwatch.cli.watch import runs_verb as show_runs
 from trainwatch.core import processes, spool
-from trainwatch.core.app.runs.run_status import read_status
+from trainwatch.core.app.runs.run_status import read_run
 from trainwatch.core.model.fact import AttemptStarted, RunCreated, StateChanged
 from trainwatch.core.model.progress import Outlook, Progress
 from trainwatch.core.model.run import RunSpec
@@ -53,7 +53,7 @@ def test_the_pid_of_status_is_that_of_the_training_that_goes_on_after_its_comman
     if supervised:
         lock.acquire()
     try:
-        status = read_status(run)
+        status = read_run(run).status
     finally:
         lock.release()
     assert (status["state"], status["pid"]) == ("running", own.pid)
@@ -61,7 +61,7 @@ def test_the_pid_of_status_is_that_of_the_training_that_goes_on_after_its_comman
 
 def test_no_pid_is_shown_of_a_training_that_has_ended_without_a_supervisor(run: RunDirectory) -> None:
     followed(run, ENDED, 1)
-    status = read_status(run)
+    status = read_run(run).status
     assert (status["state"], status["pid"]) == ("interrupted", None)
 
 
@@ -101,7 +101,7 @@ def test_status_and_runs_do_not_say_that_training_advances_while_no_step_is_seen
         lock.acquire()
         LifeSignWriter(run.life_sign, start_ticks=own.start_ticks).beat()
     try:
-        first, position, *_ = status_lines(read_status(run))
+        first, position, *_ = status_lines(read_run(run).status)
         show_runs(Namespace(json=False, all=True, on=None))
     finally:
         lock.release()

@@ -7,7 +7,7 @@ from functools import partial
 import msgspec
 
 from ...core.model.log_lines import LogFile, LogStretch, Stopped
-from ...core.model.ports import LogBrowser, LogStamps
+from ...core.model.ports import LogBrowser
 from ...core.model.redact import EDGE
 from ..background import Owner, Show, TaskQueue
 from .log_view import LogView, LogWindow, Reading
@@ -25,7 +25,7 @@ class LogSource(msgspec.Struct, frozen=True):
 
     file: LogFile
     browser: LogBrowser
-    stamps: LogStamps | None = None
+    stamps: Callable[[int, int], float | None] | None = None
 
     def tail(self, lines: int, only: re.Pattern[str] | None) -> Reading:
         return self._timed(self.browser.before(self.file.path, self.browser.size(self.file.path), lines, only))
@@ -70,7 +70,7 @@ class LogSource(msgspec.Struct, frozen=True):
         stamps, attempt = self.stamps, self.file.attempt
         if stamps is None or attempt is None:
             return Reading(stretch)
-        times = ((line.offset, stamps.time_of(attempt, line.offset)) for line in stretch.lines)
+        times = ((line.offset, stamps(attempt, line.offset)) for line in stretch.lines)
         return Reading(stretch, {offset: t for offset, t in times if t is not None})
 
 

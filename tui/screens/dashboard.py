@@ -286,7 +286,7 @@ class Dashboard(PanedScreen):
             self.show_message(f"Not from this screen; use: {typed('attach', self.run.run_id)}")
             return
         try:
-            argv = attacher.command(self.run.run_id)
+            argv = attacher(self.run.run_id)
         except RuntimeError as error:
             self.show_message(str(error))
             return

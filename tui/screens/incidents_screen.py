@@ -144,7 +144,7 @@ class IncidentsScreen(RunPage):
                 self._where = innermost(found or ())
                 self.draw()
 
-        self.tasks.fetch(lambda: source.files(card.number), took)
+        self.tasks.fetch(lambda: source(card.number), took)
 
     def row_chosen(self, pane: RowsPane) -> None:
         self.choose(self.views[pane.cursor].id)
@@ -244,7 +244,7 @@ class StacksScreen(RunPage):
             self.draw()
             return
 
-        self.read(lambda: tuple(evidence_pages(source.files(self.incident))), self._take)
+        self.read(lambda: tuple(evidence_pages(source(self.incident))), self._take)
 
     def _take(self, pages: tuple[EvidencePage, ...] | None, trouble: str) -> None:
         self.pages = pages or ()

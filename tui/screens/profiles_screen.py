@@ -95,7 +95,7 @@ class ProfilesScreen(RunPage):
             changes: dict[str, tuple[Change, ...] | str] = {}
             for profile in profiles:
                 try:
-                    changes[profile.name] = tuple(launch.changes(profile))
+                    changes[profile.name] = tuple(launch(profile))
                 except Exception as error:
                     changes[profile.name] = str(error)
             return changes
@@ -106,7 +106,7 @@ class ProfilesScreen(RunPage):
         self.draw()
         trials = self.session.run.trials
         if trials is not None:
-            self.read(trials.results, self._take_trials)
+            self.read(trials, self._take_trials)
 
     def _take_trials(self, found: Mapping[str, TrialResult] | None, _: str) -> None:
         self.trials = found or {}  # without results nothing is shown as measured

@@ -25,14 +25,12 @@ from .trainer_config import (
     changed_copy,
     config_copy,
     config_in_command,
-    full_name,
-    given_names,
     is_set,
     load_config,
     names_config,
-    places,
     read_config,
     takes_file_alone,
+    where_set,
     with_placeholder,
     write_copy,
 )
@@ -141,20 +139,18 @@ def preview(  # noqa: PLR0917
     further, made = _further(spec, preset, profile, settings, attempt_directory)
     edits: list[Edit] = []
     for setting in settings:
-        setting = msgspec.structs.replace(setting, key=full_name(argv, config, preset, setting.key))  # noqa: PLW2901
-        in_config, locations = places(config, setting.key) if config is not None else (False, ())
-        # A flag overrides the file, so a setting that is on the command line is changed there, too.
-        given = given_names(argv, setting.key, locations)
+        at = where_set(argv, config, preset, setting.key)
+        setting = msgspec.structs.replace(setting, key=at.key)  # noqa: PLW2901
         if setting.yields and is_set(argv, config, preset, setting.key):
             continue
-        for name in given:
+        for name in at.given:  # a flag overrides the file
             argv = _option(argv, name, setting, made)
-        if config is not None and named and (in_config or not given):
-            edits.extend(_config_edits(config, locations, setting, made))
-        elif not given:
-            if not in_config:
+        if config is not None and named and (at.found or not at.given):
+            edits.extend(_config_edits(config, at.locations, setting, made))
+        elif not at.given:
+            if not at.found:
                 _refuse_unknown_place(preset, setting)
-            dotted = ".".join(locations[0]) if in_config and not preset.sections_ignored else setting.key
+            dotted = ".".join(at.locations[0]) if at.found and not preset.sections_ignored else setting.key
             argv = _option(argv, dotted, setting, made)
     argv = _with_flags(argv, flags, drops, spec.cwd, made)
 

@@ -106,15 +106,19 @@ def _refuse_misfit(tree: Mapping[Any, Any], path: KeyPath, source: str) -> None:
         )
 
 
-def present(tree: Mapping[Any, Any], path: KeyPath) -> bool:
-    """Whether the key exists; its value may be null."""
+def value_at(tree: Mapping[Any, Any], path: KeyPath, otherwise: Any = None) -> Any:
+    """The value at a path, which may be null; ``otherwise`` if there is none."""
     node: Any = tree
     for name in path:
-        if (isinstance(node, list) and isinstance(name, int)) or (isinstance(node, Mapping) and name in node):
-            node = node[name]
-        else:
-            return False
-    return True
+        if not (isinstance(node, list) and isinstance(name, int)) and not (isinstance(node, Mapping) and name in node):
+            return otherwise
+        node = node[name]
+    return node
+
+
+def present(tree: Mapping[Any, Any], path: KeyPath) -> bool:
+    """Whether the key exists; its value may be null."""
+    return value_at(tree, path, REMOVED) is not REMOVED
 
 
 def dotted(path: KeyPath) -> str:
@@ -122,31 +126,24 @@ def dotted(path: KeyPath) -> str:
     return ".".join(map(str, path))
 
 
-def value_at(tree: Mapping[Any, Any], path: KeyPath) -> Any:
-    """The value at a path, or None."""
-    node: Any = tree
-    for name in path:
-        if not isinstance(node, Mapping):
-            return None
-        node = node.get(name)
-    return node
-
-
 def edited(tree: Mapping[Any, Any], edit: Edit) -> dict[Any, Any]:
     """A copy of the tree after the edit. Sections that are missing or null are made."""
     result: dict[Any, Any] = copy.deepcopy(dict(tree))
-    node: Any = result
+    if edit.value is not REMOVED or present(tree, edit.path):
+        _put(result, edit, copy.deepcopy(edit.value), dict)
+    return result
+
+
+def _put(node: Any, edit: Edit, value: Any, section: Callable[[], Any] | None) -> None:
+    """Change a document in place. ``section`` makes a section that is missing or null; None: that is an error."""
     for name in edit.path[:-1]:
-        if isinstance(node, dict) and node.get(name) is None:
-            if edit.value is REMOVED:
-                return result
-            node[name] = {}
+        if section is not None and isinstance(node, dict) and node.get(name) is None:
+            node[name] = section()
         node = node[name]
     if edit.value is REMOVED:
-        node.pop(edit.path[-1], None)
+        del node[edit.path[-1]]
     else:
-        node[edit.path[-1]] = copy.deepcopy(edit.value)
-    return result
+        node[edit.path[-1]] = value
 
 
 def same(left: Any, right: Any) -> bool:
@@ -283,13 +280,7 @@ def _through_tomlkit(text: str, edit: Edit) -> Iterator[str]:
 
     try:
         document = tomlkit.parse(text)
-        node: Any = document
-        for name in edit.path[:-1]:
-            node = node[name]
-        if edit.value is REMOVED:
-            del node[edit.path[-1]]
-        else:
-            node[edit.path[-1]] = edit.value
+        _put(document, edit, edit.value, None)
         yield tomlkit.dumps(document)
     except (TOMLKitError, KeyError, TypeError, ValueError, AttributeError, IndexError):
         return
@@ -403,15 +394,8 @@ def _round_trip(text: str, edit: Edit, _before: dict[Any, Any], _source: str) ->
     try:
         data = editor.load(text)
         comments = text if data is None else ""
-        node = data = editor.map() if data is None else data
-        for name in edit.path[:-1]:
-            if isinstance(node, dict) and node.get(name) is None:
-                node[name] = editor.map()
-            node = node[name]
-        if edit.value is REMOVED:
-            del node[edit.path[-1]]
-        else:
-            node[edit.path[-1]] = _exact(editor.load(yaml_text(edit.value)))
+        data = editor.map() if data is None else data
+        _put(data, edit, None if edit.value is REMOVED else _exact(editor.load(yaml_text(edit.value))), editor.map)
         out = io.StringIO()
         editor.dump(data, out)
     except (YAMLError, KeyError, TypeError, ValueError, AttributeError, IndexError):

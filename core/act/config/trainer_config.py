@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -142,12 +142,6 @@ def with_placeholder(spec: RunSpec, path: Path) -> tuple[str, ...]:
     return tuple(_path_part(spec, part, path) or part for part in spec.command)
 
 
-def places(config: TrainerConfig, key: str) -> tuple[bool, tuple[KeyPath, ...]]:
-    """(whether the key is in the config, the places where it is or belongs)."""
-    found = locate(config.tree, key, str(config.path), sections_ignored=config.sections_ignored)
-    return any(present(config.tree, path) for path in found), found
-
-
 def config_copy(
     spec: RunSpec, config: TrainerConfig, attempt: int, edits: Sequence[Edit], changes: Sequence[Change]
 ) -> str:
@@ -257,10 +251,7 @@ def changed_copy(
 def _occurrences(tree: dict[str, Any], name: str) -> Iterator[tuple[KeyPath, Any]]:
     """All places of a value of that name, with the value; lists of tables included."""
     for place in occurrences(tree, name, lists=True):
-        value: Any = tree
-        for part in place:
-            value = value[part]
-        if not isinstance(value, dict | list):
+        if not isinstance(value := value_at(tree, place), dict | list):
             yield place, value
 
 
@@ -425,18 +416,10 @@ class TrainerSettings:
         """The sections in which the setting stands, on the command line or in the config; () = in none."""
         if profile is not None and key in dict(leaves(profile.settings)) and key not in profile.yields:
             return ()
-        given, found = self._places(key)
-        if given:
-            return tuple(given[-1].split(".")[:-1])
-        return tuple(str(part) for part in found[-1][:-1]) if found else ()
-
-    def _places(self, key: str) -> tuple[list[str], list[KeyPath]]:
-        """Its names on the command line, and where it stands in the config."""
-        command, config = self._spec.command, self._config
-        full = full_name(command, config, self._preset, key)
-        _, locations = places(config, full) if config is not None else (False, ())
-        found = [path for path in locations if config is not None and present(config.tree, path)]
-        return given_names(command, full, locations), found
+        at = where_set(self._spec.command, self._config, self._preset, key)
+        if at.given:
+            return tuple(at.given[-1].split(".")[:-1])
+        return tuple(str(part) for part in at.found[-1][:-1]) if at.found else ()
 
     @cached_property
     def hidden(self) -> bool:
@@ -453,11 +436,11 @@ class TrainerSettings:
             if key in settings and key not in profile.yields:
                 return settings[key]
         command, config = self._spec.command, self._config
-        given, found = self._places(key)
-        if given:
-            return set_option(command, given[-1], REMOVED).before
-        if config is not None and found:
-            return value_at(config.tree, found[-1])
+        at = where_set(command, config, self._preset, key)
+        if at.given:
+            return set_option(command, at.given[-1], REMOVED).before
+        if config is not None and at.found:
+            return value_at(config.tree, at.found[-1])
         if profile is None or is_set(command, config, self._preset, key):
             return None
         return dict(leaves(profile.settings)).get(key)
@@ -468,12 +451,30 @@ def effective(spec: RunSpec, preset: Preset, profile: Profile | None, key: str) 
     return TrainerSettings(spec, preset).value(profile, key)
 
 
-def full_name(argv: Sequence[str], config: TrainerConfig | None, preset: Preset, key: str) -> str:
-    """The dotted name of a plain key that is set nowhere, for trainers that read only dotted names."""
-    full = preset.dotted.get(key)
-    if full is None or given_names(argv, key, ()) or (config is not None and places(config, key)[0]):
-        return key
-    return full
+class Where(NamedTuple):
+    """Where a setting is set. ``key``: its dotted name for a trainer that reads only these, if a plain key is nowhere.
+
+    ``given``: its names on the command line. ``locations``: the places in the config where it is or belongs; ``found``:
+    those where it is.
+    """
+
+    key: str
+    given: list[str]
+    locations: tuple[KeyPath, ...]
+    found: tuple[KeyPath, ...]
+
+
+def where_set(argv: Sequence[str], config: TrainerConfig | None, preset: Preset, key: str) -> Where:
+    locations: tuple[KeyPath, ...] = ()
+    found: tuple[KeyPath, ...] = ()
+    for name in filter(None, (key, preset.dotted.get(key))):
+        key = name
+        if config is not None:
+            locations = locate(config.tree, key, str(config.path), sections_ignored=config.sections_ignored)
+            found = tuple(path for path in locations if present(config.tree, path))
+        if found or given_names(argv, key, ()):
+            break
+    return Where(key, given_names(argv, key, locations), locations, found)
 
 
 def given_names(argv: Sequence[str], key: str, locations: Sequence[tuple[str, ...]]) -> list[str]:
@@ -489,10 +490,5 @@ def given_names(argv: Sequence[str], key: str, locations: Sequence[tuple[str, ..
 def is_set(argv: Sequence[str], config: TrainerConfig | None, preset: Preset, key: str) -> bool:
     """Whether config or command set this key; of the run's length, its epochs or its steps."""
     length = (preset.epochs_key, preset.steps_key)
-    for name in (n for n in (length if key in length else (key,)) if n is not None):
-        _, locations = places(config, name) if config is not None else (False, ())
-        if given_names(argv, name, locations):
-            return True
-        if config is not None and any(present(config.tree, path) for path in locations):
-            return True
-    return False
+    names = [name for name in (length if key in length else (key,)) if name is not None]
+    return any(at.given or at.found for at in (where_set(argv, config, preset, name) for name in names))

@@ -16,7 +16,7 @@ from ...store.journal import load_story
 from ...store.run_directory import RunDirectory
 from ...views.quantity import plural
 from ..plan.specs import definitions_of
-from ..runs.known_runs import find_run_to_read
+from ..runs.known_runs import find_run
 from ..runs.output_folder import list_run_checkpoints
 from .check import Check, failed, passed, warned
 
@@ -40,7 +40,7 @@ class After(msgspec.Struct, frozen=True, kw_only=True):
 
 def checks_after(name: str | None, warn: Callable[[str], None]) -> list[Check]:
     """All of these checks, in the order in which a person would look. Reads every byte of the newest checkpoints."""
-    after = read_after(find_run_to_read(name, warn))
+    after = read_after(find_run(name, warn))
     story, there = after.story, after.listing.checkpoints
     complete, checkpoints = check_checkpoints(after)
     found = {

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ...model.run import RunSpec
 from ...model.wrappers import POSIX_SHELLS, Layer, peel
-from ...source.shell_text import ShellCommand, commands_of, without_assignments
+from ...source.shell_text import ShellCommand, commands_of, shell_at, shell_program, without_assignments
 from ...views.length_words import deciding_layer, words_of
 from ..plan.launch_plan import LaunchPlan
 from .check import Check, Machine, passed, warned
@@ -29,7 +29,6 @@ NO_TRAINING = frozenset({"activate", "deactivate", "install", "pull", "build", "
 """Words that make such a command a preparation: ``conda activate``, ``docker pull``."""
 DEEPEST = 4
 """Scripts that call scripts are followed this deep."""
-LONGEST_BYTES = 1 << 18
 PIPES = frozenset({"|", "|&"})
 PIPE_REMEDY = "write `set -o pipefail` (bash) before it, or leave the pipe out: the output is kept in the run's own log"
 CHAIN_REMEDY = "join the commands with `&&`, or begin with `set -e`"
@@ -41,7 +40,7 @@ def check_exit_status(plan: LaunchPlan, _machine: Machine) -> Check | None:
     found = hidden_status(plan.spec.command, Path(plan.spec.cwd))
     if found is not None:
         return warned(*found)
-    return passed("that of the trainer") if _shell_at(plan.spec.command) is not None else None
+    return passed("that of the trainer") if shell_at(plan.spec.command) is not None else None
 
 
 def what_hides_status(spec: RunSpec) -> str:
@@ -84,40 +83,6 @@ def hidden_status(command: tuple[str, ...], cwd: Path, depth: int = 0) -> tuple[
     return None
 
 
-class ShellProgram(NamedTuple):
-    """The text that a shell runs. ``file``: its name; "" for the text behind ``-c``."""
-
-    text: str
-    options: tuple[str, ...] = ()
-    file: str = ""
-
-
-def shell_program(words: tuple[str, ...], cwd: Path) -> ShellProgram | None:
-    """The program of a command that is a shell or a shell script; None if it is neither, or cannot be read."""
-    at = _shell_at(words)
-    if at is None:
-        return _read_script(words[0], (), cwd) if words else None
-    options: list[str] = []
-    for place, word in enumerate(words[at + 1 :], at + 2):
-        if not word.startswith(("-", "+")) and not re.match(r"-.*o$", options[-1] if options else ""):
-            return _read_script(word, tuple(options), cwd)
-        options.append(word)
-        if re.match(r"-[a-zA-Z]*c", word):
-            text = next((each for each in words[place:] if not each.startswith("-")), "")
-            return ShellProgram(text, tuple(options))
-    return None
-
-
-def _shell_at(words: tuple[str, ...]) -> int | None:
-    """Where the shell stands: first, or after a launcher such as ``srun -n 1``."""
-    for at, word in enumerate(words):
-        if Path(word).name in POSIX_SHELLS:
-            return at
-        if re.match(r"(?:.*/)?python[\d.]*$|.*\.py$", word):
-            return None
-    return None
-
-
 def without_wrappers(words: tuple[str, ...], keep: Collection[str] = ()) -> tuple[str, ...]:
     """The command behind ``nohup``, ``env A=1``, ``timeout 3h``, ``sudo -u bob`` …; ``keep``: wrappers that stay."""
     words = without_assignments(words)
@@ -131,25 +96,6 @@ def assigned(command: Sequence[str]) -> dict[str, str]:
     words = without_wrappers(tuple(command))
     pairs = (word.partition("=") for word in command[: len(command) - len(words)] if not word.startswith("-"))
     return {name: value for name, equals, value in pairs if equals}
-
-
-def _read_script(name: str, options: tuple[str, ...], cwd: Path) -> ShellProgram | None:
-    path = cwd / name
-    try:
-        if "/" not in name and not path.is_file():
-            return None
-        with path.open("rb") as file:
-            text = file.read(LONGEST_BYTES).decode("utf-8", "replace")
-    except (OSError, ValueError):
-        return None
-    first = text.partition("\n")[0]
-    shebang = first[2:].split() if first.startswith("#!") else []
-    if shebang and not any(Path(word).name in POSIX_SHELLS for word in shebang):
-        return None
-    if not shebang and not options and Path(name).suffix not in {".sh", ".bash"}:
-        return None
-    given = tuple(word for word in shebang[1:] if word.startswith("-") or word == "pipefail")
-    return ShellProgram(text, (*options, *given), name)
 
 
 def _hides(rest: list[ShellCommand], *, stops: bool) -> str | None:

@@ -17,12 +17,11 @@ from ...model.checkpoint_suffixes import TENSOR_SUFFIXES
 from ...model.run import RunSpec, with_place
 from ...model.text import memory
 from ...source.trainer_source import source_of
-from ...store.learned import HabitsFile
+from ...store.learned import HabitsFile, newest_trials
 from ...views import quantity
 from ...views.length_words import length_words
 from ..plan.launch_plan import LaunchPlan
 from ..plan.trainer_settings import plan_length
-from ..runs.forgetting import measured_here
 from .check import Check, Machine, failed, passed, warned
 from .command_checks import without_wrappers
 
@@ -231,7 +230,7 @@ def expected_of(
         return None
     config = None if spec.config is None else Path(spec.cwd, spec.config)
     habits = HabitsFile(home, spec.command, spec.cwd, config).read()
-    trial = measured_here(spec.id).get(spec.settings.profiles.use or "")
+    trial = newest_trials(home, spec.id).get(spec.settings.profiles.use or "")
     pace_s = (habits and habits.step_s) or (trial and trial.s_per_step)
     batch = next((s["batch_size"] for s in _tables(dataset, "datasets") if "batch_size" in s), None)
     settings = settings if batch is None or keys.batch in settings else {**settings, keys.batch: batch}
@@ -319,10 +318,10 @@ def _expected(plan: LaunchPlan, home: Path) -> progress.ExpectedLength | None:
 # Check: what trials of the profile measured on this machine.
 
 
-def check_measured(plan: LaunchPlan, _machine: Machine) -> Check | None:
+def check_measured(plan: LaunchPlan, machine: Machine) -> Check | None:
     """A trial of the profile in use was stable here; None if no profile was measured."""
     profile = plan.spec.settings.profiles.use
-    known = measured_here(plan.spec.id)
+    known = newest_trials(machine.home, plan.spec.id)
     result = known.get(profile or "")
     if result is None:
         return passed(f"{', '.join(known)} measured, not {profile or 'your own settings'}") if known else None

@@ -5,34 +5,27 @@ import os
 import shutil
 from pathlib import Path
 
-from ...model.launch import TrialResult
 from ...model.run import TERMINAL_STATES
 from ...model.text import plural, typed
-from ...processes import is_alive
-from ...spool import read_start
 from ...store.history_writer import remove_recent
-from ...store.journal import JournalTooNew, load_story
-from ...store.learned import newest_trials
+from ...store.journal import JournalTooNew
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory, RunUnreadable
 from ...store.run_lookup import list_runs
 from ...views.quantity import size as size_text
 from ..errors import CliError, ExitCode
 from .known_runs import home
-from .supervisor_life import as_found
+from .output_claim import trainer_pid
+from .supervisor_life import story_now
 
 
 def kept_about(run: RunDirectory) -> str:
     """What would be removed, for the question. Raises CliError if it may not be."""
     if is_held(run.lock):
         raise CliError(ExitCode.OWNED, f"{run.id}: a supervisor watches it; end it first: {typed('stop', run.id)}")
-    for folder in run.attempt_folders():
-        start = read_start(folder)
-        if start is not None and is_alive(start.trainer):
-            raise CliError(
-                ExitCode.OWNED, f"{run.id}: its trainer (pid {start.trainer.pid}) is alive; end it first: "
-                f"{typed('kill', run.id)}"
-            )  # fmt: skip
+    if (pid := trainer_pid(run)) is not None:
+        alive = f"{run.id}: its trainer (pid {pid}) is alive; end it first: {typed('kill', run.id)}"
+        raise CliError(ExitCode.OWNED, alive)
     folders: tuple[str, ...] = ()
     with contextlib.suppress(RunUnreadable):
         folders = run.load_spec().output_folders
@@ -67,9 +60,8 @@ def old_runs(keep: int | None) -> list[tuple[RunDirectory, str]]:
         if not limit or ended[job] <= limit or is_held(run.lock):
             continue
         with contextlib.suppress(JournalTooNew, OSError):
-            story = as_found(run, load_story(run.journal))
-            if story.state in TERMINAL_STATES:  # else it is live, or may continue
-                found.append((run, story.state))
+            if (state := story_now(run).state) in TERMINAL_STATES:  # else it is live, or may continue
+                found.append((run, state))
     return found
 
 
@@ -80,11 +72,3 @@ def forget(run: RunDirectory) -> None:
     going = run.path.with_name(f".forgotten-{run.path.name}-{os.getpid()}")
     run.path.rename(going)
     shutil.rmtree(going)
-
-
-# Results of trials on this machine.
-
-
-def measured_here(run_id: str) -> dict[str, TrialResult]:
-    """The newest result of each profile that was measured for this run on this machine."""
-    return newest_trials(home(), run_id)

@@ -84,34 +84,31 @@ def here() -> Path:
         raise CliError(ExitCode.USAGE, "the working folder does not exist any more: cd to one that does") from None
 
 
-def find_run(name: str | None, *, anywhere: bool = True) -> RunDirectory:
+def find_run(name: str | None, warn: Callable[[str], None] | None = None, *, anywhere: bool = True) -> RunDirectory:
     """The run that is meant. Raises CliError: exit code 3 if there is none, 2 if several match.
 
     ``anywhere``: without a name, the only run there is may be one of another folder.
+    ``warn``: who only reads; without a name several runs mean the newest live one, else the newest, which is said. Runs
+    of other folders are meant only if this one has none.
     """
+    from ...config.location import find_project
+
+    folder: Path | None = None
     try:
-        return _find(name, anywhere=anywhere)
-    except AmbiguousRun as error:
-        raise CliError(ExitCode.USAGE, str(error)) from None
-
-
-def namesakes(run: RunDirectory) -> list[str]:
-    """Runs of other folders with the same name, as ``ID in FOLDER``, newest first."""
-    spec = run.load_spec()
-    others = ((other, other.load_spec()) for other in all_runs() if other.id != run.id)
-    alike = [(other, known) for other, known in others if known.name == spec.name]
-    return [f"{o.id} in {s.cwd}" for o, s in alike if (s.project or s.cwd) != (spec.project or spec.cwd)]
-
-
-def find_run_to_read(name: str | None, warn: Callable[[str], None]) -> RunDirectory:
-    """As ``find_run``, but without a name several runs mean the newest live one, else the newest, with a warning.
-
-    Runs of other folders are meant only if this one has none.
-    """
+        folder = here()
+    except CliError:
+        if name is None:
+            raise
     try:
-        return _find(name, anywhere=True)
+        project = None if folder is None else find_project(folder)
+        return know_secrets(find_known_run(home(), name, project=project, cwd=folder, anywhere=anywhere))
+    except RunNotFound as error:
+        raise CliError(ExitCode.NOT_FOUND, str(error)) from None
+    except RunUnreadable as error:
+        foreign = isinstance(error.__cause__, NotOurs)
+        raise CliError(ExitCode.USAGE if foreign else ExitCode.FAILED, str(error)) from None
     except AmbiguousRun as error:
-        if name is not None:
+        if name is not None or warn is None:
             raise CliError(ExitCode.USAGE, str(error)) from None
         among, live = error.among, error.live
     known = [run for run in all_runs() if not among or run.id in among]
@@ -122,6 +119,14 @@ def find_run_to_read(name: str | None, warn: Callable[[str], None]) -> RunDirect
     why = "several runs of this folder are live" if live else "this folder has several runs"
     warn(f"{why}; this is {meant.id}, the newest; others: {enumerate_runs(name for name in among if name != meant.id)}")
     return meant
+
+
+def namesakes(run: RunDirectory) -> list[str]:
+    """Runs of other folders with the same name, as ``ID in FOLDER``, newest first."""
+    spec = run.load_spec()
+    others = ((other, other.load_spec()) for other in all_runs() if other.id != run.id)
+    alike = [(other, known) for other, known in others if known.name == spec.name]
+    return [f"{o.id} in {s.cwd}" for o, s in alike if (s.project or s.cwd) != (spec.project or spec.cwd)]
 
 
 def know_secrets(run: RunDirectory) -> RunDirectory:
@@ -142,25 +147,6 @@ def open_run(run_id: str) -> tuple[RunDirectory, RunSpec]:
         return run, run.load_spec()
     except (RunNotFound, AmbiguousRun, RunUnreadable) as error:
         raise RuntimeError(str(error)) from error
-
-
-def _find(name: str | None, *, anywhere: bool) -> RunDirectory:
-    from ...config.location import find_project
-
-    folder: Path | None = None
-    try:
-        folder = here()
-    except CliError:
-        if name is None:
-            raise
-    try:
-        project = None if folder is None else find_project(folder)
-        return know_secrets(find_known_run(home(), name, project=project, cwd=folder, anywhere=anywhere))
-    except RunNotFound as error:
-        raise CliError(ExitCode.NOT_FOUND, str(error)) from None
-    except RunUnreadable as error:
-        foreign = isinstance(error.__cause__, NotOurs)
-        raise CliError(ExitCode.USAGE if foreign else ExitCode.FAILED, str(error)) from None
 
 
 # Entries of the queue that wait, for lists of runs.

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import shlex
-import sys
 import threading
 import time
 from collections import deque
@@ -26,7 +25,6 @@ from ...store.lock import holder_pid, is_held
 from ...store.run_directory import RunDirectory
 from ...store.run_lookup import list_runs
 from ..errors import CliError, ExitCode
-from .known_runs import all_runs
 from .known_runs import home as known_home
 
 LOOK_S = 1.0
@@ -54,30 +52,34 @@ class OutputClaim:
         self._over = False
         self._given_away = False
         self._thread = threading.Thread(target=self._keep, name="output-lock", daemon=True)
-        self._note: Callable[[str], None] = _print
         self._unsaid: list[str] = []
+        self._note: Callable[[str], None] = self._unsaid.append
         self._found: deque[str] = deque()
-        self._tell_shared: Callable[[str | None], None] = lambda _text: None
+        self.tell_shared: Callable[[str | None], None] = lambda _text: None
+        """Called with a sentence while another run writes into a further folder of this one, with None after it."""
 
-    def take(self) -> None:
-        """Take the locks. Raises CliError (exit code 4) if another run has one of them, or if that cannot be told."""
-        try:
-            with self._mutex:
-                self._unsaid += self._locks.take()
-        except Taken as taken:
-            raise CliError(ExitCode.OWNED, f"{sentence(taken, self._spec)}; nothing was started") from None
+    def take(self, *, force: bool = False) -> None:
+        """Take the locks. Raises CliError (exit code 4) if another run has one of them, or if that cannot be told.
+
+        ``force``: also from a holder of which it cannot be told whether it lives.
+        """
+        if (why := self.refusal(force=force)) is not None:
+            raise CliError(ExitCode.OWNED, f"{why}; nothing was started")
 
     def tell_later(self, text: str) -> None:
         """Keep a sentence for the supervisor's events."""
         if text:
             self._unsaid.append(text)
 
-    def refusal(self) -> str | None:
-        """Why no attempt may be started now: another run has the folder. None: this run has it."""
+    def refusal(self, *, force: bool = False) -> str | None:
+        """Take the locks. Returns why no attempt may be started now: another run has the folder. None: this run has it.
+
+        ``force``: as for ``take``.
+        """
         if not self._mutex.acquire(timeout=ANSWER_S):
             return None  # a file system that does not answer: what is held stays held
         try:
-            for text in self._locks.take():
+            for text in self._locks.take(force=force):
                 self._note(text)
             self._given_away = False
         except Taken as taken:
@@ -112,10 +114,6 @@ class OutputClaim:
         """Lock a folder, too, that became known while the run trains."""
         self._found.append(folder)  # its thread may be stuck in a write, and this is called in the supervisor's loop
         self._wake.set()
-
-    def tell_shared(self, tell: Callable[[str | None], None]) -> None:
-        """Call this with a sentence while another run writes into a further folder of this one, with None after it."""
-        self._tell_shared = tell
 
     def start(self) -> None:
         """Count up until ``stop``."""
@@ -163,7 +161,7 @@ class OutputClaim:
                     self._locks.add_folder(self._found.popleft())
                 news = self._locks.keep(beat=beat)
                 shared = self._locks.shared
-            self._tell_shared("; ".join(shared) or None)
+            self.tell_shared("; ".join(shared) or None)
             for text in news:
                 self._note(text)
 
@@ -198,15 +196,10 @@ def take_over(spec: RunSpec, home: Path) -> None:
 
     Raises CliError (exit code 4) if it does live.
     """
-    if lock_rival(spec, home, unclear=True) is None:
-        return
-    order = lock_order(spec, home)
-    locks = OutputLocks(_owner(order), SUPERVISOR, order.command, is_network)
-    try:
-        locks.take(force=True)
-    except Taken as taken:
-        raise CliError(ExitCode.OWNED, f"{sentence(taken, spec)}; nothing was started") from None
-    locks.release()
+    if lock_rival(spec, home, unclear=True) is not None:
+        claim = OutputClaim(spec, home)
+        claim.take(force=True)
+        claim.release()
 
 
 def sentence(taken: Taken, spec: RunSpec) -> str:
@@ -283,11 +276,6 @@ def _owner(order: LockOrder) -> Owner:
     return Owner(order.run, order.created, order.home, order.output_dir)
 
 
-def _print(text: str) -> None:
-    sys.stderr.write(f"trainwatch: {printable(text)}\n")
-    sys.stderr.flush()
-
-
 # Which live run writes into an output directory: two trainings in one would overwrite each other's checkpoints.
 #
 # The runs of this state folder are known by their own records, all others by the locks that they hold.
@@ -317,8 +305,9 @@ def rival_of(spec: RunSpec, home: Path | None = None) -> str | None:
     ``home``: the state folder to look through (None: this user's).
     Live: a supervisor holds its lock, or its trainer lives. Directories are compared by their real paths.
     """
+    home = known_home() if home is None else home
     wanted = None if spec.output_dir is None else os.path.realpath(spec.output_dir)
-    for run in () if wanted is None else all_runs() if home is None else list_runs(home):
+    for run in () if wanted is None else list_runs(home):
         known = run.load_spec()
         if run.id == spec.id or known.output_dir is None or os.path.realpath(known.output_dir) != wanted:
             continue
@@ -333,7 +322,7 @@ def rival_of(spec: RunSpec, home: Path | None = None) -> str | None:
             f"run {run.id} is live ({what}; look at it with `{typed('status', run.id)}`, end it with "
             f"`{typed('stop', run.id)}`, or choose another --output-dir"
         )
-    return lock_rival(spec, known_home() if home is None else home)
+    return lock_rival(spec, home)
 
 
 def require_own_output(spec: RunSpec) -> None:

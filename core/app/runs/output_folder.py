@@ -91,25 +91,18 @@ class OutputLists:
     """The list of each output folder, taken when it became known and never again. Thread-safe.
 
     A list that cannot be taken, kept or read tells nothing; the times of the entries tell then. ``globs``: names that
-    the preset looks for besides those that are known.
+    the preset looks for besides those that are known. ``note``: called with each problem.
     """
 
-    def __init__(self, file: Path, globs: Sequence[str] = ()) -> None:
-        self._file = file
-        self._globs = tuple(globs)
-        self._problems: list[str] = []
-        self._note: Callable[[str], None] = self._problems.append
+    def __init__(
+        self, file: Path, globs: Sequence[str] = (), note: Callable[[str], None] = lambda _problem: None
+    ) -> None:
+        self._file, self._globs, self._note = file, tuple(globs), note
         self._lock = threading.Lock()
         self._folders: dict[str, FolderList] = {}
         with contextlib.suppress(OSError, msgspec.MsgspecError):
             read = decode_exact(file.read_bytes(), _File)
             self._folders |= read.folders if read.version == 1 else {}
-
-    def tell(self, note: Callable[[str], None]) -> None:
-        """Call this with each problem, also with what was found before."""
-        self._note = note
-        for problem in self._problems:
-            note(problem)
 
     def take(self, folders: Sequence[str], *, before_launch: bool) -> None:
         """List those that have no list yet. ``before_launch``: no attempt of the run has begun."""

@@ -16,15 +16,15 @@ from ...model.redact import EDGE
 from ...model.story import Situation, Summary
 from ...sense.log.log_browser import FileLogBrowser
 from ...store.history_reader import HistoryReader
-from ...store.journal import JournalTooNew, fold_journal, load_story
-from ...store.run_directory import RunDirectory, RunUnreadable
+from ...store.journal import JournalTooNew, fold_journal
+from ...store.run_directory import RunDirectory
 from ...views.charts import STEPS, attempt_spans, charts_svg
 from ...views.report import LossCourse, MetricCourse, ReportSources
 from ...views.report_building import build_report, short_report, summary, with_machine
 from ..errors import CliError, ExitCode
 from ..gpu_survey import GpuSurvey, surveying
 from .run_usage import usage_of
-from .supervisor_life import as_found, situation_of, supervisor_life
+from .supervisor_life import read_situation, story_now
 
 if TYPE_CHECKING:
     from ...views.report import Report
@@ -39,7 +39,7 @@ MOST_GPUS = 8
 
 def charts_of(run: RunDirectory) -> str:
     """SVG text; "" without values. Raises JournalTooNew."""
-    story = as_found(run, load_story(run.journal))
+    story = story_now(run)
     with HistoryReader(run.history) as history:
         latest = history.latest()
         progress = latest.progress
@@ -153,14 +153,6 @@ def short_report_of(run: RunDirectory) -> str:
         raise CliError(ExitCode.FAILED, str(error)) from None
 
 
-def end_in_words(run: RunDirectory) -> str:
-    """What a notice at the end of a run says beside its reason; empty if the run cannot be read."""
-    try:
-        return short_report_of(run)
-    except (CliError, RunUnreadable, OSError, ValueError):
-        return ""
-
-
 def summary_of(run: RunDirectory, since_wall: float | None = None) -> Summary:
     """The report in a few lines. ``since_wall``: when a person last looked, epoch seconds.
 
@@ -179,11 +171,11 @@ def gather(
     """
     spec = run.load_spec()
     stored = fold_journal(run.journal)
-    story = stored.story
-    found = as_found(run, story)
-    if found is not story:  # no supervisor saw its end: the time of the last record is all that is known
-        story = msgspec.structs.replace(found, state_t=story.t)
-    life = supervisor_life(run)
+    now, _ = read_situation(run, stored.story)
+    story = now.story
+    if story is not stored.story:  # no supervisor saw its end: the time of the last record is all that is known
+        story = msgspec.structs.replace(story, state_t=story.t)
+        now = msgspec.structs.replace(now, story=story)
     with HistoryReader(run.history) as history:
         latest = history.latest()
         progress = latest.progress
@@ -192,7 +184,6 @@ def gather(
         losses = history.series("progress.loss", since_t, end_t, LOSS_POINTS)
         metrics = tuple(metric_courses(history, end_t, {} if latest.metrics is None else latest.metrics.values))
         usage = usage_of(history, story, latest.gpu, latest.host)
-    now = situation_of(story, life, latest, created_wall=spec.created_wall, health=spec.settings.health)
     # The last step in the log of each attempt of which the journal does not contain it.
     over = story.attempts[:-1] if now.supervisor_alive else story.attempts
     steps = [

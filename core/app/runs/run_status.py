@@ -5,29 +5,28 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...store.latest import latest_of
 from ...store.run_directory import RunDirectory, RunUnreadable, run_id_for
 from ...store.run_lookup import unreadable_runs
 from ..errors import CliError, ExitCode
-from .known_runs import all_runs, example_verb, find_run_to_read, here, home
+from .known_runs import all_runs, example_verb, find_run, here, home
 
 if TYPE_CHECKING:
-    from ...model.story import Situation, SupervisorLife
+    from ...model.story import Situation
     from ...views.run_summary import RunSummary
 
 
 def status_of(name: str | None, warn: Callable[[str], None]) -> tuple[dict[str, Any], Callable[[], None]]:
-    """The status of the run that is meant, or of one that the project's file names.
+    """Status of the run that is meant, or of one that the project's file names.
 
     The second: to be called when a person has seen it; it remembers that, and what needed them.
     """
     try:
-        run = find_run_to_read(name, warn)
-        status, said, now = _read(run, ask=True)
-        status["needs_you"] = said.needs_you
-        return status, partial(_remember_look, run, now)
+        run = find_run(name, warn)
+        found = read_run(run, ask=True)
+        status = {**found.status, "needs_you": found.said.needs_you}
+        return status, partial(_remember_look, run, found.now)
     except CliError as error:
         idle = idle_status(name) if name is not None and error.code is ExitCode.NOT_FOUND else None
         if idle is None:
@@ -59,7 +58,7 @@ def run_rows(warn: Callable[[str], None]) -> list[dict[str, Any]]:
     rows = []
     for run in all_runs():
         try:
-            (status, said, _), spec = _read(run), run.load_spec()
+            (status, said, _), spec = read_run(run), run.load_spec()
         except (JournalTooNew, RunUnreadable, OSError) as error:
             warn(str(error))
             continue
@@ -104,37 +103,20 @@ def idle_status(name: str) -> dict[str, Any] | None:
     return status_object(Situation(now_wall=time.time()), run=name, run_id=run_id_for(name, path))
 
 
-def read_status(run: RunDirectory) -> dict[str, Any]:
-    """The object of ``status --json`` of one run."""
-    return _read(run)[0]
+class RunReading(NamedTuple):
+    """A run, read from outside. ``status``: the object of ``status --json``; the others are what it is made of."""
+
+    status: dict[str, Any]
+    said: "RunSummary"
+    now: "Situation"
 
 
-def read_summary(run: RunDirectory) -> "tuple[dict[str, Any], RunSummary]":
-    """The status object of one run, and its summary."""
-    return _read(run)[:2]
-
-
-def read_situation(run: RunDirectory, *, ask: bool = False) -> "tuple[Situation, SupervisorLife]":
-    """From its journal, its metric history, its lock and its sign of life.
-
-    ``ask``: ask the supervisor for its own troubles and its newest step, too.
-    """
-    from ...store.journal import load_story
-    from .supervisor_life import as_found, situation_of, supervisor_life
-
-    latest = latest_of(run.history)
-    spec, story = run.load_spec(), as_found(run, load_story(run.journal))
-    life = supervisor_life(run, ask=ask)
-    created, health = spec.created_wall, spec.settings.health
-    return situation_of(story, life, latest, created_wall=created, health=health), life
-
-
-def _read(run: RunDirectory, *, ask: bool = False) -> "tuple[dict[str, Any], RunSummary, Situation]":
-    """``read_summary``, and what both are made of."""
+def read_run(run: RunDirectory, *, ask: bool = False) -> RunReading:
+    """``ask``: as for ``read_situation``."""
     from ...views.length_words import place_words
     from ...views.run_summary import summarise
     from ...views.state.status import status_object
-    from .supervisor_life import place_troubles
+    from .supervisor_life import place_troubles, read_situation
 
     spec, (now, life) = run.load_spec(), read_situation(run, ask=ask)
     said = summarise(now, spec.name)
@@ -169,4 +151,4 @@ def _read(run: RunDirectory, *, ask: bool = False) -> "tuple[dict[str, Any], Run
         with contextlib.suppress(OSError):
             seen = inspect(Path(newest["path"]))
             newest["kind"] = "unknown" if seen is None else seen.kind
-    return status, said, now
+    return RunReading(status, said, now)

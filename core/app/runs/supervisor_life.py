@@ -16,7 +16,8 @@ from ...model.settings import Health
 from ...model.story import RESPONSIVE_S, RunStory, Situation, SupervisorLife, Trouble
 from ...processes import is_alive, read_process
 from ...spool import read_exit, read_start
-from ...store.latest import Latest, ProgressPoint
+from ...store.journal import load_story
+from ...store.latest import Latest, ProgressPoint, latest_of
 from ...store.lock import holder_pid, is_held, read_life_sign
 from ...store.run_directory import RunDirectory
 
@@ -104,10 +105,28 @@ def situation_of(
     )
 
 
+def read_situation(
+    run: RunDirectory, stored: RunStory | None = None, *, ask: bool = False
+) -> tuple[Situation, SupervisorLife]:
+    """From its journal, its metric history, its lock and its sign of life. ``stored``: of the journal, if it was read.
+
+    ``ask``: ask the supervisor for its own troubles and its newest step, too.
+    """
+    latest, spec = latest_of(run.history), run.load_spec()
+    story = story_now(run) if stored is None else as_found(run, stored)
+    life = supervisor_life(run, ask=ask)
+    return situation_of(story, life, latest, created_wall=spec.created_wall, health=spec.settings.health), life
+
+
 # What the journal of a run does not have: that supervisor and trainer have ended, and who is the trainer now.
 
 LOST = "its journal is missing, so that its steps and events are not known"
 SETTLED = TERMINAL_STATES | {"idle", "interrupted"}
+
+
+def story_now(run: RunDirectory) -> RunStory:
+    """The story of the run's journal, ``as_found``. Raises JournalTooNew."""
+    return as_found(run, load_story(run.journal))
 
 
 def as_found(run: RunDirectory, story: RunStory) -> RunStory:

@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
 from ...model.decision import Record
-from ...store.journal import JournalFollower, load_story
+from ...processes import status_of
+from ...store.journal import JournalFollower
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory
 from ..errors import ExitCode
-from .supervisor_life import as_found
+from .supervisor_life import story_now
 
 
 def turns(limit_s: float, period_s: float) -> Iterator[None]:
@@ -49,7 +50,7 @@ class Standing(NamedTuple):
 
 def standing_of(run: RunDirectory) -> Standing:
     """From the journal and the lock of the run. A run that is given up or ended early has failed."""
-    story = as_found(run, load_story(run.journal))
+    story = story_now(run)
     kind = kind_of(story.state, held=story.state_why.holds, asks=story.question is not None, watched=is_held(run.lock))
     return Standing(kind, story.state, story.progress.step, story.state_reason)
 
@@ -78,9 +79,9 @@ def wait_for(
     ``wanted`` None: over or needs-you. Returns the exit code of ``trainwatch wait``, and how the run stands.
     """
     begun = watched_s = clock()
-    before: tuple[int, int, bool] | None = None
-    now = standing_of(run)
+    standing = Standings(run)
     while True:
+        now = standing.now()
         if wanted is not None and now.reached(wanted):
             return ExitCode.DONE, now
         if now.kind != "unwatched":
@@ -92,33 +93,27 @@ def wait_for(
         if timeout_s is not None and clock() - begun >= timeout_s:
             return ExitCode.TIMEOUT, now
         sleep(POLL_S if timeout_s is None else min(POLL_S, max(0.0, timeout_s - (clock() - begun))))
-        seen = _mark(run)
-        if seen != before or now.kind == "unwatched":
-            before, now = seen, standing_of(run)
 
 
-class Over:
-    """Whether a run is over and nothing writes into its folder any more. Reads the journal only after a change."""
+class Standings:
+    """How a run stands, read again only if that may have changed: its journal grew, a supervisor came or went."""
 
     def __init__(self, run: RunDirectory) -> None:
         self._run = run
         self._seen: tuple[int, int, bool] | None = None
-        self._over = False
+        self._now = Standing("unwatched", "idle", None, "")
 
-    def __call__(self) -> bool:
-        if (seen := _mark(self._run)) != self._seen:
-            self._seen = seen
-            self._over = standing_of(self._run).reached("over") and not seen[-1]
-        return self._over
+    def now(self) -> Standing:
+        """Without a supervisor it is read each time: its trainer may have ended."""
+        found, held = status_of(self._run.journal), is_held(self._run.lock)
+        seen = (0, 0, held) if found is None else (found.st_mtime_ns, found.st_size, held)
+        if seen != self._seen or self._now.kind == "unwatched":
+            self._seen, self._now = seen, standing_of(self._run)
+        return self._now
 
-
-def _mark(run: RunDirectory) -> tuple[int, int, bool]:
-    """Changes whenever the run may stand otherwise: its journal grew, or a supervisor came or went."""
-    try:
-        found = run.journal.stat()
-    except OSError:
-        return (0, 0, is_held(run.lock))
-    return (found.st_mtime_ns, found.st_size, is_held(run.lock))
+    def over(self) -> bool:
+        """Whether it is over, and nothing writes into its folder any more."""
+        return self.now().reached("over") and self._seen is not None and not self._seen[-1]
 
 
 EVENTS_POLL_S = 0.25

@@ -46,18 +46,14 @@ class FolderLauncher:
 
     def offers(self) -> Sequence[LaunchOffer]:
         """The runs of the nearest trainwatch.toml, and those of commands in this folder that a supervisor holds."""
-        path = find_project(here())
-        return (*self._of_file(path), *_commands_here(here()))
-
-    @staticmethod
-    def _of_file(path: Path | None) -> tuple[LaunchOffer, ...]:
-        if path is None:
-            return ()
-        with sentences(), config_errors():
-            known = read_definitions(path)
-            project = load_project(path, profiles=known.profiles, presets=known.presets)
-        usual = project.settings.profiles.use
-        return tuple(_offer(r.name, shlex.join(r.command), usual, path) for r in project.runs.values())
+        offers, path = [], find_project(here())
+        if path is not None:
+            with sentences(), config_errors():
+                known = read_definitions(path)
+                project = load_project(path, profiles=known.profiles, presets=known.presets)
+            usual = project.settings.profiles.use
+            offers = [_offer(r.name, shlex.join(r.command), usual, path) for r in project.runs.values()]
+        return (*offers, *_commands_here(here()))
 
     def plan(self, order: LaunchRequest) -> LaunchPreview:
         """The first launch as it would be now."""
@@ -152,12 +148,12 @@ def _offer(name: str, command: str, profile: str | None, project: Path) -> Launc
     offer = LaunchOffer(name=name, command=EDGE.text(command), profile=profile)
     if not run.path.exists():
         return offer
-    try:
+    known = msgspec.structs.replace(offer, run_id=run.id)
+    with contextlib.suppress(JournalTooNew, RunUnreadable, OSError):
         story = load_story(run.journal)
-    except (JournalTooNew, RunUnreadable, OSError):
-        return msgspec.structs.replace(offer, run_id=run.id)
-    begun = story.attempts or is_held(run.lock)
-    return msgspec.structs.replace(offer, run_id=run.id, state=story.state) if begun else offer
+        begun = story.attempts or is_held(run.lock)
+        return msgspec.structs.replace(known, state=story.state) if begun else offer
+    return known
 
 
 def _commands_here(cwd: Path) -> Iterator[LaunchOffer]:

@@ -10,12 +10,12 @@ from ...model.story import HOST_ROW, RunCard
 from ...model.text import parted, typed
 from ...store.lock import is_held
 from ...store.run_lookup import list_runs
-from ..errors import CliError
 from ..runs.known_runs import RunDirectory, example_verb, home, open_run, queued_entries
 from .run_services import Later, RunProfiles, RunServices, sentences
 from .store_feed import StoreFeed
 
 if TYPE_CHECKING:
+    from ...model.observation import Command
     from ..hosts.far_runs import FarRuns
 
 
@@ -37,10 +37,8 @@ class MachineRuns:
     def show_there(self, card: RunCard, *, read_only: bool) -> None:
         """As ``trainwatch --on HOST --run ID``."""
         assert self._others is not None
-        try:
+        with sentences():
             code = self._others.show_there(card, ["--read-only"] if read_only else [])
-        except (CliError, OSError) as error:
-            raise RuntimeError(str(error)) from error
         if code:
             raise RuntimeError(f"the screen on {card.host} ended with exit code {code}")
 
@@ -50,25 +48,36 @@ class MachineRuns:
         run, spec = open_run(run_id)
         services = RunServices(run, spec)
         log_browser: Any = Later("...sense.log.log_browser", "FileLogBrowser")
-        details: Any = Later("...store.latest", "DetailReader", run.path)
         return OpenRun(
             run_id=run.id,
             name=spec.name,
             feed=StoreFeed(run, spec.created_wall, spec.settings.health),
             profiles=RunProfiles(spec),
             ladder=spec.settings.profiles.ladder,
-            incident_files=services,
+            incident_files=services.files,
             looks=services,
             checkpoints=services,
-            launch=services,
+            launch=services.changes,
             samples=services,
-            trials=services,
-            details=details,
-            ranks=services,
+            trials=services.results,
+            details=services.details,
+            ranks=services.look,
             screen=spec.settings.screen,
             plan=spec,
-            logs=LogAccess(browser=log_browser, stamps=services, extra=spec.logs),
+            logs=LogAccess(browser=log_browser, stamps=services.time_of, extra=spec.logs),
         )
+
+    def start(self, run_id: str, then: "Command | None") -> None:
+        """A StartSupervisor."""
+        from ..operate import start_on_screen
+
+        start_on_screen(open_run(run_id)[0], then)
+
+    def command(self, run_id: str) -> Sequence[str]:
+        """An Attach."""
+        from ..wiring.supervisor import attach_argv  # loads all of core: the first picture does not wait for it
+
+        return attach_argv(open_run(run_id)[0])
 
     def hide(self, run_id: str, hidden: bool) -> None:
         """A mark in the run's folder: it is left out of the list, or shown again."""
@@ -135,7 +144,7 @@ def card_of(run: RunDirectory) -> RunCard:
     from ...store.journal import JournalTooNew
     from ...views.run_summary import summarise
     from ...views.screens.run_list import with_summary
-    from ..runs.run_status import read_situation
+    from ..runs.supervisor_life import read_situation
 
     spec = run.load_spec()
     known = RunCard(

@@ -22,10 +22,11 @@ from ...model.preset import Change, Preset, Profile
 from ...model.run import RunSpec, place_of
 from ...model.story import Look, Summary
 from ...store.run_directory import RunDirectory, RunUnreadable
-from ..errors import CliError
+from ..errors import CliError, says_what_cannot_be_read
 
 if TYPE_CHECKING:
     from ...model.checkpoint import CheckpointOverview
+    from ...model.machine_details import MachineDetails
 
 
 FILE_BYTES = 200_000
@@ -38,10 +39,12 @@ def sentences(place: str = "the disk") -> Iterator[None]:
     """Raise errors of files and of use cases as RuntimeError with a sentence. ``place``: if no file is named."""
     try:
         yield
-    except (CliError, RunUnreadable, ValueError) as error:
-        raise RuntimeError(str(error)) from error
     except OSError as error:
         raise RuntimeError(f"{error.filename or place}: {error.strerror or error}") from error
+    except Exception as error:
+        if isinstance(error, CliError | ValueError) or says_what_cannot_be_read(error):
+            raise RuntimeError(str(error)) from error
+        raise
 
 
 class RunServices:
@@ -113,6 +116,12 @@ class RunServices:
             self._ranks = (key, rank_table(process, log, nodes))
         return self._ranks[1]
 
+    def details(self) -> "MachineDetails":
+        """Of the machine and the trainer's processes; their sensors read them for some seconds more."""
+        from ...store.latest import DetailFiles
+
+        return DetailFiles(self._run.path).look()
+
     # When a person last looked at the run, and what happened since.
 
     def last(self) -> Look | None:
@@ -127,13 +136,10 @@ class RunServices:
 
     def summary(self, since_wall: float | None) -> Summary:
         """Reads the journal."""
-        from ...store.journal import JournalTooNew
         from ..runs.report import summary_of
 
-        try:
+        with sentences():
             return summary_of(self._run, since_wall)
-        except (JournalTooNew, RunUnreadable, OSError) as error:
-            raise RuntimeError(str(error)) from error
 
     # Work on the run's checkpoints, at a limited rate: a training may be running beside it.
 
@@ -175,9 +181,10 @@ class RunServices:
 
     def results(self) -> Mapping[str, TrialResult]:
         """The newest of each profile, measured on this machine."""
-        from ..runs.forgetting import measured_here
+        from ...store.learned import newest_trials
+        from ..runs.known_runs import home
 
-        return measured_here(self._spec.id)
+        return newest_trials(home(), self._spec.id)
 
 
 class RunProfiles(Sequence[Profile]):

@@ -13,8 +13,6 @@ from ...model.redact import EDGE
 from ...model.settings import Health
 from ...model.story import RunStory, Situation, SupervisorLife, Trouble
 from ...store.run_directory import RunDirectory
-from ...store.run_lookup import find_run
-from ..runs.known_runs import home
 
 if TYPE_CHECKING:
     from ...store.history_reader import HistoryReader
@@ -108,26 +106,3 @@ class StoreFeed:
         from ..operate import order_on_screen
 
         return order_on_screen(self._directory, command)
-
-
-# For the screen: start a supervisor for a run, and the command that shows the trainer's terminal.
-
-
-class DetachedStarter:
-    """Implements the screen's Starter."""
-
-    def start(self, run_id: str, then: Command | None = None) -> None:
-        """A supervisor in a session of its own. Raises RuntimeError with a sentence."""
-        from ..operate import start_on_screen
-
-        start_on_screen(find_run(home(), run_id), then)
-
-
-class RunAttacher:
-    """Implements ``model.ports.Attacher``."""
-
-    def command(self, run_id: str) -> Sequence[str]:
-        """argv for the foreground. Raises RuntimeError with a sentence."""
-        from ..wiring.supervisor import attach_argv  # loads all of core: the first picture does not wait for it
-
-        return attach_argv(find_run(home(), run_id))

@@ -25,13 +25,16 @@ Tell = Callable[[str | None], None]
 
 
 class Channel:
-    """A thread that tells somebody. Nothing that fails in it reaches the caller.
+    """A thread that tells somebody, turn by turn. Nothing that fails in it reaches the caller.
 
-    ``tell``: called with a sentence when it begins to fail, and with None when that is over.
+    ``tell``: called with a sentence when it begins to fail in another way, and with None when that is over.
     """
 
-    def __init__(self, name: str, tell: Tell) -> None:
+    def __init__(self, name: str, tell: Tell, wait_s: float) -> None:
         self._tell, self._stopping = tell, threading.Event()
+        self._wait_s = wait_s
+        """Before the next turn."""
+        self._told: str | None = None
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
@@ -42,6 +45,22 @@ class Channel:
         self._stopping.set()
 
     def _run(self) -> None:
+        while not self._stopping.wait(self._wait_s):
+            try:
+                trouble = self._turn()
+            except Exception as error:  # the training is watched, whatever happens here
+                trouble = f"{type(error).__name__}: {error}"
+            self._say(trouble)
+
+    def _say(self, trouble: str | None) -> None:
+        """Tell it, if what stands before its colon is new."""
+        kind = None if trouble is None else trouble.partition(":")[0]
+        if kind != self._told and not self._stopping.is_set():
+            self._told = kind
+            self._tell(trouble)
+
+    def _turn(self) -> str | None:
+        """Why it failed now; None if it did not."""
         raise NotImplementedError
 
 
@@ -51,36 +70,19 @@ class DeadManPing(Channel):
     def __init__(
         self, url: str, period_s: float, why_not: Callable[[], str | None], tell: Tell, *, first_s: float = FIRST_S
     ) -> None:
-        super().__init__("ping", tell)
-        self._url, self._period_s, self._why_not, self._first_s = url, period_s, why_not, first_s
-        self._told: str | None = None
-        self._called = False
+        super().__init__("ping", tell, first_s)
+        self._url, self._period_s, self._why_not, self._called = url, period_s, why_not, False
 
-    def _run(self) -> None:
-        wait_s = self._first_s
-        while not self._stopping.wait(wait_s):
-            trouble = self._call()
-            wait_s = self._period_s if self._called else self._first_s
-            kind = None if trouble is None else trouble.partition(":")[0]
-            if kind != self._told and (self._called or kind != BLIND):
-                self._told = kind
-                self._tell(trouble)
-
-    def _call(self) -> str | None:
-        why = self._why_not()
-        if why is not None:
-            return f"{BLIND}: {why}"
-        self._called = True
+    def _turn(self) -> str | None:
+        if (why := self._why_not()) is not None:
+            return f"the ping address is not called: {why}" if self._called else None
+        self._called, self._wait_s = True, self._period_s
         try:
             ask(self._url, timeout_s=min(TIMEOUT_S, self._period_s))
-        except NotSentError as error:
-            return f"the ping address does not answer: {error}"
-        except Exception as error:  # the training is watched, whatever happens here
-            return f"the ping address does not answer: {type(error).__name__}"
+        except Exception as error:
+            why = str(error) if isinstance(error, NotSentError) else type(error).__name__
+            return f"the ping address does not answer: {why}"
         return None
-
-
-BLIND = "the ping address is not called"
 
 
 # An HTTP endpoint with the page for Prometheus, in a thread of a supervisor.
@@ -106,7 +108,7 @@ class MetricsEndpoint(Channel):
     """Serves ``page()`` at ``address``."""
 
     def __init__(self, address: str, page: Callable[[], str], tell: Tell, *, again_s: float = AGAIN_S) -> None:
-        super().__init__("metrics endpoint", tell)
+        super().__init__("metrics endpoint", tell, 0.0)
         self.host, self.port = listen_address(address)
         self._page, self._again_s = page, again_s
         self.owner = sha256(f"{os.geteuid()} {home()}".encode(errors="replace")).hexdigest()[:16]
@@ -122,20 +124,9 @@ class MetricsEndpoint(Channel):
                 server.socket.shutdown(socket.SHUT_RDWR)  # ends the wait for a client
         self._thread.join(timeout=1.0)
 
-    def _run(self) -> None:
-        told: str | None = None
-        while not self._stopping.is_set():
-            try:
-                trouble = self._serve(told)
-            except Exception as error:  # the training is watched, whatever happens here
-                trouble = f"{type(error).__name__}: {error}"
-            if trouble != told and not self._stopping.is_set():
-                self._tell(trouble)
-                told = trouble
-            self._stopping.wait(self._again_s)
-
-    def _serve(self, told: str | None) -> str | None:
+    def _turn(self) -> str | None:
         """Serve until ``stop``, if the port is free. Returns why it is not served, None if it is."""
+        self._wait_s = self._again_s
         for _ in range(2):  # its server may end between the question and the answer
             try:
                 server = self._listen()
@@ -151,8 +142,7 @@ class MetricsEndpoint(Channel):
             )
         with server:
             self._server = server
-            if told is not None:
-                self._tell(None)
+            self._say(None)
             while not self._stopping.is_set():
                 server.handle_request()
         self._server = None

@@ -89,6 +89,7 @@ def passed_on(story: RunStory, code: int) -> int:
 # The lock is held by a program that ends with this supervisor; ``systemd-inhibit --list`` shows it. Where it cannot be
 # taken, the journal says why, once, and ``trainwatch check`` says what else helps.
 
+MAY_SLEEP = "this machine may go to sleep while the trainer runs: systemd-inhibit: "
 SETTLE_S = 3.0
 """A lock that is refused ends the program at once."""
 
@@ -153,7 +154,7 @@ class SleepInhibitor:
             )
         except OSError as error:
             said.close()
-            self._refused(str(error))
+            self._say(MAY_SLEEP + str(error))
             return
         threading.Thread(target=self._look, args=(self._process, said), name="sleep lock", daemon=True).start()
 
@@ -162,19 +163,18 @@ class SleepInhibitor:
             try:
                 process.wait(timeout=self._settle_s)
             except subprocess.TimeoutExpired:
-                if not self._told:
-                    self._told = True
-                    self._tell("this machine does not go to sleep while the trainer runs (systemd-inhibit)")
+                self._say("this machine does not go to sleep while the trainer runs (systemd-inhibit)")
                 return
             said.seek(0)
             lines = said.read(4000).decode("utf-8", "replace").strip().splitlines()
         if process is self._process:
-            self._refused(lines[-1] if lines else "it ended")
+            self._say(MAY_SLEEP + (lines[-1] if lines else "it ended"))
 
-    def _refused(self, why: str) -> None:
+    def _say(self, text: str) -> None:
+        """The first sentence only."""
         if not self._told:
             self._told = True
-            self._tell(f"this machine may go to sleep while the trainer runs: systemd-inhibit: {why}")
+            self._tell(text)
 
 
 # trainwatch as PID 1 of a container: a small init before everything else.

@@ -142,7 +142,8 @@ class RunRecorder:
         self._room = room
         self._seen = seen
         self._metrics = LogMetrics(shapes)
-        self._lines_behind: Callable[[], int] = lambda: 0
+        self.lines_behind: Callable[[], int] = lambda: 0
+        """How many lines of the log wait to be judged."""
         self._shown, self._outlook = shown, outlook
         self._t = 0.0
         self._next_habits_t = HABITS_S
@@ -159,10 +160,6 @@ class RunRecorder:
         if meta is not None:
             trace.write(meta)
 
-    def tell_backlog(self, lines_behind: Callable[[], int]) -> None:
-        """``lines_behind``: how many lines of the log wait to be judged."""
-        self._lines_behind = lines_behind
-
     @property
     def has_steps(self) -> bool:
         """Whether the log of this attempt has shown a step."""
@@ -174,12 +171,12 @@ class RunRecorder:
             self._gpu = observation
             self._gpu_answered.set()
             self._keep_peaks(observation)
-        elif isinstance(observation, Start) and observation.log and observation.directory:
-            empty_t, place = None if observation.adopted else observation.t, Path(observation.directory) / FILE_NAME
-            self._log_growth = LogIndexWriter(place, observation.log, empty_t=empty_t)
         elif isinstance(observation, LogChunk):
             self._metrics.add(observation)
-        if isinstance(observation, Start):
+        elif isinstance(observation, Start):
+            if observation.log and observation.directory:
+                empty_t, place = None if observation.adopted else observation.t, Path(observation.directory) / FILE_NAME
+                self._log_growth = LogIndexWriter(place, observation.log, empty_t=empty_t)
             self._metrics.begin_attempt()
             before = self._gpu.gpus if self._gpu is not None and not observation.adopted else ()
             self._used_before = {gpu.index: gpu.mem_used_bytes for gpu in before if gpu.mem_used_bytes is not None}
@@ -229,7 +226,7 @@ class RunRecorder:
                 progress=shown,
                 step_t=state.attempt.beat_t,
                 outlook=self._outlook(state),
-                lines_behind=self._lines_behind(),
+                lines_behind=self.lines_behind(),
             )
             self._history.add(self.newest)
         self._metrics.mark(t)

@@ -65,20 +65,15 @@ from ..supervise.run_output import RunOutput
 def checkpoint_sensor(
     output: RunOutput,
     preset: Preset,
-    inbox: Inbox,
-    clock: RunClock,
-    *,
-    known: Sequence[str],
-    on_complete: Callable[[Path, float], None],
+    values: CheckpointValuesSensor | None,
     lists: OutputLists,
     whose: Callable[[Path, bool], Whose | None],
-    on_problem: Callable[[str], None],
+    *,
+    known: Sequence[str],
+    **common: Any,
 ) -> CheckpointFolders:
-    globs, layout = preset.checkpoint_globs, preset.layout
-    told = output.spec.without_outputs().output_dir
-
-    def whose_here(path: Path) -> Whose | None:
-        return whose(path, told is not None and is_below(str(path), told))
+    """``values``: reads what is complete. ``whose``: who wrote a path; whether its folder was told."""
+    globs, layout, told = preset.checkpoint_globs, preset.layout, output.spec.without_outputs().output_dir
 
     def look(path: Path, rewritten: bool) -> Checkpoint | None:
         if output.holds_output(path):
@@ -92,25 +87,18 @@ def checkpoint_sensor(
     looks = Looks(
         inspect=look,
         list_directory=listed,
-        on_complete=on_complete,
+        on_complete=(lambda _path, _mtime: None) if values is None else values.completed,
         listed=lists.of,
-        whose=whose_here,
+        whose=lambda path: whose(path, told is not None and is_below(str(path), told)),
         refusal=lambda checkpoint: refusal_of(output.spec, preset, checkpoint),
     )
-
-    def sensor(folder: str) -> CheckpointDirectory:
-        return CheckpointDirectory(
-            inbox=inbox,
-            clock=clock,
-            watch=output.spec.settings.watch,
-            directory=folder,
-            looks=looks,
-            globs=globs,
-            known=known,
-            on_problem=on_problem,
-        )
-
-    return CheckpointFolders(sensor, output.folders)
+    watch = output.spec.settings.watch
+    return CheckpointFolders(
+        lambda folder: CheckpointDirectory(
+            watch=watch, directory=folder, looks=looks, globs=globs, known=known, **common
+        ),
+        output.folders,
+    )
 
 
 class RunSensors(NamedTuple):
@@ -175,15 +163,7 @@ def build_sensors(  # noqa: PLR0917
             **common,
         )
     checkpoints = checkpoint_sensor(
-        output,
-        plan.preset,
-        inbox,
-        clock,
-        known=known,
-        lists=lists,
-        whose=lambda path, told: search.whose(path, told=told),
-        on_complete=(lambda _path, _mtime: None) if values is None else values.completed,
-        on_problem=note,
+        output, plan.preset, values, lists, lambda path, told: search.whose(path, told=told), known=known, **common
     )
     host = Host(
         interval_s=watch.interval_s,
@@ -209,7 +189,7 @@ def build_sensors(  # noqa: PLR0917
         tell=note,
         logs_place=place_of(spec, "logs"),
     )
-    recorder.tell_backlog(log.lines_behind)
+    recorder.lines_behind = log.lines_behind
     beats = HeartbeatPage(found=note, **common)
     processes, last_samplers, gpus = _of_place(spec, details, tree, common)
     others: list[Sensor] = []

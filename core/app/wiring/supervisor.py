@@ -34,12 +34,12 @@ from ...store.history_writer import HistoryWriter
 from ...store.home import write_atomically
 from ...store.journal import latest_snapshot
 from ...store.learned import HabitsFile
-from ...store.run_directory import RunDirectory
+from ...store.run_directory import RunDirectory, RunUnreadable
 from ...store.supervision import RunClock
 from ...store.trace import TraceWriter
 from ...supervisor.action_threads import BoundedInbox
 from ...supervisor.loop import TICK_S, Supervisor
-from ..errors import ExitCode
+from ..errors import CliError, ExitCode
 from ..gpu_survey import named_users
 from ..plan.launch_plan import LaunchPlan, plan_launch
 from ..plan.resume_plan import as_declared, with_way_now
@@ -117,7 +117,7 @@ def build_supervisor(
         wsl=is_wsl(),
     )
     live = live_attempt(run, story, engine.adopt)
-    lists = OutputLists(run.folders, preset.checkpoint_globs)
+    lists = OutputLists(run.folders, preset.checkpoint_globs, note)
     if live is None and not story.attempts and not run.attempt_folders():
         lists.take(output.folders, before_launch=True)
     newest = newest_attempt(run)
@@ -206,7 +206,7 @@ def build_supervisor(
         learned=learned,
         notes=notes,
         live_order=None if live is None else unwritten_order(run, story, live.number),
-        on_records=partial(_tell_all, (output.on_records, recorder.on_records, on_records)),
+        on_records=(output.on_records, recorder.on_records, on_records),
         turning=vitality.turn,
         resting=claim.give_away,
         gives_way=gives_way or (lambda: False),
@@ -218,8 +218,7 @@ def build_supervisor(
         answer=judge.answer,
     )
     claim.tell(note)
-    lists.tell(note)
-    claim.tell_shared(lambda text: keeper.tell("folder_shared", text, over="no other run writes there any more"))
+    claim.tell_shared = lambda text: keeper.tell("folder_shared", text, over="no other run writes there any more")
     for folder in output.folders:
         claim.add_folder(folder)
     output.tell(claim.add_folder)
@@ -232,15 +231,14 @@ def build_supervisor(
     return supervisor
 
 
-def _tell_all(takers: Sequence[Callable[[Sequence[Record]], None]], records: Sequence[Record]) -> None:
-    for each in takers:
-        each(records)
-
-
 def _end_in_words(run: RunDirectory) -> str:
-    from ..runs.report import end_in_words  # the report is loaded only at the end
+    """What a notice at the end of a run says beside its reason; empty if the run cannot be read."""
+    from ..runs.report import short_report_of  # the report is loaded only at the end
 
-    return end_in_words(run)
+    try:
+        return short_report_of(run)
+    except (CliError, RunUnreadable, OSError, ValueError):
+        return ""
 
 
 def _changed_settings(story: RunStory, spec: RunSpec) -> Iterator[Fact]:

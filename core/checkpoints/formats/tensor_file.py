@@ -122,30 +122,27 @@ MAX_STATE_BYTES = 64 << 20
 STATE_FILES = ("training_state.json", "trainer_state.json", "train_state.json")
 
 
-def read_json(path: Path, what: str, limit_bytes: int = MAX_STATE_BYTES) -> Any:
-    """The object in a file. ``what`` it is, for the reason. Raises Torn (empty, cut), Corrupt, FileNotFoundError."""
+def read_json(path: Path, what: str, *, cut: type[Damage] = Torn) -> dict[str, Any]:
+    """The object in a file. ``what`` it is, for the reason.
+
+    Raises Torn (empty), ``cut`` (cut off), Corrupt, FileNotFoundError.
+    """
     with open_bytes(path) as source:
         if source.size == 0:
             raise Torn("is empty")
-        if source.size > limit_bytes:
+        if source.size > MAX_STATE_BYTES:
             raise Corrupt(f"has {source.size} bytes, too many for {what}")
         raw = source.read(0, source.size)
     try:
         values = json.loads(raw.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         # an error at the very end of the text means that the file was cut
-        cut = isinstance(error, json.JSONDecodeError) and error.pos >= len(error.doc.rstrip())
-        cut = cut or (isinstance(error, json.JSONDecodeError) and "Unterminated" in error.msg)
-        kind = Torn if cut else Corrupt
-        raise kind(f"is not valid JSON: {shown(str(error))}") from error
+        ends = isinstance(error, json.JSONDecodeError) and (
+            error.pos >= len(error.doc.rstrip()) or "Unterminated" in error.msg
+        )
+        raise (cut if ends else Corrupt)(f"is not valid JSON: {shown(str(error))}") from error
     if not isinstance(values, dict):
         raise Corrupt("does not hold a JSON object")
-    return values
-
-
-def read_state_file(path: Path) -> dict[str, Any]:
-    """Its values. Raises as ``read_json``."""
-    values: dict[str, Any] = read_json(path, "a state file")
     return values
 
 

@@ -233,7 +233,7 @@ def shards_of(members: Members, index: str) -> set[str]:
 
 def read_index(members: Members, index: str) -> dict[str, str]:
     """Tensor name → file name beside the index. Raises Torn, Corrupt, FileNotFoundError."""
-    weight_map = read_json(members.files[index].path, "an index").get("weight_map")
+    weight_map = read_json(members.files[index].path, "an index", cut=Corrupt).get("weight_map")
     if not isinstance(weight_map, dict) or not all(isinstance(file, str) for file in weight_map.values()):
         raise Corrupt("its weight_map is not a table of file names")
     for file in weight_map.values():

@@ -9,7 +9,7 @@ from ...model.checkpoint import Kind
 from ...model.checkpoint_files import TEXT_SUFFIXES, NameCounts, is_part, tensor_format
 from ...model.checkpoint_suffixes import DCP_SUFFIX
 from ..formats.byte_range import Damage, NoCounts, Opaque, Torn
-from ..formats.tensor_file import FileFinding, counts_in, read_state_file
+from ..formats.tensor_file import FileFinding, counts_in, read_json
 from ..formats.tensors import TORCHSCRIPT, FileContents, Mapping
 from ..unknown_state import UNKNOWN, holds_state, holds_text
 from .sets import Members
@@ -137,7 +137,7 @@ def read_counts(members: Members, name: str, damages: list[Damage]) -> NameCount
     if name not in members.files:
         return NameCounts()
     try:
-        counts = counts_in(read_state_file(members.files[name].path))
+        counts = counts_in(read_json(members.files[name].path, "a state file"))
     except Damage as damage:
         damages.append(damage.within(name))
         return NameCounts()

@@ -10,7 +10,8 @@ import fcntl
 import os
 import time
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -62,13 +63,15 @@ def backup(
     if size + SPARE_BYTES > free:
         needed, room = sizes_apart(size + SPARE_BYTES, free)
         raise BackupRefusedError(f"{target.parent} has {room} free, {needed} are needed; free some space first")
-    stage = target.with_name(f".{target.name}.incomplete")
-    _remove(stage)
-    try:
+    pace = Pace(size, progress, rate_limit_bytes_per_s)
+    with _staged(target) as stage:
         copy = stage / path.name
-        pace = Pace(size, progress, rate_limit_bytes_per_s)
         with idle_io_priority():
-            _copy_members(path, copy, files, pace)
+            for member in files:
+                place = copy / member.name if path.is_dir() else copy
+                place.parent.mkdir(parents=True, exist_ok=True)
+                _copy_file(member.path, place, pace)
+        _sync_folders(stage)
         checked = verify(copy, deep=True, rate_limit_bytes_per_s=rate_limit_bytes_per_s)
         if checked.verdict != "complete" and checked.understood:
             raise BackupRefusedError(f"the copy of {path} is {checked.verdict}, not complete: {checked.reason}")
@@ -77,10 +80,27 @@ def backup(
         copy.rename(target)
         sync_directory(target.parent)
         pace.finish()
-    finally:
-        _remove(stage)
     moved = msgspec.structs.replace(checked, path=str(target), name=target.name)
     return Backup(source=str(path), destination=str(target), size_bytes=size, checkpoint=moved)
+
+
+@contextmanager
+def _staged(target: Path) -> Iterator[Path]:
+    """A hidden folder beside the target, in which its copy grows; what is left in it is removed. Raises OSError."""
+    import shutil  # slow to import
+
+    stage = target.with_name(f".{target.name}.incomplete")
+    shutil.rmtree(stage, ignore_errors=True)
+    stage.mkdir()
+    try:
+        yield stage
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+
+
+def _sync_folders(root: Path) -> None:
+    for folder, _, _ in os.walk(root, topdown=False):
+        sync_directory(folder)
 
 
 def _source(path: Path, target: Path) -> tuple[list[Member], int]:
@@ -99,18 +119,6 @@ def _source(path: Path, target: Path) -> tuple[list[Member], int]:
     if quick.verdict != "complete" and (quick.understood or quick.unfinished):
         raise BackupRefusedError(f"{path} is {quick.verdict}, not complete: {quick.reason}")
     return list(subject.members.files.values()), subject.members.size_bytes
-
-
-def _copy_members(path: Path, copy: Path, files: list[Member], pace: Pace) -> None:
-    copy.parent.mkdir()
-    folders = {copy.parent}
-    for member in files:
-        place = copy / member.name if path.is_dir() else copy
-        place.parent.mkdir(parents=True, exist_ok=True)
-        folders.add(place.parent)
-        _copy_file(member.path, place, pace)
-    for folder in folders:
-        sync_directory(folder)
 
 
 def _copy_file(source_path: Path, place: Path, pace: Pace) -> None:
@@ -142,15 +150,6 @@ def _checksum(path: Path, out: BinaryIO | None = None, pace: Pace | None = None)
             if pace is not None:
                 pace.advance(len(chunk))
     return crc
-
-
-def _remove(path: Path) -> None:
-    import shutil  # slow to import
-
-    if path.is_symlink() or not path.is_dir():
-        path.unlink(missing_ok=True)
-    else:
-        shutil.rmtree(path)
 
 
 # Copies of files and folders that an attempt may write over, whatever they are.
@@ -215,37 +214,27 @@ def copy_aside(
     Each copy is flushed, and its size and that of the original are compared after it; the folder has another name until
     all is done. Refused: no room, an original that changes. Raises OSError.
     """
-    import shutil  # slow to import
-
     named = _named(paths)
     parts = [_files(name, path) for name, path in named]
     files = [file for found in parts for file in found]
+    shared, size = 0, 0
+    left = sum(path.lstat().st_size for _, path in files)
+    largest = max((sum(path.lstat().st_size for _, path in found) for found in parts), default=0)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    stage = folder.with_name(f".{folder.name}.incomplete")
-    shutil.rmtree(stage, ignore_errors=True)
-    stage.mkdir()
     try:
-        shared, size = 0, 0
-        left = sum(path.lstat().st_size for _, path in files)
-        largest = max((sum(path.lstat().st_size for _, path in found) for found in parts), default=0)
-        with idle_io_priority():
-            for name, path in files:
-                bytes_ = path.lstat().st_size
-                place = stage / name
-                cloned = (link and _linked(path, place)) or _copy(path, place, clone, need=left + largest + spare_bytes)
-                size, left = size + bytes_, left - bytes_
-                shared += bytes_ if cloned else 0
-        for made, folders, _ in os.walk(stage, topdown=False):
-            del folders
-            sync_directory(Path(made))
-        stage.rename(folder)
-        sync_directory(folder.parent)
+        with _staged(folder) as stage:
+            with idle_io_priority():
+                for name, path in files:
+                    bytes_ = path.lstat().st_size
+                    place, need = stage / name, left + largest + spare_bytes
+                    cloned = (link and _linked(path, place)) or _copy(path, place, clone, need=need)
+                    size, left = size + bytes_, left - bytes_
+                    shared += bytes_ if cloned else 0
+            _sync_folders(stage)
+            stage.rename(folder)
+            sync_directory(folder.parent)
     except _RefusedError as why:
-        shutil.rmtree(stage, ignore_errors=True)
         return CopiedAside(refused=str(why), no_room=isinstance(why, _NoRoomError))
-    except BaseException:
-        shutil.rmtree(stage, ignore_errors=True)
-        raise
     places = {str(path): str(folder / name) for name, path in named}
     return CopiedAside(folder=str(folder), size_bytes=size, shared_bytes=shared, places=places)
 

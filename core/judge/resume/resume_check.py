@@ -78,7 +78,7 @@ def counts_since(
 # Source: a trainer that restores its step counter and not its weights prints the steps that prove a resume, and trains
 # from random weights. The loss shows it, if it had fallen clearly until then (or risen, where it is to rise).
 #
-# A rehearsal asks ``compare``. A run of a night, where nobody chose the place of the resume, is held to more
+# A rehearsal asks ``compare_losses``. A run of a night, where nobody chose the place of the resume, is held to more
 # (``began_again``). Known false alarms, and what prevents them: a loss without a clear trend, or one that jumps back
 # by itself (GANs, reinforcement learning, warm restarts): it reached such values before, in the later half of the way;
 # a loss that explodes after the resume: its values are not those of the beginning; a learning rate that begins high
@@ -132,11 +132,15 @@ def continues(fall: Fall, now: float) -> bool | None:
 
 
 class Compared(msgspec.Struct, frozen=True):
-    """Losses (medians) at the beginning of the run, before the resume and after it."""
+    """Losses (medians) at the beginning of the run, before the resume and after it.
+
+    ``goes_on``: False: it began again; None: that cannot be told.
+    """
 
     start: float
     before: float
     after: float
+    goes_on: bool | None = None
 
     @property
     def words(self) -> str:
@@ -151,7 +155,7 @@ def began_again(former: LossCurve, new: LossCurve, resumed_at: int, *, new_epoch
     ``former``: losses of the run until the attempt before ended, ``new``: of this attempt, both in the count of the
     run. ``new_epoch``: this attempt began with another epoch than the last one seen.
     """
-    after, fall = new.first, _fall_until(former, resumed_at)
+    after, fall = new.first, fall_until(former, resumed_at)
     shown = [p for p in _until(former) if 2 * p.step > resumed_at]
     if fall is None or len(after) < FEW or new.gap or len(shown) < FEW or shown[0].step > resumed_at:
         return None
@@ -168,25 +172,25 @@ def began_again(former: LossCurve, new: LossCurve, resumed_at: int, *, new_epoch
         return None  # the run comes to such losses, or near them, by itself
     if min(back) > max(begun) or max(back) < min(begun):
         return None  # not those of the beginning: it may have exploded
-    return Compared(fall.start, fall.late, now)
+    return Compared(fall.start, fall.late, now, goes_on=False)
 
 
-def goes_on(former: LossCurve, new: LossCurve, resumed_at: int | None) -> Compared | None:
-    """The losses at the beginning, before the resume and after it, if they show that the loss goes on; else None."""
-    fall, after = _fall_until(former, resumed_at), new.first
+def compare_losses(attempt: AttemptProgress, reading: Reading) -> Compared | None:
+    """The losses of the run before the attempt beside its first ones; None: there are too few of them."""
+    former, new = attempt.former, curve_of(attempt, reading)
+    fall, after = fall_until(former, attempt.resumed_at), new.first
     if fall is None or len(after) < FEW or new.gap or former.name != new.name:
         return None
     now = _median(p.loss for p in after)
-    if not continues(fall, now):
-        return None
-    return Compared(fall.start, fall.late, now)
+    return Compared(fall.start, fall.late, now, continues(fall, now))
 
 
 def _until(former: LossCurve) -> tuple[Point, ...]:
     return tuple(p for p in former.points if p.step > former.first[-1].step) if former.first else ()
 
 
-def _fall_until(former: LossCurve, resumed_at: int | None) -> Fall | None:
+def fall_until(former: LossCurve, resumed_at: int | None) -> Fall | None:
+    """The fall of the loss until a step of the run (None: until its end); None if there are too few losses."""
     if len(former.first) < FEW or former.gap:
         return None
     at = former.points[-1].step if resumed_at is None else resumed_at
@@ -221,8 +225,8 @@ class Evidence(msgspec.Struct, frozen=True):
 
 def judge(attempt: AttemptProgress, reading: Reading) -> Evidence | None:
     """The best evidence, first what shows that it went on; None: nothing shows it (yet)."""
-    found = goes_on(attempt.former, curve_of(attempt, reading), attempt.resumed_at)
-    if found is not None:
+    found = compare_losses(attempt, reading)
+    if found is not None and found.goes_on:
         return Evidence(went_on=True, why=f"the {attempt.former.name or 'loss'} goes on: {found.words}")
     if attempt.says_so:
         return Evidence(went_on=True, why=f"the trainer says that it loads {name_of(attempt.resume_from)}", by="words")
@@ -246,7 +250,7 @@ def awaits_losses(attempt: AttemptProgress, reading: Reading) -> bool:
     new = reading.curve
     if attempt.beats >= WAIT_BEATS or len(new.first) >= FEW or new.gap:
         return False
-    fall = _fall_until(attempt.former, attempt.resumed_at)  # clear: new ones show where a training is
+    fall = fall_until(attempt.former, attempt.resumed_at)  # clear: new ones show where a training is
     return fall is not None and fall.clear
 
 

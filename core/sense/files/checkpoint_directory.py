@@ -19,56 +19,38 @@ if TYPE_CHECKING:
     from watchdog.observers.api import BaseObserver
 
 
-# File events of one directory, not of its subdirectories: inotify, or polling on file systems without events.
-
 POLL_S = 5.0
 """Period on file systems without events. 1.5 s cost 8 % of a core on 9p (jamie8johnson/cqs#1091)."""
 IGNORED = frozenset({"opened", "closed_no_write"})
 """Events of reading."""
 
-OnChange = Callable[[str, bool], None]
 Means = Literal["events", "polling", "rescan"]
 
 
-class DirectoryEvents:
-    """After ``open``, calls ``on_change(name of the entry, whether it is a directory)`` in a thread of its own."""
+def observe(directory: Path, on_change: Callable[[str, bool], None], *, polling: bool) -> "BaseObserver":
+    """Call ``on_change(name, whether it is a directory)`` in a thread of its own for each entry that changes.
 
-    def __init__(self, directory: Path, on_change: OnChange, mountinfo: Callable[[], str]) -> None:
-        self._directory = directory
-        self._on_change = on_change
-        self._mountinfo = mountinfo
-        self._observer: BaseObserver | None = None
-        self.means: Means = "rescan"
+    ``polling``: on file systems without events. Subdirectories are not watched. Raises OSError if the kernel has no
+    inotify watch left.
+    """
+    from watchdog.events import FileSystemEventHandler  # loaded once an output folder is known
+    from watchdog.observers import Observer
+    from watchdog.observers.polling import PollingObserver
 
-    def open(self) -> None:
-        """Begin. Raises OSError if the kernel has no inotify watch left (``means`` stays "rescan")."""
-        from watchdog.events import FileSystemEventHandler  # loaded once an output folder is known
-        from watchdog.observers import Observer
-        from watchdog.observers.polling import PollingObserver
-
-        polling = is_network_filesystem(os.path.realpath(self._directory), self._mountinfo())
-        observer: BaseObserver = PollingObserver(timeout=POLL_S) if polling else Observer()
-        observer.daemon = True
-        handler = FileSystemEventHandler()
-        handler.on_any_event = self._take  # type: ignore[method-assign]
-        observer.schedule(handler, str(self._directory), recursive=False)
-        observer.start()
-        self._observer, self.means = observer, "polling" if polling else "events"
-
-    def _take(self, event: "FileSystemEvent") -> None:
+    def take(event: "FileSystemEvent") -> None:
         """Report the entry of an event, and both names of a rename."""
-        if event.event_type in IGNORED:
-            return
-        for path in (event.src_path, event.dest_path):
-            if path and os.path.dirname(os.fsdecode(path)) == str(self._directory):  # noqa: PTH120
-                self._on_change(os.path.basename(os.fsdecode(path)), event.is_directory)  # noqa: PTH119
+        for path in (event.src_path, event.dest_path) if event.event_type not in IGNORED else ():
+            folder, name = os.path.split(os.fsdecode(path))
+            if folder == str(directory):
+                on_change(name, event.is_directory)
 
-    def close(self) -> None:
-        """End without waiting for a stuck file system."""
-        if self._observer is not None:
-            self._observer.stop()
-            self._observer.join(0.5)
-            self._observer, self.means = None, "rescan"
+    observer: BaseObserver = PollingObserver(timeout=POLL_S) if polling else Observer()
+    observer.daemon = True
+    handler = FileSystemEventHandler()
+    handler.on_any_event = take  # type: ignore[method-assign]
+    observer.schedule(handler, str(directory), recursive=False)
+    observer.start()
+    return observer
 
 
 COALESCE_S = 0.1
@@ -119,17 +101,14 @@ class CheckpointDirectory(CheckpointScan):
         self._mountinfo = mountinfo
         self._fstab = fstab
         self._absent: str | None = None
-        self._events: DirectoryEvents | None = None
+        self.means: Means | None = None
+        """How changes are detected; None while there is no directory."""
+        self._observer: BaseObserver | None = None
         self._inode: tuple[int, int] | None = None
         self._changed: set[str] = set()
         self._lock = threading.Lock()
         self._incomplete: str | None = None
         self._rescan_due = self._hot_due = 0.0
-
-    @property
-    def means(self) -> Means | None:
-        """How changes are detected; None while there is no directory."""
-        return None if self._events is None else self._events.means
 
     def list_all(self, limit_s: float, *, expected: bool) -> str | None:
         """Drain, and return None if the list is complete then, else why not.
@@ -143,7 +122,7 @@ class CheckpointDirectory(CheckpointScan):
             if self._directory.is_file():
                 return None  # nothing that is being mounted: the verification of the resume point tells what is wrong
             why = "the supervisor ends" if self._stopping else self._incomplete
-            if why is None and expected and self._events is None:
+            if why is None and expected and self.means is None:
                 why = self._absent or f"{self._directory} is missing (is its disk mounted?)"
             if why is None or self._stopping or time.monotonic() + LATE_S > end:
                 return why
@@ -179,7 +158,7 @@ class CheckpointDirectory(CheckpointScan):
             self._problems.report("directory", incomplete)
         self._incomplete = incomplete
         due = min(self._rescan_due, self._hot_due) if self.newest_directories else self._rescan_due
-        limit = LATE_S if self._events is None else max(0.0, due - time.monotonic())
+        limit = LATE_S if self.means is None else max(0.0, due - time.monotonic())
         return min(limit, self._watch.settle_s / 2) if self.unsettled else limit
 
     def _taken(self) -> set[str]:
@@ -197,7 +176,7 @@ class CheckpointDirectory(CheckpointScan):
     # --- the directory ---
 
     def _is_open(self) -> bool:
-        if self._events is None:
+        if self.means is None:
             return False
         if self._directory_key() == self._inode:
             return True
@@ -220,10 +199,11 @@ class CheckpointDirectory(CheckpointScan):
         self._absent = self._why_absent(self._directory, found, before)
         if self._absent is not None:
             return
-        self._inode = found
-        self._events = DirectoryEvents(self._directory, self._on_change, self._mountinfo)
+        self._inode, self.means = found, "rescan"
         try:
-            self._events.open()
+            polling = is_network_filesystem(os.path.realpath(self._directory), self._mountinfo())
+            self._observer = observe(self._directory, self._on_change, polling=polling)
+            self.means = "polling" if polling else "events"
         except OSError as fault:
             self._problems.report(
                 "events",
@@ -256,9 +236,11 @@ class CheckpointDirectory(CheckpointScan):
         return None if unmounted is None else f"{unmounted} is not mounted, and {folder} has {lacks}"
 
     def close(self) -> None:
-        if self._events is not None:
-            self._events.close()
-            self._events = None
+        """End without waiting for a stuck file system."""
+        if self._observer is not None:
+            self._observer.stop()
+            self._observer.join(0.5)
+        self._observer = self.means = None
 
 
 def _text(read: Callable[[], str]) -> str:

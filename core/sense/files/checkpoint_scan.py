@@ -295,7 +295,9 @@ class CheckpointScan(Observer):
             present = candidates(self._directory, self._globs)
         if names is None:
             names = {*(present or ()), *self._entries}
-            self._read_again()
+            for name in self._unread.keys() & self._entries.keys():
+                self._entries[name].judged = False
+            self._unread.clear()
         for name in names:
             if self._stopping:
                 return
@@ -385,7 +387,8 @@ class CheckpointScan(Observer):
     def _settle(self, name: str, entry: _Entry, checkpoint: Checkpoint | None) -> None:
         """Handle an entry that no longer changes. What its set lacks may come later, and leave the entry as it is."""
         entry.checkpoint, entry.judged = checkpoint, True
-        if checkpoint is not None and checkpoint.unfinished and self._is_fresh(entry):
+        fresh = self._clock.wall() - entry.signature.mtime_ns / 1e9 < FRESH_S
+        if checkpoint is not None and checkpoint.unfinished and fresh:
             entry.judged, entry.changed_s = False, time.monotonic()
             told, entry.lacks = entry.lacks, True
             if told:
@@ -398,15 +401,6 @@ class CheckpointScan(Observer):
             self._looks.on_complete(self._directory / name, checkpoint.mtime)
         else:
             self._report(name, entry, checkpoint, "created", settled=True)
-
-    def _is_fresh(self, entry: _Entry) -> bool:
-        return self._clock.wall() - entry.signature.mtime_ns / 1e9 < FRESH_S
-
-    def _read_again(self) -> None:
-        for name in self._unread:
-            if name in self._entries:
-                self._entries[name].judged = False
-        self._unread.clear()
 
     def _vanished(self, name: str) -> None:
         if name not in self._unread:

@@ -14,12 +14,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Unpack
 
+from ...file_walk import walk
 from ...model.checkpoint import Checkpoint, Sample
 from ...model.observation import CheckpointValues
 from ...model.text import matches
 from ..sampler import Common, Observer
 from .checkpoint_scan import signature
-from .inotify import walk
 
 SHARE = 0.05
 """Share of the time that is spent reading: 20 s for a checkpoint are followed by 400 s without."""

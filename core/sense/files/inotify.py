@@ -3,18 +3,15 @@
 A small checkpoint is written in milliseconds. Only who looks at the open files of the run at once sees who wrote it.
 """
 
-import contextlib
 import ctypes
-import math
 import os
 import struct
-import sys
-import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from ...file_walk import entries_of
 from ...model.checkpoint_files import is_copy_folder
 from ...model.run import is_below
 from ...processes import open_files
@@ -170,54 +167,12 @@ class FolderTree:
             self._inotify.watch(above)
 
 
-def walk(
-    folders: Iterable[str],
-    *,
-    depth: int,
-    most: int = sys.maxsize,
-    into: Callable[[os.DirEntry[str]], bool] = lambda _folder: True,
-    links: bool = False,
-    end_s: float = math.inf,
-) -> Iterator[os.DirEntry[str]]:
-    """Entries that are no folders, breadth first. ``links``: those behind links to folders, too, last and each once.
-
-    ``most``: entries that are read. ``into``: folders to look into. ``end_s``: monotonic seconds at which it ends: a
-    working folder may hold a data set of millions of files. What cannot be read is left out.
-    """
-    waiting = deque((os.path.realpath(folder) if links else folder, 0) for folder in folders)
-    linked: deque[tuple[str, int]] = deque()
-    seen: set[str] = set()
-    while waiting or linked:
-        folder, level = (waiting or linked).popleft()
-        if time.monotonic() > end_s:
-            return
-        for entry in () if folder in seen else _entries(folder):
-            most -= 1
-            if most < 0:
-                return
-            with contextlib.suppress(OSError):
-                if not entry.is_dir(follow_symlinks=links):
-                    yield entry
-                elif level < depth and into(entry):
-                    later = linked if entry.is_symlink() else waiting
-                    later.append((os.path.realpath(entry.path) if entry.is_symlink() else entry.path, level + 1))
-        seen.add(folder)
-
-
-def _entries(folder: str) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return list(entries)
-    except OSError:
-        return []
-
-
 def _folders_in(folder: str) -> list[str]:
-    return [e.path for e in _entries(folder) if e.is_dir(follow_symlinks=False) and not is_copy_folder(e.name)]
+    return [e.path for e in entries_of(folder) if e.is_dir(follow_symlinks=False) and not is_copy_folder(e.name)]
 
 
 def _files_in(folder: str) -> list[str]:
-    return [e.path for e in _entries(folder)[:ENTRIES] if e.is_file(follow_symlinks=False)]
+    return [e.path for e in entries_of(folder)[:ENTRIES] if e.is_file(follow_symlinks=False)]
 
 
 # When a file was made: ``statx``, which Python does not offer on Linux (3.11 to 3.14).

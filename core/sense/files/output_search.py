@@ -17,6 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, Unpack
 
+from ...file_walk import walk
 from ...model.attempt import ExitRecord
 from ...model.checkpoint import Checkpoint, Whose
 from ...model.checkpoint_files import is_copy_folder, is_other_file, kind_of_name, says_state
@@ -27,7 +28,7 @@ from ...model.text import next_round
 from ...processes import link_of, status_of
 from ...spool import EXIT, read_record
 from ..sampler import Common, Observer, ignore_problem
-from .inotify import FolderTree, Inotify, walk
+from .inotify import FolderTree, Inotify
 from .writers import Writers, may_be_saved
 
 WAKE_S = 0.2
@@ -238,10 +239,8 @@ class OutputSearch(Observer):
 
     def _begin_of(self, target: AttemptTarget) -> float:
         """When an attempt began, in seconds since the epoch: as its order says, or the run, if it was found running."""
-        try:
-            return Path(target.directory, ORDER).stat().st_mtime - SETTLE_S
-        except OSError:
-            return self._created_wall
+        status = status_of(f"{target.directory}/{ORDER}")
+        return self._created_wall if status is None else status.st_mtime - SETTLE_S
 
     # --- what is written ---
 

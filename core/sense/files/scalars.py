@@ -6,14 +6,15 @@ import struct
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import msgspec
 
+from ...file_walk import walk
 from ...model.observation import MOST_METRICS, MetricValues
 from ...model.ports import AttemptTarget
+from ...processes import status_of
 from ..sampler import Common, Sampler
-from .inotify import walk
 
 # Records of a TensorBoard event file (TFRecord): length, masked CRC32C of it, data, masked CRC32C of that.
 #
@@ -111,8 +112,9 @@ class Scalar(NamedTuple):
 
 
 _VARINT, _DOUBLE, _BYTES, _FLOAT = 0, 1, 2, 5
-Field = tuple[int, int, int | bytes]
-"""Number, wire type, and a number (varint) or the raw bytes."""
+_WIDTHS = {_DOUBLE: 8, _FLOAT: 4}
+Message = dict[tuple[int, int], list[Any]]
+"""Number and wire type of a field → its values: a number (varint) or the raw bytes of each."""
 
 
 def scalars(record: bytes) -> Iterator[Scalar]:
@@ -124,33 +126,22 @@ def scalars(record: bytes) -> Iterator[Scalar]:
 
 
 def _of_event(record: bytes) -> Iterator[Scalar]:
-    wall, step, summaries = 0.0, 0, []
-    for number, wire, value in _fields(record):
-        if number == 1 and wire == _DOUBLE and isinstance(value, bytes):
-            wall = struct.unpack("<d", value)[0]
-        elif number == 2 and wire == _VARINT and isinstance(value, int):
-            step = value - (1 << 64) if value >> 63 else value
-        elif number == 5 and isinstance(value, bytes):
-            summaries.append(value)
-    for summary in summaries:
-        for number, wire, value in _fields(summary):
-            if number == 1 and wire == _BYTES and isinstance(value, bytes):
-                tag, scalar = _of_value(value)
-                if tag and scalar is not None and math.isfinite(scalar):
-                    yield Scalar(tag, step, wall, scalar)
+    event = _message(record)
+    (wall,) = struct.unpack("<d", event.get((1, _DOUBLE), [bytes(8)])[-1])
+    step = event.get((2, _VARINT), [0])[-1]
+    for summary in event.get((5, _BYTES), ()):
+        for value in _message(summary).get((1, _BYTES), ()):
+            tag, scalar = _of_value(_message(value))
+            if tag and scalar is not None and math.isfinite(scalar):
+                yield Scalar(tag, step - (1 << 64) if step >> 63 else step, wall, scalar)
 
 
-def _of_value(value: bytes) -> tuple[str, float | None]:
+def _of_value(value: Message) -> tuple[str, float | None]:
     """Tag and scalar of a ``Summary.Value``."""
-    tag, scalar = "", None
-    for number, wire, content in _fields(value):
-        if number == 1 and isinstance(content, bytes):
-            tag = content[: 4 * TAG_CHARACTERS].decode("utf-8", "replace")[:TAG_CHARACTERS]
-        elif number == 2 and wire == _FLOAT and isinstance(content, bytes):
-            scalar = struct.unpack("<f", content)[0]
-        elif number == 8 and isinstance(content, bytes):
-            scalar = _of_tensor(content)
-    return tag, scalar
+    tag = value.get((1, _BYTES), [b""])[-1][: 4 * TAG_CHARACTERS].decode("utf-8", "replace")[:TAG_CHARACTERS]
+    if (2, _FLOAT) in value:
+        return tag, struct.unpack("<f", value[2, _FLOAT][-1])[0]
+    return tag, _of_tensor(_message(value[8, _BYTES][-1])) if (8, _BYTES) in value else None
 
 
 _FORMATS = {1: "<f", 2: "<d", 3: "<i", 9: "<q"}
@@ -164,20 +155,18 @@ _WHOLE = frozenset({7, 10})
 _SIGNED = frozenset({3, 9})
 
 
-def _of_tensor(tensor: bytes) -> float | None:
+def _of_tensor(tensor: Message) -> float | None:
     """The value of a tensor of one element; None for every other one."""
-    kind, raw, values = 0, b"", []
-    for number, _, content in _fields(tensor):
-        if number == 1 and isinstance(content, int):
-            kind = content
-        elif number == 4 and isinstance(content, bytes):
-            raw = content
-        elif number in _LISTS and isinstance(content, bytes):
-            values += [one for (one,) in struct.iter_unpack(_LISTS[number], content)]
-        elif number in _WHOLE:
-            values += [content] if isinstance(content, int) else _packed(content)
-    if raw and kind in _FORMATS and len(raw) == struct.calcsize(_FORMATS[kind]):
+    kind, raw = tensor.get((1, _VARINT), [0])[-1], tensor.get((4, _BYTES), [b""])[-1]
+    if kind in _FORMATS and len(raw) == struct.calcsize(_FORMATS[kind]):
         return float(struct.unpack(_FORMATS[kind], raw)[0])
+    values: list[float] = []
+    for (number, wire), contents in tensor.items():
+        for content in contents:
+            if number in _LISTS and wire != _VARINT:
+                values += [one for (one,) in struct.iter_unpack(_LISTS[number], content)]
+            elif number in _WHOLE:
+                values += [content] if wire == _VARINT else _packed(content)
     if len(values) != 1 or raw:
         return None
     return float(values[0] - (1 << 64) if values[0] >= 1 << 63 and kind in _SIGNED else values[0])
@@ -190,26 +179,22 @@ def _packed(content: bytes) -> Iterator[int]:
         yield value
 
 
-def _fields(data: bytes) -> Iterator[Field]:
+def _message(data: bytes) -> Message:
     """The fields of a message. Raises IndexError or ValueError if it is none."""
-    at, end = 0, len(data)
-    while at < end:
+    found: Message = {}
+    at = 0
+    while at < len(data):
         key, at = _varint(data, at)
-        number, wire = key >> 3, key & 7
-        if wire == _VARINT:
-            value, at = _varint(data, at)
-            yield number, wire, value
-            continue
-        if wire == _BYTES:
+        wire, length = key & 7, _WIDTHS.get(key & 7, 0)
+        if wire in {_VARINT, _BYTES}:
             length, at = _varint(data, at)
-        elif wire in {_DOUBLE, _FLOAT}:
-            length = 8 if wire == _DOUBLE else 4
-        else:
+        elif not length:
             raise ValueError(f"wire type {wire}")
-        if at + length > end:
+        if wire != _VARINT and at + length > len(data):
             raise ValueError("cut off")
-        yield number, wire, data[at : at + length]
-        at += length
+        found.setdefault((key >> 3, wire), []).append(length if wire == _VARINT else data[at : at + length])
+        at += 0 if wire == _VARINT else length
+    return found
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
@@ -328,11 +313,8 @@ class ScalarFiles(Sampler):
         for path in (*noticed, *_below(roots)):
             if len(self._files) >= FILES or path in self._files:
                 continue
-            try:
-                written = path.stat().st_mtime
-            except OSError:
-                continue
-            if written >= self._begun_wall - 1.0:
+            status = status_of(path)
+            if status is not None and status.st_mtime >= self._begun_wall - 1.0:
                 self._files[path] = _File(path, logdir(path, roots))
 
     # --- reading ---

@@ -10,10 +10,11 @@ evidence: neither names nor sizes nor times.
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from ...file_walk import walk
 from ...model.checkpoint_files import is_other_file, is_temporary
 from ...model.ports import AttemptTarget
 from ...model.run import is_below
@@ -30,8 +31,8 @@ OTHERS_EVENT_S = 5.0
 MEMBERS_S = 0.5
 """Age of the list of the run's processes that is good enough."""
 REMEMBERED = 4096
-PARTS = 64
-"""Files of a checkpoint folder that are compared."""
+DEPTH, PARTS = 4, 64
+"""Levels and files of a checkpoint folder that are compared."""
 OWN_MARK = b"TRAINWATCH_ATTEMPT="
 """In the environment of all that an attempt starts (core/processes.py)."""
 _NO_WRITERS = """
@@ -175,7 +176,9 @@ class Writers:
                 return None
         except OSError:
             return None  # of another user, whose files are not the run's, or it has ended
-        at = {cwd, *(_argument(cwd, word) for word in words[1:] if "/" in word)}
+        # The paths that arguments name: ``--out=/data/a``, ``../b``.
+        named = (word.partition("=")[2] if word.startswith("-") else word for word in words[1:] if "/" in word)
+        at = {cwd, *(os.path.normpath(os.path.join(cwd, path)) for path in named)}  # noqa: PTH118
         for number, path, writable in descriptors(pid):
             at.add(os.path.dirname(path))  # noqa: PTH120
             if writable:
@@ -213,7 +216,8 @@ class Writers:
 
     def whose(self, path: str) -> tuple[Whose, str] | None:
         """Who was seen with a checkpoint, or a file in it, open for writing, and the process for people."""
-        found = [self._keys[key] for each in _parts(path) if (key := key_of(each)) in self._keys and key is not None]
+        parts = [each.path for each in islice(walk([path], depth=DEPTH), PARTS)] or [path]
+        found = [self._keys[key] for each in parts if (key := key_of(each)) in self._keys and key is not None]
         return next((each for each in found if each[0] == "other"), found[0] if found else None)
 
     def _remember(self, each: OpenFile, whose: Whose) -> None:
@@ -232,19 +236,6 @@ def may_be_saved(path: str) -> bool:
     """Whether a file may be a checkpoint, or become one under another name: no lock, no log."""
     name = os.path.basename(path)  # noqa: PTH119
     return (is_temporary(name) and not name.endswith("lock")) or not is_other_file(name)
-
-
-def _parts(path: str) -> list[str]:
-    if not os.path.isdir(path):  # noqa: PTH112
-        return [path]
-    inner = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)  # noqa: PTH118
-    return [each for _, each in zip(range(PARTS), inner, strict=False)]
-
-
-def _argument(cwd: str, word: str) -> str:
-    """The path that an argument names: ``--out=/data/a``, ``../b``."""
-    value = word.partition("=")[2] if word.startswith("-") else word
-    return os.path.normpath(os.path.join(cwd, value))  # noqa: PTH118
 
 
 def _is_trainwatch(words: list[str]) -> bool:

@@ -166,11 +166,6 @@ def _aws_notice(body: str) -> str | None:
     return f"AWS will {found.get('action') or 'end'} this spot instance at {found.get('time') or 'an unknown time'}"
 
 
-def _gcp_notice(body: str) -> str | None:
-    """``TRUE`` or ``FALSE``."""
-    return "Google Cloud preempts this machine within 30 s" if body.strip().upper() == "TRUE" else None
-
-
 def _azure_notice(body: str) -> str | None:
     """``{"Events": [{"EventType": "Preempt", "NotBefore": "Mon, 19 Sep 2016 18:29:47 GMT", …}]}``."""
     events = _object(body).get("Events")
@@ -201,7 +196,7 @@ SERVICES: dict[Cloud, Service] = {
         "http://metadata.google.internal",
         "/computeMetadata/v1/instance/preempted",
         {"Metadata-Flavor": "Google"},
-        _gcp_notice,
+        lambda body: "Google Cloud preempts this machine within 30 s" if body.strip().upper() == "TRUE" else None,
     ),
     "azure": Service(
         "Azure",

@@ -105,7 +105,8 @@ class BurstReduction:
         self._take_news(body)
         bar = body.rfind(BAR)
         if bar >= 0:
-            self._bar = self._keep(body, _line_start(body, bar), _line_end(body, bar))
+            start = max(body.rfind(b"\n", 0, bar), body.rfind(b"\r", 0, bar)) + 1
+            self._bar = self._keep(body, start, _line_end(body, bar))
         self._position += len(body)
         self._lines += body.count(b"\n")
 
@@ -169,10 +170,6 @@ def _line_end(data: bytes, start: int) -> int:
     if carriage >= 0:
         return carriage + 1
     return newline + 1 if newline >= 0 else len(data)
-
-
-def _line_start(data: bytes, inside: int) -> int:
-    return max(data.rfind(b"\n", 0, inside), data.rfind(b"\r", 0, inside)) + 1
 
 
 # What a training tells by ``trainwatch.heartbeat``, as lines of a log: the judge reads them as any other log of it.

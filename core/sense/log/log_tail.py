@@ -10,6 +10,7 @@ from typing import NamedTuple, Unpack
 
 from ...model.observation import LogChunk
 from ...model.ports import AttemptTarget
+from ...rank_files import tail_of
 from ..files.inotify import OpenFile, open_for_writing
 from ..sampler import Common, Observer
 from .burst_reduction import BurstReduction
@@ -101,11 +102,9 @@ class OwnLog:
 
     def _rises(self, path: str) -> bool:
         """Whether its end shows a step, and a higher one than at an earlier look."""
-        step = self._step_of(_end_of(path))
-        if step is None:
-            return False
-        before = self._steps.setdefault(path, step)
-        return step > before
+        text = tail_of(Path(path), TAIL_BYTES)
+        step = None if "\0" in text else self._step_of(text)
+        return step is not None and step > self._steps.setdefault(path, step)
 
     def _texts(self) -> set[str]:
         """Files of the output folder that may be logs, by their names."""
@@ -116,18 +115,6 @@ class OwnLog:
                 return {os.path.realpath(e.path) for e in entries if e.name.endswith(SUFFIXES) and e.is_file()}
         except OSError:
             return set()
-
-
-def _end_of(path: str) -> str:
-    """The last lines of a text; empty if it is none, or cannot be read."""
-    try:
-        with Path(path).open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - TAIL_BYTES))
-            data = file.read(TAIL_BYTES)
-    except OSError:
-        return ""
-    return "" if b"\0" in data else data.decode("utf-8", "replace")
 
 
 # Follows one growing file by name through late creation, rotation and truncation.

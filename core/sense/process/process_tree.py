@@ -286,9 +286,7 @@ class Computing:
         self._weight: dict[tuple[int, int], float] = {}
 
     def update(self, tree: Mapping[int, Process]) -> Standing:
-        grown = {
-            (s.pid, s.start_ticks): s.own_ticks - self._ticks.get((s.pid, s.start_ticks), 0) for s in tree.values()
-        }
+        grown = {s.key: s.own_ticks - self._ticks.get(s.key, 0) for s in tree.values()}
         fade = math.exp(-max(grown.values(), default=0) / (MEMORY_S * TICKS_PER_S))
         self._ticks = {(s.pid, s.start_ticks): s.own_ticks for s in tree.values()}
         self._weight = {key: self._weight.get(key, 0.0) * fade + max(0, ticks) for key, ticks in grown.items()}

@@ -39,7 +39,9 @@ def tree_of(target: AttemptTarget, processes: Mapping[int, Process]) -> dict[int
     for stat in processes.values():
         children.setdefault(stat.parent, []).append(stat.pid)
     trainer, runner = _living(target.trainer, processes), _living(target.runner, processes)
-    inside = _living(container_root(target), processes)
+    # The first process of a container is no child of the runner.
+    container = read_record(target.directory, CONTAINER_FILE, ContainerRecord)
+    inside = None if container is None else _living(container.identity, processes)
     waiting = deque(pid for pid in (trainer, inside) if pid is not None)
     if runner is not None:
         waiting.extend(pid for pid in children.get(runner, ()) if not _is_of_runner(pid, runner))
@@ -108,15 +110,6 @@ def _same(was: Process) -> Process | None:
     """The process now; None if it has ended, and its pid may be another's."""
     stat = read_process(was.pid)
     return stat if stat is not None and stat.start_ticks == was.start_ticks else None
-
-
-# The first process of an attempt's container, which is no child of the runner: ``container.json``.
-
-
-def container_root(target: AttemptTarget) -> ProcessIdentity | None:
-    """Its identity; None if the attempt runs in none, or it is not visible on this machine."""
-    record = read_record(target.directory, CONTAINER_FILE, ContainerRecord)
-    return None if record is None else record.identity
 
 
 # Who a process belongs to, and its command, as people write them.

@@ -65,7 +65,7 @@ def act(args: argparse.Namespace) -> int:
 
 def _plain(args: argparse.Namespace) -> int:
     """Without a terminal: print what ``status`` would print."""
-    from trainwatch.core.app.runs.run_status import read_status
+    from trainwatch.core.app.runs.run_status import read_run
     from trainwatch.core.app.start.project_run import run_to_show
 
     from .start import overrides_of
@@ -77,7 +77,7 @@ def _plain(args: argparse.Namespace) -> int:
         args.json = args.all = False
         return show_runs(args)
     args.json = False
-    return put(args, None, *status_lines(read_status(run)))
+    return put(args, None, *status_lines(read_run(run).status))
 
 
 def open_screen(run: "RunDirectory | None", *, read_only: bool = False, launch_first: bool = False) -> int:
@@ -94,7 +94,6 @@ def app_for(run: "RunDirectory | None", *, read_only: bool, launch_first: bool =
     from trainwatch.core.app.runs.known_runs import home
     from trainwatch.core.app.screen.run_picker import MachineRuns
     from trainwatch.core.app.screen.run_services import Later
-    from trainwatch.core.app.screen.store_feed import DetachedStarter, RunAttacher
     from trainwatch.tui.app import TrainwatchApp
     from trainwatch.tui.ui.terminal import in_browser
 
@@ -108,8 +107,8 @@ def app_for(run: "RunDirectory | None", *, read_only: bool, launch_first: bool =
     launcher: Any = Later(".folder_launcher", "FolderLauncher")
     return TrainwatchApp(
         None if run is None else runs.open(run.id),
-        starter=DetachedStarter(),
-        attacher=None if in_browser(os.environ) else RunAttacher(),
+        starter=runs.start,
+        attacher=None if in_browser(os.environ) else runs.command,
         picker=runs,
         launcher=launcher,
         launch_first=launch_first,

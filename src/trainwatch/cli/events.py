@@ -249,11 +249,11 @@ class EventPrinter:
             self._gives_way()
 
     def _health_line(self) -> str:
-        from trainwatch.core.app.runs.run_status import read_status
+        from trainwatch.core.app.runs.run_status import read_run
 
         from .status_text import machine_lines, status_lines
 
-        status = read_status(self._run)
+        status = read_run(self._run).status
         said = [*status_lines(status)[:4], *machine_lines(status)]
         said += [
             f"ALERT {i['kind']} since {_clock(i['t'], status['wall0'])}: {i['reason']}"

@@ -125,9 +125,9 @@ def run_of(args: argparse.Namespace) -> "RunDirectory":
 
 def run_to_read(args: argparse.Namespace) -> "RunDirectory":
     """The same for verbs that only read: without RUN, of several runs the newest live one, else the newest."""
-    from trainwatch.core.app.runs.known_runs import find_run_to_read
+    from trainwatch.core.app.runs.known_runs import find_run
 
-    return find_run_to_read(args.run, warn)
+    return find_run(args.run, warn)
 
 
 def operate(

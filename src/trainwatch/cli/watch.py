@@ -163,10 +163,10 @@ def _over(args: argparse.Namespace, run: "RunDirectory") -> Callable[[], bool] |
         return lambda: False
     if not args.follow:
         return None
-    from trainwatch.core.app.runs.waiting import Over
+    from trainwatch.core.app.runs.waiting import Standings
 
     end_when_unread()
-    return Over(run)
+    return Standings(run).over
 
 
 @VERBS(

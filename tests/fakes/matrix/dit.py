@@ -4,13 +4,13 @@ Four epochs of ten steps, a checkpoint directory every ten.
 """
 
 import argparse
-import json
 import shutil
 import sys
 import warnings
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -30,27 +30,16 @@ class Training(shipped.Training):
         faults.after_step(self.step, batch=int(self.settings["training.batch_size"]))
         return source
 
-    def _save(self, name: str) -> None:
-        target, temporary = self.out / name, self.out / f".tmp-{name}"
-        temporary.mkdir()
-        states = {
-            "model.pt": self.model.state_dict(),
-            "optimizer.pt": self.optimizer.state_dict(),
-            "scheduler.pt": self.scheduler.state_dict(),
-            "ema_model.pt": self.ema.state_dict(),
-        }
-        damaged = faults.write_all(
-            {temporary / file: partial(torch.save, state) for file, state in states.items()},
+    def _write(self, folder: Path, parts: dict[str, Any]) -> None:
+        self._damaged = faults.write_all(
+            {folder / file: partial(torch.save, state) for file, state in parts.items()},
             self.step,
-            spoiled=temporary / ("model.pt" if faults.FAULT == "nan-saved" else "optimizer.pt"),
+            spoiled=folder / ("model.pt" if faults.FAULT == "nan-saved" else "optimizer.pt"),
         )
-        counts = {"global_step": self.step, "current_epoch": self.epoch, "batch_in_epoch": self.batch}
-        (temporary / "training_state.json").write_text(json.dumps(counts))
-        if target.exists():
-            shutil.rmtree(target)
-        temporary.rename(target)
-        self.bar.line(f"Saved checkpoint to {target}")
-        faults.saved(target, damaged=damaged)
+
+    def _save(self, name: str) -> None:
+        super()._save(name)
+        faults.saved(self.out / name, damaged=self._damaged)
 
 
 def main() -> int:

@@ -6,27 +6,27 @@ Importing PyTorch costs more than all else that a cell of the matrix does.
 import os
 
 if os.environ.get("MATRIX_LIGHT"):
+    from safetensors.numpy import load_file, save_file
+
     from tests.fakes.matrix.tensors_numpy import (
         OutOfMemoryError,
         SmallModel,
         chance,
         described,
         load,
-        load_file,
         save,
-        save_file,
         write_nan,
     )
 else:
+    from safetensors.torch import load_file, save_file  # type: ignore[assignment]
+
     from tests.fakes.matrix.tensors_torch import (  # type: ignore[assignment]
         OutOfMemoryError,
         SmallModel,
         chance,
         described,
         load,
-        load_file,
         save,
-        save_file,
         write_nan,
     )
 

@@ -15,18 +15,6 @@ from tests.fakes.matrix import faults
 from tests.fakes.matrix.bar import ITEMS, STEP_S
 from tests.fakes.torch_files import Described, write_zip
 
-__all__ = [
-    "OutOfMemoryError",
-    "SmallModel",
-    "chance",
-    "described",
-    "load",
-    "load_file",
-    "save",
-    "save_file",
-    "write_nan",
-]
-
 Array = np.ndarray[Any, Any]
 
 

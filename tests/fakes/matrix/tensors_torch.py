@@ -15,18 +15,6 @@ from torch.utils.data import DataLoader, Dataset
 from tests.fakes.matrix import faults, no_compiler  # noqa: F401
 from tests.fakes.matrix.bar import ITEMS, STEP_S
 
-__all__ = [
-    "OutOfMemoryError",
-    "SmallModel",
-    "chance",
-    "described",
-    "load",
-    "load_file",
-    "save",
-    "save_file",
-    "write_nan",
-]
-
 OutOfMemoryError = torch.OutOfMemoryError
 save, load = torch.save, torch.load
 

@@ -8,12 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.e2e_world import HASTY, World, world
+from tests.fakes.e2e_world import HASTY, World
 from tests.tiers import SECOND_TIER
 from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.fact import Note
-
-__all__ = ["world"]
 
 pytestmark = SECOND_TIER
 HERE = Path(__file__).parents[2] / "fakes" / "torchrun"
