@@ -253,11 +253,6 @@ class TrainwatchApp(App[None]):
         else:
             self.show_message(f"Saved as SVG: {path}")
 
-    def on_dashboard_explain(self, message: Dashboard.Explain) -> None:
-        from .screens.incidents_screen import explain
-
-        explain(self, message.incident)
-
     def copy(self, text: str) -> None:
         """Copy to the terminal's clipboard, and show what was copied."""
         self.copy_to_clipboard(text)

@@ -18,7 +18,6 @@ from ..core.views.screens.confirmation import (
     resume_price,
     stop_price,
 )
-from ..core.views.words import remedy_rows
 from .keys import BY_ACTION, why_not
 
 if TYPE_CHECKING:
@@ -110,8 +109,9 @@ class Operations:
             if choice is not None:
                 self._resume_with(path, choice)
 
-        if rows := remedy_rows(self._on.now.story):
-            self._on.app.push_screen(ChooseRemedies(rows), chosen)
+        story = self._on.now.story
+        if story.remedies or story.proposals:
+            self._on.app.push_screen(ChooseRemedies(story.remedies, story.proposals), chosen)
         else:
             self._resume_with(path, AS_IT_IS)
 

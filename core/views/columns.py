@@ -5,7 +5,7 @@ entry. A column of numbers is right-aligned, so that units and digits stand belo
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -47,9 +47,9 @@ class Column(msgspec.Struct, Generic[Row], frozen=True, kw_only=True):
         return self.style if isinstance(self.style, str) else self.style(row)
 
 
-def shown_columns(columns: Sequence[Column[Row]], width: int, rows: Sequence[Row]) -> list[Column[Row]]:
-    """The columns that a list of this width shows."""
-    fit = [c for c in columns if c.from_width <= width and (c.below_width is None or width < c.below_width)]
+def shown_columns(columns: Sequence[Column[Row]], width: int | None, rows: Sequence[Row]) -> list[Column[Row]]:
+    """The columns that a list of this width shows; None: of any width."""
+    fit = [c for c in columns if width is None or c.from_width <= width < (c.below_width or width + 1)]
     return [c for c in fit if not c.if_any or any(c.text(row) for row in rows)]
 
 
@@ -58,7 +58,7 @@ def text_rows(columns: Sequence[Column[Row]], rows: Sequence[Row], *, titles: bo
 
     ``titles``: with a heading. Widths, blanks and styles of the columns are of the screen.
     """
-    shown = [c for c in columns if not c.if_any or any(c.text(row) for row in rows)]
+    shown = shown_columns(columns, None, rows)
     cells = [[c.title for c in shown]] if titles else []
     cells += [[c.text(row) for c in shown] for row in rows]
     sizes = [max((len(line[number]) for line in cells), default=0) for number in range(len(shown))]
@@ -72,32 +72,30 @@ def text_rows(columns: Sequence[Column[Row]], rows: Sequence[Row], *, titles: bo
 
 # The columns of the lists that verbs print: runs, checkpoints, the queue, other machines, trials.
 
-Shown = tuple[dict[str, Any], str]
-"""A run's row of ``runs --json``, and what is said while no step is seen."""
 Kept = tuple[Checkpoint, str]
 """A checkpoint, and what else is known of it."""
 
 
-def _step(row: Shown) -> str:
+def _step(row: Mapping[str, Any]) -> str:
     """``step 136 of 360``, over all attempts and epochs; ``from step 360`` until the newest attempt makes one."""
-    step, total = row[0]["step"], row[0]["total_steps"]
+    step, total = row["step"], row["total_steps"]
     if step is None:
-        begins_at = row[0].get("resume_step")
+        begins_at = row.get("resume_step")
         return "no step yet" if begins_at is None else f"from step {quantity.count(begins_at)}"
     return f"step {quantity.out_of(step, total)}"
 
 
-RUNS: tuple[Column[Shown], ...] = (
-    Column(title="run", text=lambda r: str(r[0]["id"])),
-    Column(title="state", text=lambda r: str(r[0]["state"])),
-    Column(title="attempt", text=lambda r: f"attempt {r[0]['attempt']}", right=True),
+RUNS: tuple[Column[Mapping[str, Any]], ...] = (
+    Column(title="run", text=lambda r: str(r["id"])),
+    Column(title="state", text=lambda r: str(r["state"])),
+    Column(title="attempt", text=lambda r: f"attempt {r['attempt']}", right=True),
     Column(title="step", text=_step, right=True),
-    Column(title="left", text=lambda r: "" if r[0].get("eta_s") is None else f"{quantity.duration(r[0]['eta_s'])} left",
+    Column(title="left", text=lambda r: "" if r.get("eta_s") is None else f"{quantity.duration(r['eta_s'])} left",
            right=True, if_any=True),
-    Column(title="watched", text=lambda r: "not watched" if not r[0]["supervisor"]["alive"]
-           else "watched" if r[0]["supervisor"]["responsive"] else "FROZEN"),
+    Column(title="watched", text=lambda r: "not watched" if not r["supervisor"]["alive"]
+           else "watched" if r["supervisor"]["responsive"] else "FROZEN"),
     # With what is said of a silence, and what needs a person.
-    Column(title="folder", text=lambda r: " · ".join(filter(None, (r[0]["cwd"], r[1], r[0].get("needs_you"))))),
+    Column(title="folder", text=lambda r: " · ".join(filter(None, (r["cwd"], r.get("still"), r.get("needs_you"))))),
 )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from . import quantity
 from .checkpoint_list import resume_point, step_words
 from .state.concerns import reason_now, reason_of
 from .state.run_progress import last_step
-from .words import change_words, how_likely, of_incident, sentence, shown, switched, title_of, would_have
+from .words import change_words, how_likely, remedy_words, sentence, shown, switched, title_of, would_have
 
 SHORT_S = 0.5
 """A shorter time would read *0 s*."""
@@ -302,10 +302,10 @@ def _rows(
     yield from (CardRow(heading="where", text=text) for text in told)
     yield from _done(now, incident, actions)
     yield from (CardRow(heading="done", text=f"changed {said}") for said in changes_after(now.story, incident))
-    for row in of_incident(now.story, incident.id):
-        if row.applied:
-            price = f"; cost: {row.cost}" if row.cost else ""
-            yield CardRow(heading="done", text=f"{row.title}: {row.words}{price}")
+    for remedy in now.story.remedies:
+        if remedy.incident == incident.id:
+            price = f"; cost: {remedy.cost}" if remedy.cost else ""
+            yield CardRow(heading="done", text=f"{remedy.title}: {remedy_words(remedy)}{price}")
     step, cost = last_step(now), "not known yet" if incident.open else "nothing that is known"
     if incident.open and step is not None and step.level != "safe":
         cost = f"no step for {quantity.duration(step.age_s)} so far"
@@ -410,10 +410,11 @@ def _choices(now: Situation, incident: Incident, line: int | None, *, captured: 
     point = resume_point(now)
     start = "from the beginning" if point is None else f"from {point.name if point.step is None else step_words(point)}"
     verb = "restart" if live else "resume"
-    waiting = [row for row in of_incident(story, incident.id) if not row.applied]
-    for letter, row in zip(LETTERS, waiting, strict=False):
-        price = f"; cost: {row.cost}" if row.cost else ""
-        yield Choice(key=letter, text=f"{verb} {start} with {row.words}{price}", act="take", name=row.name)
+    waiting = [remedy for remedy in story.proposals if remedy.incident == incident.id]
+    for letter, remedy in zip(LETTERS, waiting, strict=False):
+        price = f"; cost: {remedy.cost}" if remedy.cost else ""
+        text = f"{verb} {start} with {remedy_words(remedy)}{price}"
+        yield Choice(key=letter, text=text, act="take", name=remedy.name)
     over = live and not incident.open  # nothing has to be done about it
     if story.attempts and not over and (live or story.state in TERMINAL_STATES or story.state == "interrupted"):
         text = f"{verb} {start}, or choose another checkpoint"

@@ -187,36 +187,10 @@ def restarts_left(state: str, made: int, most: int) -> Iterator[str]:
 # Remedies as text: applied ones, and those that wait for the user.
 
 
-class RemedyRow(msgspec.Struct, frozen=True, kw_only=True):
-    """``words``: the change, ``vae_batch_size 2 → 1``. ``applied`` False: it waits for the user, and ``why``."""
-
-    name: str
-    title: str
-    words: str
-    cost: str
-    applied: bool
-    why: str = ""
-    incident: int | None = None
-
-
-def remedy_rows(story: RunStory) -> tuple[RemedyRow, ...]:
-    """The applied ones, then those that wait."""
-    remedies: tuple[RemedyApplied | RemedyProposed, ...] = (*story.remedies, *story.proposals)
-    return tuple(
-        RemedyRow(
-            name=each.name, title=each.title, cost=each.cost, applied=isinstance(each, RemedyApplied),
-            words=", ".join(
-                [*(f"{c.key} {shown(c.before)} → {shown(c.after)}" for c in each.changes),
-                 *([f"profile {each.profile}"] if each.profile else [])]
-            ),
-            why=each.why if isinstance(each, RemedyProposed) else "", incident=each.incident,
-        )
-        for each in remedies
-    )  # fmt: skip
-
-
-def of_incident(story: RunStory, incident: int) -> tuple[RemedyRow, ...]:
-    return tuple(row for row in remedy_rows(story) if row.incident == incident)
+def remedy_words(remedy: RemedyApplied | RemedyProposed) -> str:
+    """The change: ``vae_batch_size 2 → 1, profile safe``."""
+    changes = [f"{c.key} {shown(c.before)} → {shown(c.after)}" for c in remedy.changes]
+    return ", ".join(changes + ([f"profile {remedy.profile}"] if remedy.profile else []))
 
 
 def back_words(story: RunStory) -> str:

@@ -4,9 +4,12 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.fakes.e2e_world import Done, in_this_process, own_runtime
+from trainwatch.core.app.hosts.far_runs import FarRow, _card
+from trainwatch.core.views.screens.run_list import run_row
 
 ROW = {
     "id": "job-1a2b3c4d", "run": "job", "state": "running", "attempt": 2, "step": 10, "total_steps": 40,
@@ -103,3 +106,11 @@ def test_without_ssh_or_other_machines_the_own_runs_are_listed_and_it_is_said(ma
     listed = machines.list("--json", env={"PATH": str(machines.folder / "nothing")}).json
     assert listed["runs"] == []
     assert "ssh is not installed here" in listed["hosts"][0]["trouble"]
+
+
+def test_what_is_said_of_a_silence_there_is_said_here(machines: Machines) -> None:
+    silent = {"still": "last step 2 min ago, usually 2.50 s/step", "level": "danger", "trouble": "No step for 2 min"}
+    machines.add("a", {"runs": [ROW | silent]})
+    assert f"/w · {silent['still']}" in machines.list().out
+    card = _card("a", msgspec.convert(ROW | silent, FarRow), "")
+    assert (card.level, run_row(card, 0.0).level) == ("danger", "danger")

@@ -229,7 +229,7 @@ def test_a_step_of_an_epoch_is_shown_as_one() -> None:
 
     assert where(seen)[0] == "step 4 of 25 of an epoch"
     assert status["overall"] == {"step": None, "total_steps": None}
-    assert "step 4 of 25 of an epoch" in "\n".join(status_lines(status, ""))
+    assert "step 4 of 25 of an epoch" in "\n".join(status_lines(status))
 
 
 def test_the_end_of_a_resumed_log_shows_no_step_of_the_run_if_its_bars_have_no_number(tmp_path: object) -> None:

@@ -129,7 +129,7 @@ def rows_of(name: str) -> Sequence[Any]:
         "RANK_COLUMNS": ranks_page_view(now, ranks()).ranks,
         "CHECKPOINT_COLUMNS": checkpoint_rows(checkpoints, {}, NOW),
         "RUN_COLUMNS": [run_row(card("a", 90, 2.5), NOW), run_row(card("b", 12_000, 0.12), NOW)],
-        "RUNS": [(row, ""), (row | {"step": 12_000, "total_steps": 90_000, "attempt": 12}, "")],
+        "RUNS": [row, row | {"step": 12_000, "total_steps": 90_000, "attempt": 12}],
         "CHECKPOINTS": [(each, "") for each in checkpoints],
         "QUEUE": [(entry, 1), (QueueEntry(id=12, key="l", name="long name", cwd="/p", added_wall=NOW), None)],
         "HOSTS": [{"name": "box1", "ssh": "a@box1", "version": "0.3", "trouble": None}] * 2,

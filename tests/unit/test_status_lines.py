@@ -15,8 +15,9 @@ def test_what_is_wrong_and_the_reason_stand_there_once_if_they_are_the_same() ->
     status = {
         "state": "stopped",
         "reason": held,
+        "still": "",
         "hold": {"kind": "unclear_output", "incident": 3},
         "concerns": [{"level": "danger", "text": "Params_800.npz may be of this run", "incident": 3}],
     }
-    assert reason_words(status, "") == held
-    assert reason_words({**status, "hold": None}, "") == f"{held} · Params_800.npz may be of this run"
+    assert reason_words(status) == held
+    assert reason_words({**status, "hold": None}) == f"{held} · Params_800.npz may be of this run"

@@ -101,7 +101,7 @@ def test_status_and_runs_do_not_say_that_training_advances_while_no_step_is_seen
         lock.acquire()
         LifeSignWriter(run.life_sign, start_ticks=own.start_ticks).beat()
     try:
-        first, position, *_ = status_lines((found := read_run(run)).status, found.said.still)
+        first, position, *_ = status_lines(read_run(run).status)
         show_runs(Namespace(json=False, all=True, on=None))
     finally:
         lock.release()

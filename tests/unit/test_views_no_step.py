@@ -48,12 +48,12 @@ def test_status_says_what_follows_and_what_to_write() -> None:
     def status(now: Situation) -> dict[str, object]:
         return status_object(now, run="luca")
 
-    lines = status_lines(status(told()), "")
+    lines = status_lines(status(told()))
     at = lines.index(f"  open incident 9: progress no_step: {REASON}")
     assert lines[at + 1 : at + 3] == [f"    {FOLLOWS}", f"    {ADVICE}"]
     (row,) = [i for i in status(told())["incidents"] if i["id"] == 9]  # type: ignore[attr-defined]
     assert row["explanation"] == f"{FOLLOWS}; {ADVICE}"
-    over = status_lines(status(told(open=False, closed_t=1.0, ending="a step is read")), "")
+    over = status_lines(status(told(open=False, closed_t=1.0, ending="a step is read")))
     assert not any(FOLLOWS in line for line in over)
 
 

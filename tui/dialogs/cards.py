@@ -54,13 +54,8 @@ BODY = 68
 """Cells in which the keys are written on a large terminal."""
 KEY_CELLS = 8
 """Of a key and the blanks behind it, at least."""
-LEVELS = {
-    "safe": "safe",
-    "warning": "warning",
-    "danger": "danger",
-    "underused": "low (could do more)",
-    "unknown": "unknown",
-}
+LEVELS = {"underused": "low (could do more)"}
+"""Levels whose word is another one than their name."""
 EVERYWHERE = {
     "ctrl+p": "every action by name: of this screen, of the run, and all screens",
     "ctrl+y": "copy the text of this screen",
@@ -112,7 +107,7 @@ def _key(shown: str, text: str, width: int, margin: int) -> list[Content]:
 def legend(width: int = BODY) -> list[Content]:
     """The meaning of the symbols, as this terminal draws them, in rows of ``width`` cells."""
     glyphs = glyphs_for()
-    levels = [f"{glyphs.levels[name]} {word}" for name, word in LEVELS.items()]
+    levels = [f"{glyph} {LEVELS.get(name, name)}" for name, glyph in glyphs.levels.items()]
     marks = [f"{glyphs.marks[name]} {word}" for name, word in MARKS.items()]
     marks += [
         f"{glyphs.expected} expected",

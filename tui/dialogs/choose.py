@@ -10,12 +10,13 @@ from textual.binding import Binding, BindingType
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+from ...core.model.fact import RemedyApplied, RemedyProposed
 from ...core.model.text import verdict_word
 from ...core.views import quantity
 from ...core.views.checkpoint_list import CheckpointRow
 from ...core.views.columns import Column, text_rows
 from ...core.views.state.concerns import AFTER_NAN
-from ...core.views.words import RemedyRow
+from ...core.views.words import remedy_words
 from .dialog import Answer, Dialog, hanging
 
 BEGINNING = "from-the-beginning"
@@ -136,15 +137,14 @@ class ChooseRemedies(ListDialog[RemedyChoice]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("space", "tick", show=False, priority=True)]
 
-    def __init__(self, rows: Sequence[RemedyRow]) -> None:
+    def __init__(self, applied: Sequence[RemedyApplied], proposed: Sequence[RemedyProposed]) -> None:
         super().__init__(
             "Resume: with what?", "Ticked remedies are used. The settings are below.",
             "[space] tick   [Enter] continue   [Esc] cancel",
         )  # fmt: skip
-        self.in_force = tuple(r for r in rows if r.applied)
-        self.waiting = tuple(r for r in rows if not r.applied)
+        self.in_force, self.waiting = tuple(applied), {r.name: r for r in proposed}
         self.ticked: set[str] = {"in force"} if self.in_force else set()
-        self.keys = [*(["in force"] if self.in_force else []), *(r.name for r in self.waiting)]
+        self.keys = [*self.ticked, *self.waiting]
 
     def more(self) -> ComposeResult:
         options = OptionList(*(Option(self._text(key), id=key) for key in self.keys), markup=False)
@@ -156,7 +156,7 @@ class ChooseRemedies(ListDialog[RemedyChoice]):
         self.query_one("#difference", Static).update("\n" + "\n".join(self._told(self.keys[event.option_index])))
 
     def on_option_list_option_selected(self, _: OptionList.OptionSelected) -> None:
-        taken = tuple(r.name for r in self.waiting if r.name in self.ticked)
+        taken = tuple(name for name in self.waiting if name in self.ticked)
         self.dismiss(RemedyChoice(take=taken, take_back=bool(self.in_force) and "in force" not in self.ticked))
 
     def action_tick(self) -> None:
@@ -171,12 +171,15 @@ class ChooseRemedies(ListDialog[RemedyChoice]):
         sign = TICKED if key in self.ticked else FREE
         if key == "in force":
             return f"{sign} keep what was changed: {'; '.join(r.title for r in self.in_force)}"
-        row = next(r for r in self.waiting if r.name == key)
-        return f"{sign} {row.title}"
+        return f"{sign} {self.waiting[key].title}"
 
     def _told(self, key: str) -> list[str]:
         if key == "in force":
-            return [f"{r.title}: {r.words}" for r in self.in_force]
-        row = next(r for r in self.waiting if r.name == key)
-        lines = [row.words, f"cost: {row.cost}" if row.cost else "", f"why it waits: {row.why}" if row.why else ""]
+            return [f"{r.title}: {remedy_words(r)}" for r in self.in_force]
+        row = self.waiting[key]
+        lines = [
+            remedy_words(row),
+            f"cost: {row.cost}" if row.cost else "",
+            f"why it waits: {row.why}" if row.why else "",
+        ]
         return [line for line in lines if line]

@@ -191,25 +191,26 @@ class LogDriver:
 
     def scroll(self, rows: int) -> None:
         """Scroll the text up (positive) or down."""
-        self._hold_for(rows)
-        if not self.view.following:
-            before = (self.view.top, self.view.skip)
-            self.view.scroll(rows)
-            self._follow_behind_end(rows, moved=before != (self.view.top, self.view.skip))
-            self._show()
+        self._moved(rows, self.view.scroll, lambda: (self.view.top, self.view.skip))
 
     def move(self, lines: int) -> None:
-        self._hold_for(lines)
-        if not self.view.following:
-            before = self.view.cursor
-            self.view.move(lines)
-            self._follow_behind_end(lines, moved=before != self.view.cursor)
-            self._show()
+        """Move the cursor down (positive) or up."""
+        self._moved(lines, self.view.move, lambda: self.view.cursor)
+
+    def _moved(self, by: int, move: Callable[[int], None], place: Callable[[], object]) -> None:
+        """Upwards it holds; downwards from the end it follows again."""
+        view = self.view
+        if view.following and by >= 0:
+            return
+        view.following, before = False, place()
+        move(by)
+        if by > 0 and place() == before and view.window.at_end:
+            self.follow(True)
+        self._show()
 
     def put_cursor(self, line: int) -> None:
         """Put the cursor on a line of the window."""
-        if self.view.following:
-            self.view.following = False
+        self.view.following = False
         self.view.cursor = max(0, min(len(self.view.window) - 1, line))
         self._show()
 
@@ -254,14 +255,6 @@ class LogDriver:
         else:
             view.window.add_below(reading)
         view.to_end()
-
-    def _hold_for(self, rows: int) -> None:
-        if self.view.following and rows < 0:
-            self.view.following = False
-
-    def _follow_behind_end(self, rows: int, *, moved: bool) -> None:
-        if rows > 0 and not moved and self.view.window.at_end:
-            self.follow(True)
 
     def _renew(self) -> None:
         self._generation += 1

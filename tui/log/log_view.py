@@ -308,11 +308,7 @@ class LogView(Pane):
     @property
     def visible_lines(self) -> tuple[int, int]:
         """First and last line with a row in view."""
-        room = self.size.height + self.skip
-        at = self.top
-        while at < len(self.window) - 1 and (room := room - self._rows_of(at)) > 0:
-            at += 1
-        return self.top, at
+        return self.top, self._line_at(self.size.height - 1)
 
     def lines(self, width: int, height: int) -> list[Line]:
         if not len(self.window):

@@ -8,7 +8,7 @@ from ...core.views.quantity import UNKNOWN
 from ...core.views.ranks_page import NodeRow, RanksPageView
 from ...core.views.state.run_progress import SEVERITY, level_in
 from ..ui.cells import LEVEL_WORDS, Line, Span, beside, cut, fit, pad, right, sentence, width_of, wrap_words
-from ..ui.chart import Charts, Columns, SeriesQuery, curve, spark, spark_range, stretch
+from ..ui.chart import Charts, Columns, SeriesQuery, curve, stretch
 from .dashboard_panes import meter_spark
 from .pane import ScrolledPane
 from .rows_pane import RowsPane, heading_cells, row_cells
@@ -73,8 +73,6 @@ class GaugesPane(ScrolledPane):
     """Shows gauges."""
 
     gauges: tuple[Meter, ...] = ()
-    _titles = ("", "")
-    _more = ""
     charts = Charts()
     message = ""
 
@@ -103,16 +101,8 @@ class GaugesPane(ScrolledPane):
         ]
         in_view = list(self.in_view(lines, height))
         below = -(-(len(lines) - self.top - height) // rows) * across if len(lines) > self.top + height else 0
-        more = "" if not below else f"{min(below, len(self.gauges))} more ↓"
-        if more != self._more:
-            self._more = more
-            self.set_title(*self._titles)
+        self.tell_hidden("" if not below else f"{min(below, len(self.gauges))} more ↓")
         return in_view
-
-    def set_title(self, title: str, subtitle: str = "") -> None:
-        """The texts on the border; on the lower one also how many gauges are out of sight."""
-        self._titles = (title, subtitle)
-        super().set_title(title, " · ".join(filter(None, (self._more, subtitle))))
 
     def _grid(self, width: int, height: int) -> tuple[int, int]:
         """(gauges beside each other, rows of each); 1 row: a line each, with a sparkline."""
@@ -191,9 +181,7 @@ class GaugesPane(ScrolledPane):
             (gauge.level, f" {self.glyphs.levels[gauge.level]} "),
         ]
         if cells >= SPARK_LEAST:
-            values = self._values(gauge, cells)
-            low, high = spark_range(values, gauge.low, gauge.high)
-            line += spark(values, low, high, gauge.bounds, self.glyphs, marked=self.charts.window.marked(cells))
+            line += meter_spark(self, self.charts, gauge, cells)
         return tuple(line)
 
 

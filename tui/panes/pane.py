@@ -239,6 +239,7 @@ class ScrolledPane(Pane):
 
     top = 0
     wheel_rows = 2
+    _titles, _hidden = ("", ""), ""
 
     def scroll(self, rows: int) -> None:
         """Down (positive) or up."""
@@ -247,6 +248,17 @@ class ScrolledPane(Pane):
 
     def wheel(self, steps: int) -> None:
         self.scroll(steps * self.wheel_rows)
+
+    def set_title(self, title: str, subtitle: str = "") -> None:
+        """The texts on the border; on the lower one also how much is out of sight."""
+        self._titles = (title, subtitle)
+        super().set_title(title, " · ".join(filter(None, (subtitle, self._hidden))))
+
+    def tell_hidden(self, hidden: str) -> None:
+        """What is out of sight, in words."""
+        if hidden != self._hidden:
+            self._hidden = hidden
+            self.set_title(*self._titles)
 
     def in_view(self, rows: "Sequence[Row]", height: int) -> "Sequence[Row]":
         """Those that have room; ``top`` is moved if the last ones would leave it empty."""

@@ -14,26 +14,22 @@ from ...core.views.columns import Column, shown_columns
 from ...core.views.words import Paragraph
 from ..ui.cells import Glyphs, Line, Span, cut, margin_of, pad, plain, right, rows_of, sentence, size_of, width_of
 from ..ui.chart import bar
-from .pane import Pane, ScrolledPane
+from .pane import ScrolledPane
 
 Row = TypeVar("Row")
 MEASURED = 64
 """Of more rows only the longest one is measured for the widths of the columns."""
 
 
-class RowsPane(Pane):
+class RowsPane(ScrolledPane):
     """``rows`` under fixed ``head`` lines; the cursor is an index into ``rows``, kept in view."""
 
     rows: tuple[Line, ...] = ()
     head: tuple[Line, ...] = ()
     message = ""
     cursor = 0
-    top = 0
-    active = True
     ids: tuple[object, ...] = ()
     _chosen: object = None
-    _titles = ("", "")
-    _hidden = ""
 
     follow: Callable[["RowsPane"], None] | None = None
     """Called as soon as the cursor has moved: a message would come after rows and cursor have changed again."""
@@ -112,18 +108,10 @@ class RowsPane(Pane):
             if self.follow is not None:
                 self.follow(self)
 
-    def set_title(self, title: str, subtitle: str = "") -> None:
-        """The texts on the border; on the lower one also how many rows are out of sight."""
-        self._titles = (title, subtitle)
-        super().set_title(title, " · ".join(filter(None, (subtitle, self._hidden))))
-
     def lines(self, width: int, height: int) -> list[Line]:
         lines = self._shown(width, height)
         below = len(self.rows) - self.top - max(1, height - len(self.head))
-        hidden = f"{below} more ↓" if below > 0 else f"{self.top} more ↑" if self.rows and self.top else ""
-        if hidden != self._hidden:
-            self._hidden = hidden
-            self.set_title(*self._titles)
+        self.tell_hidden(f"{below} more ↓" if below > 0 else f"{self.top} more ↑" if self.rows and self.top else "")
         return lines
 
     def _shown(self, width: int, height: int) -> list[Line]:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.message import Message
 from textual.screen import ModalScreen
 
 from ...core.model.ports import OpenRun
@@ -265,16 +264,11 @@ class Dashboard(PanedScreen):
         else:
             self.show_message(why_not(name, self.context))
 
-    class Explain(Message):
-        """An incident is to be explained."""
-
-        def __init__(self, incident: int) -> None:
-            super().__init__()
-            self.incident = incident
-
     def action_explain(self) -> None:
+        from .incidents_screen import explain
+
         if self.view.incidents:
-            self.post_message(self.Explain(self.view.incidents[0].id))
+            explain(self.application, self.view.incidents[0].id)
 
     def action_summary(self) -> None:
         self.away.show()
@@ -460,8 +454,12 @@ def _phone(width: int, top: int, room: int, contents: Contents) -> dict[str, Box
         if rows and rows <= left:
             kept.append((name, rows))
             left -= rows
-    order = {"gpu": 0, "memory": 1, "timeline": 2, "incidents": 3}
-    return _column(width, top, room, sorted(kept, key=lambda k: order[k[0]]))
+    boxes: dict[str, Box] = {}
+    y = top
+    for name, rows in sorted(kept, key=lambda each: PANES.index(each[0])):
+        boxes[name] = (0, y, width, rows)
+        y += rows
+    return boxes | ({"log": (0, y, width, top + room - y)} if top + room - y >= 3 else {})
 
 
 def _stacked(width: int, top: int, room: int, contents: Contents) -> dict[str, Box]:
@@ -544,17 +542,6 @@ def _incident_rows(contents: Contents, when_open: int) -> int:
     if not contents.incidents:
         return 0
     return when_open if contents.open_incidents else min(when_open, 2 + min(contents.incidents, 2))
-
-
-def _column(width: int, top: int, room: int, panes: list[tuple[str, int]]) -> dict[str, Box]:
-    boxes: dict[str, Box] = {}
-    y = top
-    for name, rows in panes:
-        boxes[name] = (0, y, width, rows)
-        y += rows
-    if top + room - y >= 3:
-        boxes["log"] = (0, y, width, top + room - y)
-    return boxes
 
 
 # What the dashboard shows as soon as it is known; all else on it may be two seconds old.

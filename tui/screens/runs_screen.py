@@ -18,18 +18,9 @@ from ...core.views.screens.run_list import (
     RunRow,
     Sort,
     Which,
-    began_text,
-    done_text,
-    end_text,
-    gpu_text,
-    incident_text,
     listed,
-    loss_text,
-    ram_text,
     run_row,
     shown_name,
-    speed_text,
-    step_text,
 )
 from ...core.views.words import Paragraph
 from ..dialogs.dialog import Ask
@@ -274,10 +265,10 @@ class RunsScreen(PlaceScreen):
 
 def about_run(row: RunRow) -> list[Paragraph]:
     """Everything known about a run without opening it."""
-    step, done = step_text(row), done_text(row)
-    loss, end = loss_text(row), end_text(row)
+    told = {column.title: column.text(row) for column in RUN_COLUMNS if column.share is None}
+    step, done, loss, end = told["step"], told["done"], told["loss"], told["end"]
     state = row.state + (", hidden" if row.card.hidden else "")
-    machine = [f"GPU {gpu_text(row)}" if row.card.gpus else "", f"RAM {ram_text(row)}" if ram_text(row) else ""]
+    machine = [f"{what} {told[what]}" for what in ("GPU", "RAM") if told[what]]
     paragraphs = [Paragraph(state, "state", row.level if row.level in {"warning", "danger"} else "text")]
     if row.card.no_answer:
         paragraphs.append(Paragraph(row.card.no_answer, "answer", "warning"))
@@ -287,11 +278,11 @@ def about_run(row: RunRow) -> list[Paragraph]:
     if step or not waits:
         paragraphs.append(Paragraph(f"{step} · {done}" if step and done else step or "not known", "step"))
     for text, label in (
-        (" · ".join(filter(None, (speed_text(row), f"loss {loss}" if loss else ""))), "speed"),
+        (" · ".join(filter(None, (told["speed"], f"loss {loss}" if loss else ""))), "speed"),
         (end.removeprefix(DONE), "done" if end.startswith(DONE) else "ended"),
-        (" · ".join(filter(None, machine)), "machine"),
-        (began_text(row), "queued" if waits else "began"),
-        (incident_text(row) if not row.card.trouble else "", "waits for" if waits else "incident"),
+        (" · ".join(machine), "machine"),
+        (told["began"], "queued" if waits else "began"),
+        ("" if row.card.trouble else row.card.last_incident or "", "waits for" if waits else "incident"),
     ):
         if text:
             paragraphs.append(Paragraph(text, label))

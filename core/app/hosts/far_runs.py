@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from ...model.progress import Level
 from ...model.redact import EDGE
 from ...model.run import LIVE_STATES, Host, RunState
 from ...model.story import HOST_ROW, RunCard
@@ -42,6 +43,9 @@ class FarRow(msgspec.Struct, frozen=True, kw_only=True):
     eta_s: float | None = None
     trouble: str | None = None
     needs_you: str | None = None
+    still: str = ""
+    level: Level | None = None
+    """None: that trainwatch is older, and has none."""
 
 
 class FarEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,7 +166,7 @@ def _card(host: str, row: FarRow | None, no_answer: str) -> RunCard:
         created_wall=row.created,
         step=row.step,
         total_steps=row.total_steps,
-        level="warning" if wrong else None,
+        level=row.level or ("warning" if wrong else None),
         trouble=wrong,
         eta_s=row.eta_s,
         attempts=row.attempt,

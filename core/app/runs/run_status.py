@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from ...views.run_summary import RunSummary
 
 
-def status_of(name: str | None, warn: Callable[[str], None]) -> tuple[dict[str, Any], str, Callable[[], None]]:
-    """Status and ``still`` of the run that is meant, or of one that the project's file names.
+def status_of(name: str | None, warn: Callable[[str], None]) -> tuple[dict[str, Any], Callable[[], None]]:
+    """Status of the run that is meant, or of one that the project's file names.
 
-    The third: to be called when a person has seen it; it remembers that, and what needed them.
+    The second: to be called when a person has seen it; it remembers that, and what needed them.
     """
     try:
         run = find_run(name, warn)
         found = read_run(run, ask=True)
         status = {**found.status, "needs_you": found.said.needs_you}
-        return status, found.said.still, partial(_remember_look, run, found.now)
+        return status, partial(_remember_look, run, found.now)
     except CliError as error:
         idle = idle_status(name) if name is not None and error.code is ExitCode.NOT_FOUND else None
         if idle is None:
             raise
-        return {**idle, "needs_you": None}, "", lambda: None
+        return {**idle, "needs_you": None}, lambda: None
 
 
 def _remember_look(run: RunDirectory, now: "Situation") -> None:
@@ -43,12 +43,12 @@ def _remember_look(run: RunDirectory, now: "Situation") -> None:
     write_look(run.last_look, Look(wall=seen.now_wall, needs=urgent_keys(seen)))
 
 
-def run_rows(warn: Callable[[str], None]) -> list[tuple[dict[str, Any], str]]:
-    """The rows of ``runs --json``, newest first, each with what is said while no step is seen (``standstill``).
+def run_rows(warn: Callable[[str], None]) -> list[dict[str, Any]]:
+    """The rows of ``runs --json``, newest first.
 
     ``stand_in``: the verb whose example run it is (demo or drill). ``trouble``: the worst that is wrong now;
     ``needs_you``: the most urgent that a person has to do or decide. Sentences, or None. ``resume_step``: where the
-    newest attempt began.
+    newest attempt began. ``level``: of its sentence; ``still``: what is said while steps are due and none come.
     ``warn`` is called for each run that cannot be read; the others are listed.
     """
     from ...store.journal import JournalTooNew
@@ -64,26 +64,25 @@ def run_rows(warn: Callable[[str], None]) -> list[tuple[dict[str, Any], str]]:
             continue
         last = status["incidents"][-1] if status["incidents"] else None
         rows.append(
-            (
-                {
-                    "run": spec.name,
-                    "id": run.path.name,
-                    "state": status["state"],
-                    "attempt": status["attempt"],
-                    "step": status["overall"]["step"],
-                    "total_steps": status["overall"]["total_steps"],
-                    "resume_step": said.resumed_at,
-                    "eta_s": said.position.eta_s,
-                    "trouble": said.troubles[0].text if said.troubles else None,
-                    "needs_you": said.needs_you,
-                    "last_incident": last,
-                    "supervisor": status["supervisor"],
-                    "cwd": spec.cwd,
-                    "created": spec.created_wall,
-                    "stand_in": example_verb(spec),
-                },
-                said.still,
-            )
+            {
+                "run": spec.name,
+                "id": run.path.name,
+                "state": status["state"],
+                "level": said.level,
+                "still": said.still,
+                "attempt": status["attempt"],
+                "step": status["overall"]["step"],
+                "total_steps": status["overall"]["total_steps"],
+                "resume_step": said.resumed_at,
+                "eta_s": said.position.eta_s,
+                "trouble": said.troubles[0].text if said.troubles else None,
+                "needs_you": said.needs_you,
+                "last_incident": last,
+                "supervisor": status["supervisor"],
+                "cwd": spec.cwd,
+                "created": spec.created_wall,
+                "stand_in": example_verb(spec),
+            }
         )
     return rows
 

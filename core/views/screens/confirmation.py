@@ -10,7 +10,7 @@ from ...model.story import Situation, WithheldAction
 from .. import quantity
 from ..checkpoint_list import resume_point, step_words, steps_since
 from ..state.run_progress import live_progress
-from ..words import back_words, remedy_rows
+from ..words import back_words, remedy_words
 
 LITTLE_S = 60.0
 """Work of less than this may be lost after a single key."""
@@ -101,13 +101,12 @@ def resume_price(
 
 
 def _remedy_lines(now: Situation, take: Sequence[str], *, without_remedies: bool) -> list[str]:
-    rows = remedy_rows(now.story)
-    in_force = [r for r in rows if r.applied]
-    lines = [f"Keeps {r.title}: {r.words}." for r in in_force]
+    in_force = now.story.remedies
+    lines = [f"Keeps {r.title}: {remedy_words(r)}." for r in in_force]
     if in_force and without_remedies:
         lines = [f"Drops {', '.join(r.title for r in in_force)}: {back_words(now.story)}."]
-    new = [r for r in rows if not r.applied and r.name in take]
-    return lines + [f"New: {r.title}: {r.words}." + (f" Cost: {r.cost}." if r.cost else "") for r in new]
+    new = [r for r in now.story.proposals if r.name in take]
+    return lines + [f"New: {r.title}: {remedy_words(r)}." + (f" Cost: {r.cost}." if r.cost else "") for r in new]
 
 
 def profile_price(now: Situation, name: str, *, at_once: bool) -> Price:

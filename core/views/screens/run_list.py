@@ -148,16 +148,6 @@ _ORDER: dict[Sort, Callable[[RunCard], tuple[object, ...]]] = {
 }
 
 
-def step_text(row: RunRow) -> str:
-    """``1,250 of 4,000``; empty if unknown."""
-    return "" if row.card.step is None else quantity.out_of(row.card.step, row.card.total_steps)
-
-
-def began_text(row: RunRow) -> str:
-    """When the run was created, for example ``2 h ago``."""
-    return quantity.age(max(0.0, row.now_wall - row.card.created_wall))
-
-
 def end_text(row: RunRow) -> str:
     """``done 04:12`` of a live run, ``06:44`` of one that is over: when its state began.
 
@@ -192,23 +182,12 @@ def gpu_text(row: RunRow) -> str:
     return f"{which}: {quantity.percent(card.gpu_pct)}"
 
 
-def ram_text(row: RunRow) -> str:
-    """``41 %``: RAM of its host; empty if unknown."""
-    return "" if row.card.ram_pct is None else quantity.percent(row.card.ram_pct)
-
-
 def trouble_text(row: RunRow) -> str:
     """The worst that is wrong now, else the newest incident; empty if there is neither."""
-    return row.card.no_answer or row.card.trouble or incident_text(row)
+    return row.card.no_answer or row.card.trouble or row.card.last_incident or ""
 
 
-def incident_text(row: RunRow) -> str:
-    """The newest incident; empty if there is none."""
-    return row.card.last_incident or ""
-
-
-def done_text(row: RunRow) -> str:
-    """``31 %``; empty if unknown."""
+def _done(row: RunRow) -> str:
     return "" if row.done is None else f"{100 * row.done:.0f} %"
 
 
@@ -240,17 +219,20 @@ RUN_COLUMNS: tuple[Column[RunRow], ...] = (
     Column(title="state", text=lambda r: r.state_word, width=19, fit=True, after=1, style=_state_style,
            from_width=39, below_width=54),
     Column(title="state", text=lambda r: r.state, width=22, fit=True, after=1, style=_state_style, from_width=54),
-    Column(title="done", text=done_text, width=5, right=True, below_width=54),
-    Column(title="done", text=done_text, width=6, right=True, from_width=54),
+    Column(title="done", text=_done, width=5, right=True, below_width=54),
+    Column(title="done", text=_done, width=6, right=True, from_width=54),
     Column(title="", share=lambda row: row.done, width=12, before=2, from_width=170),
-    Column(title="step", text=step_text, width=22, fit=True, right=True, style="label", before=2, from_width=92),
+    Column(title="step", width=22, fit=True, right=True, style="label", before=2, from_width=92,
+           text=lambda r: "" if r.card.step is None else quantity.out_of(r.card.step, r.card.total_steps)),
     Column(title="speed", text=speed_text, width=14, fit=True, right=True, before=2, from_width=104),
     Column(title="loss", text=loss_text, width=8, right=True, before=1, from_width=112,
            style=lambda r: "danger" if r.card.loss_is_nan else "text"),
     Column(title="GPU", text=gpu_text, width=10, fit=True, right=True, before=2, from_width=128),
-    Column(title="RAM", text=ram_text, width=6, right=True, from_width=150),
+    Column(title="RAM", text=lambda r: "" if r.card.ram_pct is None else quantity.percent(r.card.ram_pct), width=6,
+           right=True, from_width=150),
     Column(title="end", text=end_text, width=15, fit=True, right=True, before=2, style="label", from_width=62),
-    Column(title="began", text=began_text, width=14, fit=True, right=True, before=2, style="label", from_width=160),
+    Column(title="began", text=lambda r: quantity.age(max(0.0, r.now_wall - r.card.created_wall)), width=14,
+           fit=True, right=True, before=2, style="label", from_width=160),
     Column(title="what is wrong, or was", text=trouble_text, before=2, from_width=56,
            style=lambda r: _state_style(r) if r.card.trouble else "label"),
 )  # fmt: skip

@@ -39,6 +39,7 @@ def status_object(
     ``act``: ``restart.act`` of the settings; a person may have changed it for the run. ``resume``: how it is resumed.
     A live state whose supervisor is gone is reported as last known; ``supervisor.alive`` says so.
     ``readings_age_s``: of ``gpus`` and ``host``; nobody reads them without a supervisor, and after its end.
+    ``still``: what is said while steps are due and none come.
     ``own``: troubles of trainwatch's own files, of which ``troubles`` has one list with the others.
     """
     summary = summarise(now, run) if summary is None else summary
@@ -96,6 +97,7 @@ def status_object(
         },
         "budget": {"used": story.budget_used, "max": story.budget_max, "made": story.restarts_made},
         "unconfirmed": unconfirmed(story),
+        "still": summary.still,
         "incidents": [{**msgspec.to_builtins(i), "title": title_of(i)} for i in story.incidents],
         "ettr": ettr(story, now_t),
         "act": story.act or act,

@@ -76,8 +76,8 @@ def _plain(args: argparse.Namespace) -> int:
     if run is None:
         args.json = args.all = False
         return show_runs(args)
-    args.json, found = False, read_run(run)
-    return put(args, None, *status_lines(found.status, found.said.still))
+    args.json = False
+    return put(args, None, *status_lines(read_run(run).status))
 
 
 def open_screen(run: "RunDirectory | None", *, read_only: bool = False, launch_first: bool = False) -> int:

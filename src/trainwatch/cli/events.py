@@ -253,8 +253,8 @@ class EventPrinter:
 
         from .status_text import machine_lines, status_lines
 
-        status, summary, _ = read_run(self._run)
-        said = [*status_lines(status, summary.still)[:4], *machine_lines(status)]
+        status = read_run(self._run).status
+        said = [*status_lines(status)[:4], *machine_lines(status)]
         said += [
             f"ALERT {i['kind']} since {_clock(i['t'], status['wall0'])}: {i['reason']}"
             for i in status["incidents"]

@@ -28,14 +28,15 @@ ABOUT_THEIR_TROUBLE = frozenset({"hung", "starting", "stopping", "cleaning", "ba
 """States whose reason is what is wrong."""
 
 
-def status_lines(status: dict[str, Any], still: str) -> list[str]:
+def status_lines(status: dict[str, Any]) -> list[str]:
     """The status as text, the most important line first; unknown values are left out, never shown as 0.
 
-    ``still``: what is said while no step is seen, in place of the reason, the pace and the time of the end.
+    While no step is seen, that is said in place of the reason, the pace and the time of the end.
     """
+    still = status["still"]
     progress = status["progress"]
     alive = status["supervisor"]["alive"]
-    said = reason_words(status, still)
+    said = reason_words(status)
     head = ", ".join(filter(None, (f"{status['run']}: {status['state']}", status["unconfirmed"])))
     lines = [head + (f" ({said})" if said else "")]
     position = []
@@ -134,8 +135,9 @@ def _checkpoint_lines(known: dict[str, Any]) -> list[str]:
     return [*lines, f"  scores: {printable(known['quality'])}"] if known["quality"] else lines
 
 
-def reason_words(status: dict[str, Any], still: str) -> str:
+def reason_words(status: dict[str, Any]) -> str:
     """Why it is in its state, with the worst that is wrong; of a run that trains that alone."""
+    still = status["still"]
     wrong = [each for each in status.get("concerns", ()) if each["level"] == "danger"]
     if status["state"] in ABOUT_THEIR_TROUBLE or not wrong:
         return still or status["reason"] or ""

@@ -36,13 +36,13 @@ def status_verb(args: argparse.Namespace) -> int:
     """0 whenever the run is known, but for ``--exit-code``."""
     from trainwatch.core.app.runs.run_status import status_of
 
-    status, still, seen = status_of(args.run, warn)
+    status, seen = status_of(args.run, warn)
     if args.json:
         print_json(_brief(status, args.since) if args.brief else status)
     else:
         from .status_text import status_lines
 
-        print("\n".join(status_lines(status, still)))
+        print("\n".join(status_lines(status)))
         seen()
     if not args.exit_code:
         return ExitCode.DONE
@@ -102,17 +102,16 @@ def runs_verb(args: argparse.Namespace) -> int:
         {"id": entry.id, "name": entry.name, "place": place, "why": entry.why or None, "cwd": entry.cwd}
         for place, entry in enumerate(queued_entries(warn), 1)
     ]
-    told: dict[str, Any] = {"runs": [row for row, _ in rows], "queued": waiting}
+    told: dict[str, Any] = {"runs": rows, "queued": waiting}
     if args.on is not None:
-        hosts = _add_others(rows, waiting)
-        told = {"runs": [row for row, _ in rows], "queued": waiting, "hosts": hosts}
+        told["hosts"] = _add_others(rows, waiting)
     from trainwatch.core.model.run import LIVE_STATES
     from trainwatch.core.views import quantity
     from trainwatch.core.views.columns import RUNS, text_rows
 
     shown = [  # ended runs of demo and drill are counted
-        (row, still)
-        for row, still in rows
+        row
+        for row in rows
         if args.all or row.get("stand_in") is None or row["state"] in LIVE_STATES or row["supervisor"]["alive"]
     ]
     lines = []
@@ -121,7 +120,7 @@ def runs_verb(args: argparse.Namespace) -> int:
         lines.append(f"{printable(_name(entry, entry['name'])):32} queued, place {entry['place']}{why}")
     if not shown and not waiting:
         lines.append("no runs yet: start one with `trainwatch run -- COMMAND`")
-    lines += text_rows(RUNS, [({**row, "id": _name(row, row["id"])}, still) for row, still in shown])
+    lines += text_rows(RUNS, [{**row, "id": _name(row, row["id"])} for row in shown])
     for host in told.get("hosts", ()):
         if host["trouble"]:
             lines.append(f"{host['name']:32} no answer: {host['trouble'].removeprefix('no answer: ')}")
@@ -130,7 +129,7 @@ def runs_verb(args: argparse.Namespace) -> int:
     return put(args, told, *lines)
 
 
-def _add_others(rows: list[tuple[dict[str, Any], str]], waiting: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _add_others(rows: list[dict[str, Any]], waiting: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Add the runs of the other machines (``host`` None: this one), newest first together. Returns the machines."""
     from trainwatch.core.app.hosts.far_runs import runs_of_all
     from trainwatch.core.app.hosts.run_there import NONE_KNOWN, all_hosts
@@ -138,12 +137,12 @@ def _add_others(rows: list[tuple[dict[str, Any], str]], waiting: list[dict[str, 
     answers = runs_of_all(all_hosts().values())
     if not answers:
         warn(NONE_KNOWN)
-    for row in [*(row for row, _ in rows), *waiting]:
+    for row in [*rows, *waiting]:
         row["host"] = None
     for answer in answers:
-        rows += [({**row, "host": answer.host}, "") for row in answer.rows]
+        rows += [{**row, "host": answer.host} for row in answer.rows]
         waiting += [{**entry, "host": answer.host} for entry in answer.queued]
-    rows.sort(key=lambda each: -each[0]["created"])
+    rows.sort(key=lambda each: -each["created"])
     return [{"name": a.host, "reached": not a.trouble, "trouble": a.trouble or None} for a in answers]
 
 
