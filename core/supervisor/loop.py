@@ -268,7 +268,7 @@ class Supervisor:
     def _needs_nothing(self, held: Command) -> None:
         """The dead attempt had finished the training: there is nothing to go on with."""
         said = f"{held.verb}: the training has finished: nothing to {held.verb}"
-        self._write((facts.CommandReceived(verb=held.verb, by=held.by), facts.Note(text=said)))
+        self._write((facts.CommandReceived(verb=held.verb, by=held.by), facts.Note(text=said, about="refusal")))
         _, reply = self._commands.pop(id(held))
         reply.set_result(Reply(ok=True, message=said))
 

@@ -373,3 +373,4 @@ def test_a_resume_of_a_training_that_had_finished_unseen_starts_nothing() -> Non
     assert reply.ok
     assert "nothing to resume" in reply.message
     assert any(isinstance(body, CommandReceived) for body in journal.bodies)
+    assert [body.about for body in journal.bodies if isinstance(body, Note)] == ["refusal"]  # a report tells no change
