@@ -63,7 +63,9 @@ class OutputClaim:
 
         ``force``: also from a holder of which it cannot be told whether it lives.
         """
-        if (why := self.refusal(force=force)) is not None:
+        with self._mutex:
+            why = self._take(force=force)
+        if why is not None:
             raise CliError(ExitCode.OWNED, f"{why}; nothing was started")
 
     def tell_later(self, text: str) -> None:
@@ -71,21 +73,22 @@ class OutputClaim:
         if text:
             self._unsaid.append(text)
 
-    def refusal(self, *, force: bool = False) -> str | None:
-        """Take the locks. Returns why no attempt may be started now: another run has the folder. None: this run has it.
-
-        ``force``: as for ``take``.
-        """
+    def refusal(self) -> str | None:
+        """Take the locks. Returns why no attempt may be started now; None: nothing speaks against it."""
         if not self._mutex.acquire(timeout=ANSWER_S):
             return None  # a file system that does not answer: what is held stays held
+        try:
+            return self._take()
+        finally:
+            self._mutex.release()
+
+    def _take(self, *, force: bool = False) -> str | None:
         try:
             for text in self._locks.take(force=force):
                 self._note(text)
             self._given_away = False
         except Taken as taken:
             return sentence(taken, self._spec)
-        finally:
-            self._mutex.release()
         return None
 
     def give_away(self) -> None:
