@@ -1,61 +1,21 @@
-"""The panes of the machine's pages: facts, gauges, GPUs, memory."""
+"""The panes of the machine's pages: gauges, GPUs, nodes."""
 
 from collections.abc import Sequence
 
 from ...core.views.dashboard import Meter
-from ...core.views.machine_page import GPU_COLUMNS, Fact, GpuCard, axis_ends, round_up
+from ...core.views.machine_page import GPU_COLUMNS, GpuCard, axis_ends, round_up
 from ...core.views.quantity import UNKNOWN
 from ...core.views.ranks_page import NodeRow, RanksPageView
 from ...core.views.state.run_progress import SEVERITY, level_in
-from ..ui.cells import LEVEL_WORDS, Line, Span, beside, cut, fit, pad, right, sentence, width_of, wrap_words
+from ..ui.cells import LEVEL_WORDS, Line, Span, beside, cut, fit, pad, right, sentence, width_of
 from ..ui.chart import Charts, Columns, SeriesQuery, curve, stretch
 from .dashboard_panes import meter_spark
 from .pane import ScrolledPane
 from .rows_pane import RowsPane, heading_cells, row_cells
 
-# Facts: labels and values, in columns if there is room.
-
-FACT_COLUMNS = 34
-GAP = 2
-
-
-class FactsPane(ScrolledPane):
-    """Shows facts; the ones that are bad keep their colour and sign."""
-
-    facts: tuple[Fact, ...] = ()
-    message = ""
-
-    def show(self, facts: Sequence[Fact], message: str = "") -> None:
-        """Draw them; ``message``: why there are none."""
-        self.facts, self.message = tuple(facts), message
-        self.redraw()
-
-    def lines(self, width: int, height: int) -> list[Line]:
-        if not self.facts:
-            return sentence(self.message, width)
-        across = max(1, min((width + GAP) // (FACT_COLUMNS + GAP), -(-len(self.facts) // max(1, height))))
-        down = -(-len(self.facts) // across)
-        each = (width - GAP * (across - 1)) // across
-        label = max(len(fact.label) for fact in self.facts) + 2
-        if across == 1:
-            return list(self.in_view([row for fact in self.facts for row in self._fact(fact, label, each)], height))
-        cells = [self._fact(fact, label)[0] for fact in self.facts] + [()] * (across * down - len(self.facts))
-        lines = [beside([cells[column * down + row] for column in range(across)], each, GAP) for row in range(down)]
-        return list(self.in_view(lines, height))
-
-    def _fact(self, fact: Fact, label: int, width: int = 0) -> list[Line]:
-        """In rows of so many cells; 0: in one row."""
-        bad = fact.level in {"warning", "danger"}
-        style = fact.level if bad or fact.level == "unknown" else "text"
-        sign = f"{self.glyphs.levels[fact.level]} " if bad else ""
-        text = f"{sign}{fact.text}"
-        rows = wrap_words(text, max(8, width - label)) if width else [text]
-        labels = (fact.label, *("" for _ in rows))
-        return [(("label", name.ljust(label)), (style, row)) for name, row in zip(labels, rows, strict=False)]
-
-
 # Gauges: readings with their curves in a grid, or a line each if there is little room.
 
+GAP = 2
 GAUGE_COLUMNS = 34
 """Narrowest gauge with a curve beside others."""
 GAUGE_ROWS = 3

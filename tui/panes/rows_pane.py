@@ -282,6 +282,8 @@ class PagePane(ScrolledPane):
         links, above = 0, ""
         for each in self.paragraphs:
             paragraph = each if not each.label or each.label != above else msgspec.structs.replace(each, label="")
+            if (level := each.level) is not None:
+                paragraph = msgspec.structs.replace(paragraph, mark=(level, f"{self.glyphs.levels[level]} "))
             number, above = None, each.label
             if paragraph.link is not None:
                 number, links = links, links + 1

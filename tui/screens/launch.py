@@ -132,7 +132,7 @@ class LaunchScreen(PlaceScreen):
         words = check_words(self.checks)
         self.looks.set_class(bool(failed_names(self.checks)), "-danger")
         if self.checks:
-            page = check_paragraphs(check_rows(self.checks), self.looks.glyphs.levels, self.size.width)
+            page = check_rows(self.checks, beside=self.size.width >= NARROW)
         else:
             waits = chosen and not started and not self.trouble
             page = [Paragraph("Looking …" if waits else "Nothing to check.", style="label")]
@@ -376,14 +376,3 @@ NARROW = 60
 """Below it a check's name stands in its text, not in a margin of its own."""
 STARTED_BEFORE = "It was started before: Enter opens it. There r starts it again, from a checkpoint or anew."
 STARTED_HERE = "It was started in this folder by its command, and is no run of trainwatch.toml. Enter opens it."
-
-
-def check_paragraphs(rows: Sequence[Paragraph], glyphs: Mapping[str, str], width: int) -> list[Paragraph]:
-    """A sign, the name in the margin where there is room for one, what was found."""
-    found = []
-    for row in rows:
-        mark = ("text", "  ") if row.level is None else (row.level, f"{glyphs[row.level]} ")
-        beside = width >= NARROW
-        text = row.text if beside or not row.label else f"{row.label}: {row.text}"
-        found.append(msgspec.structs.replace(row, text=text, label=row.label if beside else "", mark=mark))
-    return found

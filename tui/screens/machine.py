@@ -23,11 +23,11 @@ from ...core.views.machine_page import (
     worst_card,
 )
 from ...core.views.ranks_page import RANK_COLUMNS, RanksPageView, rank_level, ranks_page_view
-from ...core.views.words import passing
+from ...core.views.words import Paragraph, passing
 from ..keys import HELP, Key
-from ..panes.machine import FactsPane, GaugesPane, GpuRows, NodeRows
-from ..panes.pane import Pane
-from ..panes.rows_pane import RowsPane
+from ..panes.machine import GaugesPane, GpuRows, NodeRows
+from ..panes.pane import Pane, ScrolledPane
+from ..panes.rows_pane import PagePane, RowsPane
 from ..run_session import Box
 from ..ui.chart import Charts
 from .place_screen import RunPage, above
@@ -230,8 +230,13 @@ class MachineScreen(RunPage):
         pane = self.looked_at
         if isinstance(pane, RowsPane):
             pane.move(rows)
-        elif isinstance(pane, GaugesPane | FactsPane):
+        elif isinstance(pane, ScrolledPane):
             pane.scroll(rows)
+
+
+def why(message: str) -> tuple[Paragraph, ...]:
+    """Why there is nothing to tell."""
+    return (Paragraph(message, style="label"),)
 
 
 # Key 8: every GPU with its charts and facts, and the processes on them.
@@ -267,7 +272,7 @@ class GpuScreen(MachineScreen):
 
     def bodies(self) -> Sequence[Pane]:
         self.table, self.gauges = GpuRows(id="gpus"), GaugesPane(id="gauges")
-        self.facts, self.processes = FactsPane(id="facts"), RowsPane(id="processes")
+        self.facts, self.processes = PagePane(id="facts"), RowsPane(id="processes")
         return (self.table, self.gauges, self.facts, self.processes)
 
     def shown_panes(self) -> tuple[str, ...]:
@@ -328,8 +333,8 @@ class GpuScreen(MachineScreen):
         self.gauges.set_title(title, view.note if single and view.note else window.words if card is not None else "")
         self.gauges.show(card.gauges if card else (), charts, message=message)
         self.session.read_series((*self.gauges.series_queries(), *self.table.series_queries(cards)))
-        self.facts.set_title(f"GPU {card.index} now" if card is not None else "now")
-        self.facts.show(card.facts if card is not None else (), message)
+        facts = card.facts if card is not None else ()
+        self.facts.show(facts or why(message), title=f"GPU {card.index} now" if card is not None else "now")
         what = "own processes" if self.state.narrow else "processes"
         self.show_processes(PROCESS_COLUMNS, what, view.processes_note, lambda row: (row.gpu, row.pid), old=view.stale)
 
@@ -390,7 +395,7 @@ class HostScreen(MachineScreen):
     view = HostPageView()
 
     def bodies(self) -> Sequence[Pane]:
-        self.gauges, self.facts = GaugesPane(id="gauges"), FactsPane(id="facts")
+        self.gauges, self.facts = GaugesPane(id="gauges"), PagePane(id="facts")
         self.processes = RowsPane(id="tree")
         return (self.gauges, self.facts, self.processes)
 
@@ -420,8 +425,7 @@ class HostScreen(MachineScreen):
         self.gauges.set_title("machine", view.note or (window.words if view.gauges else ""))
         self.gauges.show(view.gauges, Charts(window, self.series), message=view.message)
         self.session.read_series(self.gauges.series_queries())
-        self.facts.set_title("now")
-        self.facts.show(view.facts, view.message)
+        self.facts.show(view.facts or why(view.message), title="now")
         what = "processes that use most" if self.state.wide else "processes of the run"
         own = {row.pid for row in view.rows}
         pids = msgspec.structs.replace(TREE_COLUMNS[0], style=lambda row: "accent" if row.pid in own else "text")
