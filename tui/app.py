@@ -141,10 +141,10 @@ class TrainwatchApp(App[None]):
         """The dashboard of the first run: Textual would lay out and paint an empty screen below it, too."""
         return super().get_default_screen() if self.first_run is None else Dashboard(self, self.first_run)
 
-    def context_of(self, now: Situation, *, samples: bool = False) -> KeyContext:
+    def context_of(self, now: Situation) -> KeyContext:
         """What decides which keys apply."""
         return KeyContext(
-            now=now, startable=self.starter is not None, has_runs=self.picker is not None, samples=samples,
+            now=now, startable=self.starter is not None, has_runs=self.picker is not None,
             launchable=self.launcher is not None, read_only=self.read_only,
         )  # fmt: skip
 
@@ -192,9 +192,7 @@ class TrainwatchApp(App[None]):
         dashboard = self.dashboard
         if dashboard is None:
             return False
-        if name == "ranks":
-            return dashboard.run.ranks is not None and dashboard.context.distributed
-        return name != "samples" or dashboard.run.samples is not None
+        return name != "ranks" or dashboard.context.distributed
 
     def action_leave_place(self) -> None:
         """Go back to the screen that this one was opened from; from the first one to the list of runs."""

@@ -15,8 +15,6 @@ class KeyContext(msgspec.Struct, frozen=True, kw_only=True):
 
     now: Situation
     startable: bool = False
-    samples: bool = False
-    """The run has a folder of sample images."""
     launchable: bool = False
     """Another run can be started from here."""
     has_runs: bool = False
@@ -161,8 +159,7 @@ KEYS: tuple[Key, ...] = (
         help="dashboard · log · incidents · checkpoints · profiles · runs · metrics · gpus · host"),
     Key("R", "runs", "runs", "all runs of this machine", footer=False, when=lambda c: c.has_runs),
     Key("y", "app.copy_text", "copy", "copy the text of this screen", footer=False),
-    Key("i", "app.place('samples')", "images", "the newest sample images of the run", footer=False,
-        when=lambda c: c.samples),
+    Key("i", "app.place('samples')", "images", "the newest sample images of the run", footer=False),
     Key("D", "app.place('ranks')", "ranks", "the ranks of a distributed training, and the nodes of its job",
         when=lambda c: c.distributed),
     Key("l", "app.place('launch')", "launch", "start something: a run of trainwatch.toml, or a command", acts=True,

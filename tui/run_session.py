@@ -107,16 +107,13 @@ class AwayWatch:
 
     def begin(self) -> None:
         """Read when a person last looked."""
-        looks = self._on.run.looks
-        if looks is None:
-            return
 
         def take(last: Look | None, _: str) -> None:
             self._last, self._known = last, True
             if self._on.now.now_wall:
                 self.see(self._on.now)
 
-        self._on.tasks.fetch(looks.last, take)
+        self._on.tasks.fetch(self._on.run.services.last, take)
 
     def see(self, now: Situation) -> None:
         """Decide once, when the run is known, whether the card is shown."""
@@ -128,10 +125,6 @@ class AwayWatch:
         self._keep()
 
     def show(self) -> None:
-        looks = self._on.run.looks
-        if looks is None:
-            self._on.show_message("This screen has no summary; use: trainwatch report --short")
-            return
         self._read(since_wall(self._last, self._on.now), asked=True)
 
     def used(self, *, pressed: bool) -> None:
@@ -149,21 +142,18 @@ class AwayWatch:
 
     def leave(self) -> None:
         """The screen is left: it was looked at until now."""
-        looks = self._on.run.looks
-        if looks is not None and self._decided:
-            looks.keep(self._look())
+        if self._decided:
+            self._on.run.services.keep(self._look())
 
     def _look(self) -> Look:
         return Look(wall=self._on.now.now_wall, needs=urgent_keys(self._on.now))
 
     def _keep(self) -> None:
-        if (looks := self._on.run.looks) is not None:
-            self._kept_at, look = time(), self._look()
-            self._on.tasks.fetch(lambda: looks.keep(look), lambda _, __: None)
+        services, look, self._kept_at = self._on.run.services, self._look(), time()
+        self._on.tasks.fetch(lambda: services.keep(look), lambda _, __: None)
 
     def _read(self, since: float | None, *, asked: bool) -> None:
-        looks = self._on.run.looks
-        if looks is None or self._reading:
+        if self._reading:
             return
         self._reading, keys = True, self._keys
 
@@ -178,4 +168,4 @@ class AwayWatch:
             else:  # somebody is at work here already
                 self._on.show_message(AGAIN)
 
-        self._on.tasks.fetch(lambda: looks.summary(since), show)
+        self._on.tasks.fetch(lambda: self._on.run.services.summary(since), show)

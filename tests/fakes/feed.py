@@ -3,11 +3,13 @@
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 
-from trainwatch.core.model.attempt import Evidence, Incident
-from trainwatch.core.model.checkpoint import Checkpoint, Verdict
+from trainwatch.core.model.attempt import Evidence, EvidenceFile, Incident
+from trainwatch.core.model.checkpoint import Checkpoint, Sample, Verdict
 from trainwatch.core.model.decision import Record
 from trainwatch.core.model.fact import (
     ActionWithheld,
@@ -24,13 +26,23 @@ from trainwatch.core.model.fact import (
     StateChanged,
     SupervisorStarted,
 )
+from trainwatch.core.model.launch import TrialResult
 from trainwatch.core.model.log_lines import LogLine, LogStretch, Stopped
-from trainwatch.core.model.observation import Command, GpuReading, GpuSample, HostSample, ProcessSample, Reply
+from trainwatch.core.model.machine_details import MachineDetails
+from trainwatch.core.model.observation import (
+    Command,
+    GpuReading,
+    GpuSample,
+    HostSample,
+    ProcessSample,
+    RankTable,
+    Reply,
+)
 from trainwatch.core.model.ports import LogAccess, OpenRun, Point
 from trainwatch.core.model.preset import Change, Profile
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.model.story import RunCard, RunStory, Situation
+from trainwatch.core.model.story import Look, RunCard, RunStory, Situation
 from trainwatch.core.model.story_fold import apply, told_one_by_one
 
 WALL0 = 1_763_767_200.0
@@ -550,9 +562,64 @@ class FakePicker:
         return open_run(self.now, run_id)
 
 
-def open_run(now: Situation, run_id: str = "luca-1", log: FakeLog | None = None) -> OpenRun:
-    logs = LogAccess(browser=log or FakeLog())
-    return OpenRun(run_id=run_id, name="luca", feed=FakeFeed(now), profiles=PROFILES, plan=PLAN, logs=logs)
+class Everything(tuple[str, ...]):
+    """Somebody has seen all there is."""
+
+    __slots__ = ()
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+
+class FakeServices:
+    """Those of ``doors``, the first that has one; behind the others is nothing, and nobody was away."""
+
+    directory = None
+
+    def __init__(self, *doors: object) -> None:
+        for door in reversed(doors):
+            for name in dir(door):
+                if not name.startswith("_"):
+                    setattr(self, name, getattr(door, name))
+
+    def files(self, _: int) -> tuple[EvidenceFile, ...]:
+        return ()
+
+    def last(self) -> Look:
+        return Look(wall=1e12, needs=Everything())
+
+    def keep(self, look: Look) -> None: ...
+
+    def newest(self) -> tuple[Sample, ...]:
+        return ()
+
+    def changes(self, _: Profile | None) -> tuple[Change, ...]:
+        return ()
+
+    def trials(self) -> dict[str, TrialResult]:
+        return {}
+
+    def details(self) -> MachineDetails:
+        return MachineDetails()
+
+    def ranks(self) -> RankTable:
+        return RankTable()
+
+
+CALLED = {"incident_files": "files", "launch": "changes", "trials": "trials", "details": "details", "ranks": "ranks"}
+
+
+def services(**doors: Any) -> Any:
+    """Of doors by name."""
+    called = SimpleNamespace(**{CALLED[name]: door for name, door in doors.items() if name in CALLED})
+    return FakeServices(called, *(door for name in ("looks", "samples", "checkpoints") if (door := doors.get(name))))
+
+
+def open_run(now: Situation, run_id: str = "luca-1", log: FakeLog | None = None, **doors: Any) -> OpenRun:
+    more: dict[str, Any] = {"profiles": PROFILES, "plan": PLAN, "logs": LogAccess(browser=log or FakeLog())}
+    served = {name: doors.pop(name) for name in (*CALLED, "looks", "samples", "checkpoints") if name in doors}
+    more |= {"feed": FakeFeed(now), "services": services(**served)}
+    return OpenRun(run_id=run_id, name="luca", **(more | doors))
 
 
 SCENES = {

@@ -3,7 +3,6 @@
 import time
 from typing import Any
 
-import msgspec
 import pytest
 
 from tests.fakes.feed import given_up, healthy, open_run
@@ -40,7 +39,7 @@ class FakeLooks:
 
 
 def app_with(looks: FakeLooks, now: Any = None) -> TrainwatchApp:
-    run = msgspec.structs.replace(open_run(now or given_up()), looks=looks)
+    run = open_run(now or given_up(), looks=looks)
     return TrainwatchApp(run, interval_s=0)
 
 

@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, get_args
 
-import msgspec
 import pytest
 from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList
@@ -134,7 +133,7 @@ def greeting(kind: NeedKind, now: Situation, monkeypatch: pytest.MonkeyPatch, co
     incident = next((i.id for i in now.story.incidents), 1) if kind in {"incident", "question"} else None
     needs = (Need(kind=kind, text=f"This needs you: {kind}.", incident=incident),)
     said = Summary(title="luca", lines=("away 8 h 02 m",) * 60, needs=needs)
-    run = msgspec.structs.replace(run_of(now), looks=FakeLooks(None, said))
+    run = run_of(now, looks=FakeLooks(None, said))
     app = TrainwatchApp(run, starter=FakeStarter(), picker=FakePicker(), launcher=FakeLauncher(), interval_s=0)
     monkeypatch.setattr(app, "copy_to_clipboard", copied.append)
     return app

@@ -37,7 +37,7 @@ async def opened(app: TrainwatchApp, pilot: Pilot[None], key: str) -> Any:
     await pilot.press(key)
     screen: Any = app.screen
     assert isinstance(screen, GpuScreen | HostScreen)
-    if app.dashboard is not None and app.dashboard.run.details is not None:
+    if app.dashboard is not None:
         await until(pilot, lambda: screen.state.details.host is not None, "details")
     look(app)
     await pilot.pause()

@@ -26,8 +26,8 @@ def without_profiles() -> OpenRun:
     return msgspec.structs.replace(run_of(healthy()), profiles=(), ladder=())
 
 
-def run_of(now: Situation) -> OpenRun:
-    return rich_run(now, trials=FakeTrials(), logs=LogAccess(browser=FileLogBrowser()))
+def run_of(now: Situation, **doors: Any) -> OpenRun:
+    return rich_run(now, trials=FakeTrials(), logs=LogAccess(browser=FileLogBrowser()), **doors)
 
 
 RUNS = {"troubled": lambda: run_of(troubled()), "healthy": lambda: run_of(healthy()), "no profiles": without_profiles}

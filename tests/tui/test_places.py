@@ -79,7 +79,7 @@ def footer(app: TrainwatchApp) -> str:
 
 def checkpoints_of(app: TrainwatchApp) -> FakeCheckpoints:
     assert app.dashboard is not None
-    door = app.dashboard.run.checkpoints
+    door = getattr(app.dashboard.run.services.verify, "__self__", None)
     assert isinstance(door, FakeCheckpoints)
     return door
 
@@ -359,7 +359,7 @@ async def test_resume_from_a_selected_checkpoint_shows_the_confirmation_of_the_d
 
 async def test_without_an_output_folder_the_checkpoint_screen_shows_what_to_set() -> None:
     nowhere = FakeCheckpoints((), directory=None)
-    async with open_place("4", empty(), checkpoints=nowhere, plan=None) as (app, _):
+    async with open_place("4", empty(), checkpoints=nowhere) as (app, _):
         assert "Set output_dir in trainwatch.toml" in flowing(text(app, "table"))
     async with open_place("4", empty(), checkpoints=FakeCheckpoints(())) as (app, pilot):
         await until(pilot, lambda: "No checkpoint yet in /data/outputs/luca" in flowing(text(app, "table")))

@@ -162,7 +162,7 @@ class Dashboard(PanedScreen):
 
     @property
     def context(self) -> KeyContext:
-        return self.application.context_of(self.now, samples=self.run.samples is not None)
+        return self.application.context_of(self.now)
 
     @property
     def window(self) -> TimeWindow:

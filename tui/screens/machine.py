@@ -106,8 +106,7 @@ class MachineScreen(RunPage):
 
     def read_details(self) -> None:
         """Read them in a thread."""
-        if (source := self.session.run.details) is not None:
-            self.read(source, self._took_details)
+        self.read(self.session.run.services.details, self._took_details)
 
     def _took_details(self, details: MachineDetails | None, _: str) -> None:
         if details is not None:
@@ -500,8 +499,7 @@ class RanksScreen(MachineScreen):
 
     def read_details(self) -> None:
         """Read the table in a thread."""
-        if (source := self.session.run.ranks) is not None:
-            self.read(source, self.take_table)
+        self.read(self.session.run.services.ranks, self.take_table)
 
     def take_table(self, table: RankTable | None, _: str) -> None:
         self.found = table or self.found

@@ -84,9 +84,9 @@ class SamplesScreen(RunPage):
 
     def reload(self) -> None:
         """Read the folder in a thread."""
-        source = self.session.run.samples
-        if source is not None and source.directory is not None:
-            self.read(source.newest, self._take)
+        services = self.session.run.services
+        if services.directory is not None:
+            self.read(services.newest, self._take)
 
     def _take(self, samples: Sequence[Sample] | None, trouble: str) -> None:
         self.samples, self.trouble = tuple(samples or ()), trouble
@@ -124,15 +124,15 @@ class SamplesScreen(RunPage):
         return (("strong", moment), ("label", f" · {text}" if moment else text))
 
     def _message(self) -> str:
-        source = self.session.run.samples
-        if source is None or source.directory is None:
+        directory = self.session.run.services.directory
+        if directory is None:
             return NO_DIRECTORY
         if self.samples is None:
             return "Looking for pictures …"
         if self.trouble and not self.samples:
             return self.trouble
         if not self.samples:
-            return NONE_YET.format(source.directory)
+            return NONE_YET.format(directory)
         if not can_decode():
             return MISSING
         return self.trouble or ("" if self.picture is not None else "Reading …")
@@ -143,8 +143,7 @@ class SamplesScreen(RunPage):
         if columns < 2 or rows < 1:
             return
         wanted = (sample.path, sample.mtime, (columns, rows))
-        source = self.session.run.samples
-        if wanted == self.shown or source is None:
+        if wanted == self.shown:
             return
         self.shown = wanted
         self._asked += 1
