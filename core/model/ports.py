@@ -152,11 +152,6 @@ class LogBrowser(Protocol):
     def line_at(self, path: str, number: int, stopped: Stopped) -> int | None: ...
 
 
-StartSupervisor = Callable[[str, "Command | None"], None]
-"""Starts a detached supervisor for a run, with a first command; returns once it holds the run's lock. Raises
-RuntimeError with a sentence."""
-Attach = Callable[[str], Sequence[str]]
-"""argv of a foreground command that shows the trainer's terminal. Raises RuntimeError with a sentence."""
 Point = tuple[float, float, float, float]
 """(t, min, mean, max) of a metric, t in run seconds."""
 
@@ -255,10 +250,13 @@ class RunPicker(Protocol):
     """The runs of this machine, and those of other machines as they were told last. Raises RuntimeError.
 
     ``runs``: newest first, in a thread; ``anew``: other machines are asked now. ``show_there``: by the screen there, on
-    this terminal, until it ends. ``hide``: leave it out of the list.
+    this terminal, until it ends. ``hide``: leave it out of the list. ``start``: a detached supervisor, with a first
+    command; returns once it holds the run's lock. ``command``: argv that shows the trainer's terminal.
     """
 
     def runs(self, *, anew: bool = False) -> Sequence[RunCard]: ...
     def show_there(self, card: RunCard, *, read_only: bool) -> None: ...
     def open(self, run_id: str) -> OpenRun: ...
     def hide(self, run_id: str, hidden: bool) -> None: ...
+    def start(self, run_id: str, then: Command | None) -> None: ...
+    def command(self, run_id: str) -> Sequence[str]: ...

@@ -513,24 +513,13 @@ class FakeLog:
         return LogStretch(lines=tuple(lines), start=start, end=end, file_size=len(self.lines_) + bar, open_size=bar)
 
 
-class FakeStarter:
-    """Remembers what it was asked to start; ``error`` makes it refuse."""
+class FakePicker:
+    """Three runs. Remembers what it was asked to start; ``error`` makes it refuse."""
 
-    def __init__(self, error: str | None = None) -> None:
+    def __init__(self, now: Situation | None = None, error: str | None = None) -> None:
+        self.now = now or healthy()
         self.started: list[tuple[str, Command | None]] = []
         self.error = error
-
-    def __call__(self, run_id: str, then: Command | None) -> None:
-        if self.error is not None:
-            raise RuntimeError(self.error)
-        self.started.append((run_id, then))
-
-
-class FakePicker:
-    """Three runs."""
-
-    def __init__(self, now: Situation | None = None) -> None:
-        self.now = now or healthy()
         self.opened: list[str] = []
         self.hidden: set[str] = set()
         self.there: list[tuple[str, bool]] = []
@@ -541,6 +530,14 @@ class FakePicker:
     def runs(self, *, anew: bool = False) -> Sequence[RunCard]:
         known = self._known()
         return tuple(msgspec.structs.replace(card, hidden=card.id in self.hidden) for card in known)
+
+    def start(self, run_id: str, then: Command | None) -> None:
+        if self.error is not None:
+            raise RuntimeError(self.error)
+        self.started.append((run_id, then))
+
+    def command(self, run_id: str) -> Sequence[str]:
+        raise RuntimeError(f"{run_id} has no terminal yet")
 
     def hide(self, run_id: str, hidden: bool) -> None:
         (self.hidden.add if hidden else self.hidden.discard)(run_id)

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 from textual.pilot import Pilot
 
-from tests.fakes.feed import WALL0, FakeFeed, FakePicker, FakeStarter, healthy, open_run
+from tests.fakes.feed import WALL0, FakeFeed, FakePicker, healthy, open_run
 from tests.tui.conftest import until
 from trainwatch.core.model.ports import LogAccess
 from trainwatch.core.sense.log.log_browser import FileLogBrowser
@@ -76,7 +76,7 @@ class LogWorld:
     def app(self, *, door: LogAccess | None = None) -> TrainwatchApp:
         door = door or LogAccess(browser=FileLogBrowser(), stamps=Stamps(self.folder), extra=(str(self.extra),))
         run = open_run(self.now, feed=self.feed, logs=door)
-        return TrainwatchApp(run, starter=FakeStarter(), picker=FakePicker(), interval_s=0)
+        return TrainwatchApp(run, picker=FakePicker(), interval_s=0)
 
     @asynccontextmanager
     async def screen(self, size: tuple[int, int] = (80, 24)) -> AsyncIterator[tuple[LogScreen, Pilot[None]]]:

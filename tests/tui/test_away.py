@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.feed import given_up, healthy, open_run
+from tests.fakes.feed import FakePicker, given_up, healthy, open_run
 from tests.tui.conftest import look, until
 from trainwatch.core.model.story import Look, Need, Summary
 from trainwatch.tui.app import TrainwatchApp
@@ -40,7 +40,7 @@ class FakeLooks:
 
 def app_with(looks: FakeLooks, now: Any = None) -> TrainwatchApp:
     run = open_run(now or given_up(), looks=looks)
-    return TrainwatchApp(run, interval_s=0)
+    return TrainwatchApp(run, picker=FakePicker(), interval_s=0)
 
 
 async def greeted(app: TrainwatchApp, pilot: Any) -> None:

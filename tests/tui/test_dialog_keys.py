@@ -10,7 +10,7 @@ import pytest
 from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList
 
-from tests.fakes.feed import FakePicker, FakeStarter, asking, given_up, healthy, unwatched
+from tests.fakes.feed import FakePicker, asking, given_up, healthy, unwatched
 from tests.fakes.launcher import FakeLauncher
 from tests.tiers import SECOND_TIER
 from tests.tui.conftest import look, until
@@ -134,7 +134,7 @@ def greeting(kind: NeedKind, now: Situation, monkeypatch: pytest.MonkeyPatch, co
     needs = (Need(kind=kind, text=f"This needs you: {kind}.", incident=incident),)
     said = Summary(title="luca", lines=("away 8 h 02 m",) * 60, needs=needs)
     run = run_of(now, looks=FakeLooks(None, said))
-    app = TrainwatchApp(run, starter=FakeStarter(), picker=FakePicker(), launcher=FakeLauncher(), interval_s=0)
+    app = TrainwatchApp(run, picker=FakePicker(), launcher=FakeLauncher(), interval_s=0)
     monkeypatch.setattr(app, "copy_to_clipboard", copied.append)
     return app
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 
-from tests.fakes.feed import FakePicker, FakeStarter, healthy
+from tests.fakes.feed import FakePicker, healthy
 from tests.fakes.screen_jobs import FakeDetails, machine_details, rich_run
 from tests.tiers import SECOND_TIER, second
 from tests.tui.conftest import look, until
@@ -25,9 +25,7 @@ SIZES = [
 
 
 def app_of(now: Situation, **doors: Any) -> TrainwatchApp:
-    return TrainwatchApp(
-        rich_run(now, **doors), starter=FakeStarter(), picker=FakePicker(now), interval_s=0, read_only=False
-    )
+    return TrainwatchApp(rich_run(now, **doors), picker=FakePicker(now), interval_s=0, read_only=False)
 
 
 async def opened(app: TrainwatchApp, pilot: Pilot[None], key: str) -> Any:

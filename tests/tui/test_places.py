@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 
-from tests.fakes.feed import FakeFeed, FakePicker, FakeStarter, empty, healthy
+from tests.fakes.feed import FakeFeed, FakePicker, empty, healthy
 from tests.fakes.screen_jobs import FakeCheckpoints, FakeIncidentFiles, FakeLaunch, rich_run, troubled
 from tests.tiers import SECOND_TIER, second
 from tests.tui.conftest import look, until
@@ -37,7 +37,7 @@ async def open_place(
 ) -> AsyncIterator[tuple[TrainwatchApp, Pilot[None]]]:
     """The app on a rich run, on the screen that the keys lead to."""
     app = TrainwatchApp(
-        rich_run(now or troubled(), **doors), starter=FakeStarter(), picker=FakePicker(),
+        rich_run(now or troubled(), **doors), picker=FakePicker(),
         interval_s=0, read_only=read_only,
     )  # fmt: skip
     async with app.run_test(size=size) as pilot:

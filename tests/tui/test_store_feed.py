@@ -5,7 +5,18 @@ from pathlib import Path
 
 import msgspec
 
-from tests.fakes.feed import checkpoint, created, healthy, open_run, process, progress, readings, started, training
+from tests.fakes.feed import (
+    FakePicker,
+    checkpoint,
+    created,
+    healthy,
+    open_run,
+    process,
+    progress,
+    readings,
+    started,
+    training,
+)
 from trainwatch.core.app.screen.store_feed import StoreFeed
 from trainwatch.core.model.fact import CheckpointKnown
 from trainwatch.core.model.observation import Command
@@ -78,6 +89,7 @@ async def test_dashboard_shows_a_run_from_real_files(tmp_path: Path) -> None:
         journal.append_all(90.0, wall0 + 90, training(1, 199))
     app = TrainwatchApp(
         open_run(healthy(), run.id, feed=StoreFeed(run, wall0), logs=LogAccess(browser=FileLogBrowser())),
+        picker=FakePicker(),
         interval_s=0,
     )
     async with app.run_test(size=(80, 24)) as pilot:

@@ -1,5 +1,6 @@
 """The dashboard: everything about one run on one screen."""
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
@@ -26,6 +27,7 @@ from ..places import TerminalTitle
 from ..run_session import PANES, PLACE_OF_MARK, PLACE_OF_PANE, AwayWatch, Box, next_pane, zoomed
 from ..ui.cells import glyphs_for
 from ..ui.chart import WHOLE, SeriesQuery, TimeWindow, same_charts, window, zoomed_by
+from ..ui.terminal import in_browser
 from .pane_screen import PanedScreen, is_place
 
 if TYPE_CHECKING:
@@ -281,12 +283,11 @@ class Dashboard(PanedScreen):
     def action_attach(self) -> None:
         from ..places import run_in_terminal
 
-        attacher = self.application.attacher
-        if attacher is None:
+        if in_browser(os.environ):
             self.show_message(f"Not from this screen; use: {typed('attach', self.run.run_id)}")
             return
         try:
-            argv = attacher(self.run.run_id)
+            argv = self.application.picker.command(self.run.run_id)
         except RuntimeError as error:
             self.show_message(str(error))
             return

@@ -23,7 +23,6 @@ SIDE_FROM = 120
 """Columns from which plan and checks are side by side."""
 LOOK_AFTER_S = 0.25
 """Delay before the checks, so that moving over the list does not start them for each row."""
-CANNOT = "This screen cannot start anything; use: trainwatch run -- COMMAND"
 TYPE_BODY = "As in your shell, but it is not run by one: no |, &&, > or $VARIABLE. It starts in this folder."
 TYPE_KEYS = "[Enter] plan and check it   [Esc] cancel"
 CANNOT_START = "It cannot be started as it is: the plan shows why."
@@ -74,7 +73,9 @@ class LaunchScreen(PlaceScreen):
     _asked = 0
 
     @property
-    def launcher(self) -> Launcher | None:
+    def launcher(self) -> Launcher:
+        """The page is offered only if there is one."""
+        assert self.application.launcher is not None
         return self.application.launcher
 
     def head_alone(self) -> HeaderView:
@@ -185,11 +186,7 @@ class LaunchScreen(PlaceScreen):
     # Offers, plan and checks are asked for in threads.
 
     def action_reload(self) -> None:
-        if self.launcher is None:
-            self.read_offers, self.trouble = (), CANNOT
-            self.draw()
-        else:
-            self.tasks.fetch(self.launcher.offers, lambda found, trouble: self._take_offers(found or (), trouble))
+        self.tasks.fetch(self.launcher.offers, lambda found, trouble: self._take_offers(found or (), trouble))
 
     def _take_offers(self, offers: Sequence[LaunchOffer], trouble: str) -> None:
         """Show these; plan and check what is chosen among them."""
@@ -207,7 +204,7 @@ class LaunchScreen(PlaceScreen):
         self.plan, self._checks, self.checked = None, {}, False
         self.trouble = self.file_trouble if nothing else ""
         self.draw()
-        if launcher is None or nothing:
+        if nothing:
             return
 
         def take(plan: LaunchPreview | None, trouble: str) -> None:
@@ -222,7 +219,7 @@ class LaunchScreen(PlaceScreen):
 
     def _check(self, asked: int, order: LaunchRequest) -> None:
         launcher = self.launcher
-        if asked != self._asked or launcher is None:
+        if asked != self._asked:
             return
 
         def wanted() -> bool:
@@ -293,8 +290,6 @@ class LaunchScreen(PlaceScreen):
         self.ask()
 
     def action_type(self) -> None:
-        if self.launcher is None:
-            return
 
         def typed(command: str | None) -> None:
             if command:
@@ -346,8 +341,6 @@ class LaunchScreen(PlaceScreen):
         self.waits = False
         order, launcher = self.order, self.launcher
         name = self.plan.name if self.plan is not None else order.run or "it"
-        if launcher is None:
-            return
 
         def begin() -> None:
             if not self.starting:

@@ -10,7 +10,6 @@ from textual.binding import Binding, BindingType
 
 from ...core.model.progress import Level
 from ...core.model.story import Situation
-from ...core.model.text import typed
 from ...core.views.dashboard import HeaderView, header_view
 from ..background import Progress, TaskQueue
 from ..keys import Key, KeyContext
@@ -175,12 +174,8 @@ class PlaceScreen(PanedScreen):
         return all(self._applies(key) for key in self.keys if key.name == action)
 
     def open_run(self, run_id: str) -> None:
-        picker = self.application.picker
-        if picker is None:
-            self.show_message(f"It was started. See: {typed('status', run_id)}")
-            return
         try:
-            self.application.show_run(picker.open(run_id))
+            self.application.show_run(self.application.picker.open(run_id))
         except RuntimeError as error:
             self.show_message(str(error))
 

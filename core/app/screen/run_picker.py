@@ -61,13 +61,11 @@ class MachineRuns:
         )
 
     def start(self, run_id: str, then: "Command | None") -> None:
-        """A StartSupervisor."""
         from ..operate import start_on_screen
 
         start_on_screen(open_run(run_id)[0], then)
 
     def command(self, run_id: str) -> Sequence[str]:
-        """An Attach."""
         from ..wiring.supervisor import attach_argv  # loads all of core: the first picture does not wait for it
 
         return attach_argv(open_run(run_id)[0])
