@@ -1,11 +1,10 @@
-"""The panes of the machine's pages: gauges, GPUs, nodes."""
+"""The panes of the machine's pages: gauges, GPUs."""
 
 from collections.abc import Sequence
 
 from ...core.views.dashboard import Meter
 from ...core.views.machine_page import GPU_COLUMNS, GpuCard, axis_ends, round_up
 from ...core.views.quantity import UNKNOWN
-from ...core.views.ranks_page import NodeRow, RanksPageView
 from ...core.views.state.run_progress import SEVERITY, level_in
 from ..ui.cells import LEVEL_WORDS, Line, Span, beside, cut, fit, pad, right, sentence, width_of
 from ..ui.chart import Charts, Columns, SeriesQuery, curve, stretch
@@ -151,7 +150,7 @@ def _style(gauge: Meter, values: Columns) -> str:
     return f"spark-{max(levels, key=SEVERITY.__getitem__)}" if levels else "text"
 
 
-# The GPUs, the cores and the nodes of the machine's pages.
+# The GPUs of the machine's page.
 
 
 ROW_SPARK_LEAST, SPARK_MOST = 10, 44
@@ -203,38 +202,3 @@ class GpuRows(RowsPane):
         for meter in (card.view.util, card.view.vram):
             line = (*line, ("text", "  "), *meter_spark(self, self.charts, meter, cells))
         return line
-
-
-# The GPUs of nodes.
-
-NAME_MOST = 20
-CELL = 6
-"""Columns of a GPU: sign, per cent, blank."""
-
-
-class NodeRows(RowsPane):
-    """One node a row: each of its GPUs with its level and its utilisation in per cent."""
-
-    def show_nodes(self, view: RanksPageView) -> None:
-        self.set_title(view.nodes_title, view.job)
-        width = max(0, self.size.width - 4)
-        names = min(NAME_MOST, max((len(row.name) for row in view.nodes), default=4))
-        most = max((len(row.cells) for row in view.nodes), default=0)
-        gpus = "".join(right(f"gpu{at}", CELL - 1) + " " for at in range(most))
-        head: Line = fit((("label", f"  {pad('node', names)}  {gpus}"),), width)
-        rows = [self._row(row, names, most, width) for row in view.nodes]
-        self.show(rows, head=[head] if rows else [], message=view.message, ids=[row.name for row in view.nodes])
-
-    def _row(self, row: NodeRow, names: int, most: int, width: int) -> Line:
-        line: list[Span] = [
-            (row.level, f"{self.glyphs.levels[row.level]} "),
-            ("text", pad(row.name[:names], names) + "  "),
-        ]
-        for cell in row.cells:
-            style = "text" if cell.level == "safe" else cell.level
-            line += [(cell.level, self.glyphs.levels[cell.level]), (style, right(cell.text, CELL - 2) + " ")]
-        line += [
-            ("text", " " * CELL * (most - len(row.cells))),
-            ("label" if row.level != "danger" else "danger", row.note),
-        ]
-        return fit(line, width)

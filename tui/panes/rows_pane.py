@@ -66,13 +66,13 @@ class RowsPane(ScrolledPane):
         ids: Sequence[object] = (),
         old: bool = False,
     ) -> None:
-        """Draw rows by their columns. ``note``: on the lower border; ``message``: why there are none.
+        """Draw rows by their columns. ``note``: on the lower border; ``message``: why there are none, else ``note``.
 
         ``level``: of the sign before a row, by ``signs`` if they are not the usual; ``tail``: what stands behind it, in
         so many cells; ``head_from``: the width from which on there is a heading, if columns have titles; ``old``:
         all of it is dimmed.
         """
-        self.set_title(title, note if rows else "")
+        self.set_title(title, note if rows or message else "")
         width, signs = self.room, signs or {name: (name, glyph) for name, glyph in self.glyphs.levels.items()}
         widest = sorted(rows, key=lambda row: -sum(len(c.text(row)) for c in columns if c.if_any or c.fit))[:1]
         fit_to = rows if len(rows) <= MEASURED else widest

@@ -22,10 +22,10 @@ from ...core.views.machine_page import (
     most_first,
     worst_card,
 )
-from ...core.views.ranks_page import RANK_COLUMNS, RanksPageView, rank_level, ranks_page_view
+from ...core.views.ranks_page import RANK_COLUMNS, RanksPageView, node_columns, rank_level, ranks_page_view
 from ...core.views.words import Paragraph, passing
 from ..keys import HELP, Key
-from ..panes.machine import GaugesPane, GpuRows, NodeRows
+from ..panes.machine import GaugesPane, GpuRows
 from ..panes.pane import Pane, ScrolledPane
 from ..panes.rows_pane import PagePane, RowsPane
 from ..run_session import Box
@@ -461,7 +461,7 @@ class RanksScreen(MachineScreen):
     found = RankTable()
 
     def bodies(self) -> Sequence[Pane]:
-        self.nodes, self.ranks = NodeRows(id="nodes"), RowsPane(id="ranks")
+        self.nodes, self.ranks = RowsPane(id="nodes"), RowsPane(id="ranks")
         return (self.nodes, self.ranks)
 
     def shown_panes(self) -> tuple[str, ...]:
@@ -490,8 +490,11 @@ class RanksScreen(MachineScreen):
         super().draw(width, height)
 
     def show(self) -> None:
-        self.nodes.show_nodes(self.view)
-        view = self.view
+        view, signs = self.view, self.nodes.glyphs.levels
+        self.nodes.show_table(
+            node_columns(view.nodes, signs), view.nodes, title=view.nodes_title, note=view.job, message=view.message,
+            level=lambda row: row.level, ids=[row.name for row in view.nodes],
+        )  # fmt: skip
         self.ranks.show_table(
             RANK_COLUMNS, view.ranks, title=view.title, note=view.note, message=view.message,
             level=rank_level, ids=[row.rank for row in view.ranks],
