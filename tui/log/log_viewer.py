@@ -297,9 +297,9 @@ def log_title_of(log: LogViewer, width: int) -> str:
 
 
 def position_of(log: LogViewer) -> str:
-    """How far down the file the lowest visible line is."""
+    """How far down the file the lowest visible line is; nothing at its end, where it would change with each line."""
     window = log.view.window
-    if not len(window):
+    if not len(window) or log.view.following:
         return ""
     _, last = log.view.visible_lines
     line = window.lines[min(last, len(window) - 1)]

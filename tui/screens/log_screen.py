@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import ClassVar
 
 import msgspec
 
@@ -42,7 +41,6 @@ class LogScreen(RunPage):
 
     place = "log"
     keys = LOG_KEYS
-    edged: ClassVar[frozenset[str]] = frozenset({"lines"})
     also = ALSO
     kept = LogPlace
     state: LogPlace

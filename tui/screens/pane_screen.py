@@ -9,7 +9,7 @@ from textual.timer import Timer
 
 from ..keys import Key
 from ..panes.head import KeyBar
-from ..panes.pane import EDGE_CELLS, EdgeLabel, Pane
+from ..panes.pane import Pane
 from ..run_session import Box
 from ..ui.cells import glyphs_for
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 BORDERED_ROWS = 3
 """A pane of fewer rows has no border, which would leave no row for what it shows."""
-EDGE_MARGIN = 4
-"""Columns of the lower border that a text on it leaves free: two at each end."""
 ANSWER_S = 6.0
 """How long a message is shown in the footer, seconds."""
 
@@ -30,8 +28,6 @@ class PanedScreen(Screen[None]):
 
     place: ClassVar[str] = ""
     """The name of a screen over the dashboard."""
-    edged: ClassVar[frozenset[str]] = frozenset()
-    """Ids of panes whose subtitle changes often: it is a small pane of its own."""
     key_bar: KeyBar
 
     def __init__(self) -> None:
@@ -57,10 +53,7 @@ class PanedScreen(Screen[None]):
                 self.panes[pane.id] = pane
                 if pane.has_class("-bare"):
                     self._bare.add(pane.id)
-            if pane.id in self.edged:
-                pane.edge = EdgeLabel(id=f"{pane.id}-edge", classes="-bare -edge")
-        edges = [pane.edge for pane in self.panes.values() if pane.edge is not None]
-        for drawn in (*(pane for pane in self.panes.values() if pane is not self.key_bar), *edges, self.key_bar):
+        for drawn in (*(pane for pane in self.panes.values() if pane is not self.key_bar), self.key_bar):
             drawn.glyphs = glyphs
             drawn.set_class(not glyphs.braille, "-ascii")
             drawn.display = False
@@ -80,8 +73,6 @@ class PanedScreen(Screen[None]):
             _put(pane, box)
             if box is not None:
                 pane.set_class(box[3] < BORDERED_ROWS or name in self._bare, "-bare")
-            if pane.edge is not None:
-                _put(pane.edge, _edge_box(box))
 
     def show_message(self, text: str) -> None:
         """Show a sentence in the footer for a few seconds; on a screen that is being opened, when it has a footer."""
@@ -112,12 +103,3 @@ def _put(pane: Pane, box: Box | None) -> None:
         x, y, w, h = box
         pane.styles.offset = (x, y)
         pane.styles.width, pane.styles.height = w, h
-
-
-def _edge_box(box: Box | None) -> Box | None:
-    """On the lower border, before its right corner; None without a border."""
-    if box is None or box[3] < BORDERED_ROWS or box[2] <= EDGE_MARGIN:
-        return None
-    x, y, w, h = box
-    cells = min(EDGE_CELLS, w - EDGE_MARGIN)
-    return x + w - EDGE_MARGIN // 2 - cells, y + h - 1, cells, 1
