@@ -1,7 +1,7 @@
 """What the dashboard remembers: the pane that is looked at, and what the next start begins with."""
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING
@@ -20,6 +20,23 @@ if TYPE_CHECKING:
 
 Box = tuple[int, int, int, int]
 """(x, y, width, height) in cells."""
+Band = tuple[int, Sequence[tuple["str | Sequence[Band]", int]]]
+"""Rows, and panes beside each other with their columns; in place of a pane bands that stand below each other there."""
+
+
+def stack(box: Box, bands: Iterable[Band]) -> dict[str, Box]:
+    """Bands below each other in a box, without those that have no rows or no columns."""
+    x, y, _, _ = box
+    boxes: dict[str, Box] = {}
+    for rows, panes in bands:
+        at = x
+        for pane, columns in panes:
+            place = (at, y, columns, rows)
+            if rows > 0 and columns > 0:
+                boxes |= {pane: place} if isinstance(pane, str) else stack(place, pane)
+            at += columns
+        y += rows
+    return boxes
 
 
 # Which pane of the dashboard is looked at, and whether it fills the screen; kept while the screen is open.

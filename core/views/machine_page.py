@@ -1,6 +1,5 @@
 """The pages of the machine: processor, memory, disks, networks, the processes of the run, and each GPU."""
 
-import math
 from collections.abc import Callable, Iterator
 
 import msgspec
@@ -38,14 +37,6 @@ def axis_ends(series: str, low: float, high: float) -> tuple[str, str]:
     word = "" if word == CORES else word
     upper, lower = (f"{_short(value / factor)} {word}".strip() for value in (high, low))
     return upper, lower
-
-
-def round_up(value: float) -> float:
-    """The next of 1, 2, 5, 10 … : the end of an axis that does not move with every value."""
-    if value <= 0 or not math.isfinite(value):
-        return 0.0
-    power = 10.0 ** math.floor(math.log10(value))
-    return next(step * power for step in (1, 2, 5, 10) if step * power >= value)
 
 
 def _short(value: float) -> str:

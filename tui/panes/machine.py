@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
+from ...core.views.charts import round_step
 from ...core.views.dashboard import Meter
-from ...core.views.machine_page import GPU_COLUMNS, GpuCard, axis_ends, round_up
+from ...core.views.machine_page import GPU_COLUMNS, GpuCard, axis_ends
 from ...core.views.quantity import UNKNOWN
 from ...core.views.state.run_progress import SEVERITY, level_in
 from ..ui.cells import LEVEL_WORDS, Line, Span, beside, cut, fit, pad, right, sentence, width_of
@@ -107,7 +108,7 @@ class GaugesPane(ScrolledPane):
         cells = max(1, width - GUTTER)
         values = self._values(gauge, cells * 2)
         known = [value for value in values if value is not None]
-        high = gauge.high if gauge.high is not None else round_up(max([*known, gauge.low]))
+        high = gauge.high if gauge.high is not None else round_step(max([*known, gauge.low]), 1)
         upper, lower = axis_ends(gauge.series or "", gauge.low, high)
         ends = (upper if known or gauge.high is not None else "", lower)
         if high <= gauge.low:

@@ -28,7 +28,7 @@ from ..keys import HELP, Key
 from ..panes.machine import GaugesPane, GpuRows
 from ..panes.pane import Pane, ScrolledPane
 from ..panes.rows_pane import PagePane, RowsPane
-from ..run_session import Box
+from ..run_session import Box, stack
 from ..ui.chart import Charts
 from .place_screen import RunPage, above
 
@@ -81,6 +81,8 @@ class MachineScreen(RunPage):
 
     order: ClassVar[tuple[str, ...]]
     """The panes in reading order."""
+    arrows: ClassVar[str] = ""
+    """The list that arrows move in if no pane is focused; else the first one that has rows."""
 
     also = (("k", "move(-1)"), ("pageup", "move(-10)"), ("pagedown", "move(10)"))
     kept = MachineState
@@ -208,13 +210,10 @@ class MachineScreen(RunPage):
 
     @property
     def looked_at(self) -> Pane:
-        """The pane that arrows move in: the focused one, else the first list."""
-        name = self.state.focused if self.state.focused in self.shown_panes() else self.first_list()
-        return self.panes[name]
-
-    def first_list(self) -> str:
-        """The pane that arrows move in if none is focused."""
-        raise NotImplementedError
+        """The pane that arrows move in."""
+        shown = {name: self.panes[name] for name in self.shown_panes()}
+        lists = (pane for pane in shown.values() if isinstance(pane, RowsPane) and pane.rows)
+        return shown.get(self.state.focused or self.arrows) or next(lists, shown[self.shown_panes()[0]])
 
     def tell(self, title: str, facts: Sequence[tuple[str, str]]) -> None:
         from textual.content import Content
@@ -287,30 +286,18 @@ class GpuScreen(MachineScreen):
             return tuple(key.name for key in self.keys if not key.always)
         return ("next",) * (len(self.view.cards) < 2) + OF_PROCESSES * (not self.view.processes)
 
-    def first_list(self) -> str:
-        return "gpus" if len(self.view.cards) > 1 else "processes"
-
     def arranged(self, width: int, height: int) -> dict[str, Box]:
         """The list above, the chosen GPU in the middle, processes below."""
-        cards = self.view.cards
+        whole, cards = (0, 0, width, height), self.view.cards
         if not cards:
-            return {"gauges": (0, 0, width, height)}
-        boxes: dict[str, Box] = {}
-        top = 0
-        if len(cards) > 1:
-            top = min(min(len(cards), MOST_GPUS) + 3, max(LIST_LEAST, height * 2 // 5))
-            boxes["gpus"] = (0, 0, width, top)
+            return {"gauges": whole}
+        top = min(min(len(cards), MOST_GPUS) + 3, max(LIST_LEAST, height * 2 // 5)) if len(cards) > 1 else 0
         below = min(max(len(self.rows), 1) + 3, max(PROCESSES_LEAST, height // 4))
         if height - top - below < GAUGES_LEAST:
             below = 0
-        middle = height - top - below
         facts = FACTS_COLUMNS if width >= FACTS_FROM else 0
-        boxes["gauges"] = (0, top, width - facts, middle)
-        if facts:
-            boxes["facts"] = (width - facts, top, facts, middle)
-        if below:
-            boxes["processes"] = (0, top + middle, width, below)
-        return boxes
+        middle = (height - top - below, (("gauges", width - facts), ("facts", facts)))
+        return stack(whole, ((top, (("gpus", width),)), middle, (below, (("processes", width),))))
 
     def draw(self, width: int | None = None, height: int | None = None) -> None:
         """Show everything that changed. The places depend on the number of GPUs and processes."""
@@ -402,18 +389,12 @@ class HostScreen(MachineScreen):
         """Those that have nothing to choose from."""
         return () if self.view.rows else ("move", *OF_PROCESSES)
 
-    def first_list(self) -> str:
-        return "tree"
-
     def arranged(self, width: int, height: int) -> dict[str, Box]:
         """Gauges beside facts, then the processes."""
         tree = min(max(len(self.rows), 1) + 3, max(LEAST_ROWS, height // 3))
-        middle = height - tree
         facts = HOST_SCREEN_FACTS_COLUMNS if width >= FACTS_FROM else 0
-        boxes: dict[str, Box] = {"gauges": (0, 0, width - facts, middle)}
-        if facts:
-            boxes["facts"] = (width - facts, 0, facts, middle)
-        return boxes | {"tree": (0, middle, width, tree)}
+        middle = (height - tree, (("gauges", width - facts), ("facts", facts)))
+        return stack((0, 0, width, height), (middle, (tree, (("tree", width),))))
 
     def draw(self, width: int | None = None, height: int | None = None) -> None:
         self.view = host_page_view(self.now, self.state.details, late=self.late)
@@ -456,6 +437,7 @@ class RanksScreen(MachineScreen):
 
     place = "ranks"
     order = ("nodes", "ranks")
+    arrows = "ranks"
     keys = RANK_KEYS
     view = RanksPageView()
     found = RankTable()
@@ -472,9 +454,6 @@ class RanksScreen(MachineScreen):
         view = self.view
         idle = ("rank",) * (not view.ranks) + ("move",) * (not (view.ranks or view.nodes))
         return idle + ("pane", "whole") * (len(self.shown_panes()) < 2)
-
-    def first_list(self) -> str:
-        return "ranks"
 
     def arranged(self, width: int, height: int) -> dict[str, Box]:
         """Nodes get the rows they need, at most half."""

@@ -17,7 +17,7 @@ from ..panes.head import EMPTY, KeyBar, TabBar, tab_rows
 from ..panes.pane import Pane
 from ..panes.rows_pane import PagePane, RowsPane
 from ..places import PLACES
-from ..run_session import Box
+from ..run_session import Box, stack
 from ..ui.chart import Columns, SeriesQuery
 from .pane_screen import BORDERED_ROWS, PanedScreen
 
@@ -285,16 +285,14 @@ def share(total: int, wanted: int, least: int, most: int) -> int:
 
 def above(box: Box, rows: int, one: str, other: str) -> dict[str, Box]:
     """A pane in so many rows of the box above another one; alone if the other would have no room."""
-    x, y, width, height = box
-    if height - rows < BORDERED_ROWS:
-        return {one: box}
-    return {one: (x, y, width, rows), other: (x, y + rows, width, height - rows)}
+    _, _, width, height = box
+    rows = rows if height - rows >= BORDERED_ROWS else height
+    return stack(box, ((rows, ((one, width),)), (height - rows, ((other, width),))))
 
 
 def beside(box: Box, columns: int, one: str, other: str) -> dict[str, Box]:
     """A pane in so many columns of the box beside another one."""
-    x, y, width, height = box
-    return {one: (x, y, columns, height), other: (x + columns, y, width - columns, height)}
+    return stack(box, ((box[3], ((one, columns), (other, box[2] - columns))),))
 
 
 # Creates the screens by name. Each module is imported when its screen is first opened, to keep the start fast.
