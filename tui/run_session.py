@@ -11,7 +11,6 @@ import msgspec
 from ..core.model.story import Look, Situation, Summary
 from ..core.store.home import make_private, write_atomically
 from ..core.views.run_summary import AWAY_S, is_due, since_wall, urgent_keys
-from .panes.pane import Pane
 
 if TYPE_CHECKING:
     from .screens.dashboard import Dashboard
@@ -53,20 +52,11 @@ PLACE_OF_MARK: dict[str, str] = {
 }  # fmt: skip
 
 
-class PaneFocus:
-    """``focused``: name of a pane, None = none. ``whole``: it fills the screen."""
+class PaneFocus(msgspec.Struct):
+    """``focused``: name of a pane, "" = none. ``whole``: it fills the screen."""
 
-    def __init__(self) -> None:
-        self.focused: str | None = None
-        self.whole = False
-
-
-def next_pane(memory: PaneFocus, panes: Mapping[str, Pane], step: int) -> str:
-    """The pane after (or before) the focused one: of those on the screen, or of all panes if one is zoomed."""
-    offered = [name for name in PANES if memory.whole or panes[name].display]
-    if memory.focused not in offered:
-        return offered[0 if step > 0 else -1]
-    return offered[(offered.index(memory.focused) + step) % len(offered)]
+    focused: str = ""
+    whole: bool = False
 
 
 def zoomed(boxes: Mapping[str, Box], name: str, width: int, height: int) -> dict[str, Box]:

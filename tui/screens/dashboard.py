@@ -24,7 +24,7 @@ from ..panes.head import Head, KeyBar, head_rows
 from ..panes.pane import Pane
 from ..panes.timeline_pane import TimelinePane
 from ..places import TerminalTitle
-from ..run_session import PANES, PLACE_OF_MARK, PLACE_OF_PANE, AwayWatch, Band, Box, next_pane, stack, zoomed
+from ..run_session import PANES, PLACE_OF_MARK, PLACE_OF_PANE, AwayWatch, Band, Box, stack, zoomed
 from ..ui.cells import glyphs_for
 from ..ui.chart import WHOLE, SeriesQuery, TimeWindow, same_charts, window, zoomed_by
 from ..ui.terminal import in_browser
@@ -46,6 +46,8 @@ class Dashboard(PanedScreen):
         Binding(key, f"operate('{action}')" if action in ACTS else action, show=False)
         for key, action in (*(each for k in KEYS for each in k.bindings), *ALSO)
     ]
+
+    usual_pane = "log"
 
     def __init__(self, application: "TrainwatchApp", run: OpenRun) -> None:
         super().__init__()
@@ -345,21 +347,19 @@ class Dashboard(PanedScreen):
             ),
         )
         focused = self.remembered.focused
-        if self.remembered.whole and focused is not None:
+        if self.remembered.whole and focused:
             boxes = zoomed(boxes, focused, width, height)
         for name, pane in self.panes.items():
             pane.set_class(name == focused, "-focus")
         self.place_boxes(boxes)
 
-    def action_pane(self, panes: int) -> None:
-        self.focus_pane(next_pane(self.remembered, self.panes, panes))
+    def focus_pane(self, name: str) -> None:
+        super().focus_pane(name)
+        self.poll()  # a chart of another size has other columns
 
-    def focus_pane(self, name: str | None) -> None:
-        """Mark a pane as the one that is looked at; None: none of them."""
-        self.remembered.focused = name
-        if name is None:
-            self.remembered.whole = False
-        self.draw()
+    def reachable(self) -> Sequence[str]:
+        """Those on the screen, or all if one is at full size."""
+        return [name for name in PANES if self.remembered.whole or self.panes[name].display]
 
     def on_pane_pressed(self, message: Pane.Pressed) -> None:
         """A click looks at a pane; a second one opens its screen."""
@@ -368,10 +368,6 @@ class Dashboard(PanedScreen):
             self.action_open()
         elif name in PANES:
             self.focus_pane(name)
-
-    def action_whole(self) -> None:
-        self.remembered.whole = not self.remembered.whole
-        self.focus_pane(self.remembered.focused or "log")
 
     def action_event(self, events: int) -> None:
         self.timeline.step(events)
@@ -383,7 +379,7 @@ class Dashboard(PanedScreen):
         """The screen that tells more of the event under the cursor, else of the pane that is looked at."""
         mark = self.timeline.cursor
         name = PLACE_OF_MARK.get(mark.kind) if mark is not None else None
-        name = name or PLACE_OF_PANE.get(self.remembered.focused or "")
+        name = name or PLACE_OF_PANE.get(self.remembered.focused)
         if name is not None:
             self.call_later(self.run_action, f"app.place('{name}')")
 
@@ -394,8 +390,10 @@ class Dashboard(PanedScreen):
         elif self.zoom is not None:
             self.zoom = None
             self.draw()
-        elif self.remembered.focused is not None:
-            self.focus_pane(None)
+            self.poll()
+        elif self.remembered.focused:
+            self.remembered.whole = False
+            self.focus_pane("")
         else:
             self.action_follow_end()
 

@@ -28,7 +28,7 @@ from ..keys import HELP, Key
 from ..panes.machine import GaugesPane, GpuRows
 from ..panes.pane import Pane, ScrolledPane
 from ..panes.rows_pane import PagePane, RowsPane
-from ..run_session import Box, stack
+from ..run_session import Box, PaneFocus, stack
 from ..ui.chart import Charts
 from .place_screen import RunPage, above
 
@@ -60,12 +60,10 @@ TIME_KEYS: tuple[Key, ...] = (
 )
 
 
-class MachineState(msgspec.Struct):
+class MachineState(PaneFocus):
     """What the page restores when it is opened again."""
 
     details: MachineDetails = MachineDetails()
-    focused: str = ""
-    whole: bool = False
     sort: int = 0
     chosen: int | None = None
     """Place of the GPU that a person chose; None = none yet."""
@@ -92,7 +90,7 @@ class MachineScreen(RunPage):
 
     def __init__(self, application: "TrainwatchApp", session: "Dashboard") -> None:
         super().__init__(application, session)
-        self._opened_s = monotonic()
+        self.remembered, self._opened_s = self.state, monotonic()
 
     @property
     def late(self) -> bool:
@@ -122,13 +120,13 @@ class MachineScreen(RunPage):
         """The places of the panes that fit, in a box at the top left corner."""
         raise NotImplementedError
 
-    def shown_panes(self) -> tuple[str, ...]:
+    def reachable(self) -> tuple[str, ...]:
         """Those of ``order`` that have something to show now."""
         return self.order
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
         """All panes, or one: on a small screen, at full size, and if the focused one has no room beside the others."""
-        offered = self.shown_panes()
+        offered = self.reachable()
         focused = self.state.focused if self.state.focused in offered else ""
         small = height < SMALL_ROWS or width < SMALL_COLUMNS
         boxes = {} if small or (focused and self.state.whole) else self.arranged(width, height)
@@ -137,18 +135,6 @@ class MachineScreen(RunPage):
         for name, pane in self.panes.items():
             pane.set_class(name == focused, "-focus")
         return {name: (x, y + top, w, h) for name, (x, y, w, h) in boxes.items()}
-
-    def action_pane(self, panes: int) -> None:
-        offered = self.shown_panes()
-        at = offered.index(self.state.focused) if self.state.focused in offered else (-1 if panes > 0 else 0)
-        self.state.focused = offered[(at + panes) % len(offered)]
-        self.draw()
-
-    def action_whole(self) -> None:
-        self.state.whole = not self.state.whole
-        if self.state.focused not in self.shown_panes():
-            self.state.focused = self.shown_panes()[0]
-        self.draw()
 
     def action_zoom(self, steps: int) -> None:
         super().action_zoom(steps)
@@ -205,15 +191,14 @@ class MachineScreen(RunPage):
 
     def on_pane_pressed(self, message: Pane.Pressed) -> None:
         if message.pane.id in self.order:
-            self.state.focused = message.pane.id or ""
-            self.draw()
+            self.focus_pane(message.pane.id or "")
 
     @property
     def looked_at(self) -> Pane:
         """The pane that arrows move in."""
-        shown = {name: self.panes[name] for name in self.shown_panes()}
+        shown = {name: self.panes[name] for name in self.reachable()}
         lists = (pane for pane in shown.values() if isinstance(pane, RowsPane) and pane.rows)
-        return shown.get(self.state.focused or self.arrows) or next(lists, shown[self.shown_panes()[0]])
+        return shown.get(self.state.focused or self.arrows) or next(lists, shown[self.reachable()[0]])
 
     def tell(self, title: str, facts: Sequence[tuple[str, str]]) -> None:
         from textual.content import Content
@@ -273,7 +258,7 @@ class GpuScreen(MachineScreen):
         self.facts, self.processes = PagePane(id="facts"), RowsPane(id="processes")
         return (self.table, self.gauges, self.facts, self.processes)
 
-    def shown_panes(self) -> tuple[str, ...]:
+    def reachable(self) -> tuple[str, ...]:
         """Without a list for a single GPU, and only the reason if there is none."""
         cards = self.view.cards
         if not cards:
@@ -446,18 +431,18 @@ class RanksScreen(MachineScreen):
         self.nodes, self.ranks = RowsPane(id="nodes"), RowsPane(id="ranks")
         return (self.nodes, self.ranks)
 
-    def shown_panes(self) -> tuple[str, ...]:
+    def reachable(self) -> tuple[str, ...]:
         return self.order if self.view.nodes or self.view.job else self.order[1:]
 
     def idle(self) -> tuple[str, ...]:
         """Those that have nothing to choose from, or only one list."""
         view = self.view
         idle = ("rank",) * (not view.ranks) + ("move",) * (not (view.ranks or view.nodes))
-        return idle + ("pane", "whole") * (len(self.shown_panes()) < 2)
+        return idle + ("pane", "whole") * (len(self.reachable()) < 2)
 
     def arranged(self, width: int, height: int) -> dict[str, Box]:
         """Nodes get the rows they need, at most half."""
-        if len(self.shown_panes()) == 1:
+        if len(self.reachable()) == 1:
             return {"ranks": (0, 0, width, height)}
         top = min(max(1, len(self.view.nodes)) + FRAME, max(FRAME + 1, (height + 1) // 2))
         if height - top < RANKS_LEAST:

@@ -10,7 +10,7 @@ from textual.timer import Timer
 from ..keys import Key
 from ..panes.head import KeyBar
 from ..panes.pane import Pane
-from ..run_session import Box
+from ..run_session import Box, PaneFocus
 from ..ui.cells import glyphs_for
 
 if TYPE_CHECKING:
@@ -28,7 +28,10 @@ class PanedScreen(Screen[None]):
 
     place: ClassVar[str] = ""
     """The name of a screen over the dashboard."""
+    usual_pane: ClassVar[str] = ""
+    """What is shown at full size if no pane is looked at; "" = the first one."""
     key_bar: KeyBar
+    remembered: PaneFocus
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,6 +47,29 @@ class PanedScreen(Screen[None]):
     def offered(self) -> tuple[Key, ...]:
         """Keys that do something now."""
         raise NotImplementedError
+
+    def reachable(self) -> Sequence[str]:
+        """The panes that tab goes through, in reading order."""
+        raise NotImplementedError
+
+    def focus_pane(self, name: str) -> None:
+        """Mark a pane as the one that is looked at; "": none of them."""
+        self.remembered.focused = name
+        self.draw()
+
+    def draw(self) -> None:
+        """Show everything that changed."""
+        raise NotImplementedError
+
+    def action_pane(self, panes: int) -> None:
+        offered, focused = self.reachable(), self.remembered.focused
+        at = offered.index(focused) if focused in offered else (-1 if panes > 0 else 0)
+        self.focus_pane(offered[(at + panes) % len(offered)])
+
+    def action_whole(self) -> None:
+        self.remembered.whole = not self.remembered.whole
+        offered, focused = self.reachable(), self.remembered.focused
+        self.focus_pane(focused if focused in offered else self.usual_pane or offered[0])
 
     def compose(self) -> ComposeResult:
         """The panes; ``place_boxes`` decides their positions."""
