@@ -275,6 +275,13 @@ def gpu_page_view(now: Situation, details: GpuDetails | None, *, late: bool = Fa
     )
 
 
+def gpus_title(cards: tuple[GpuCard, ...]) -> str:
+    """``8 GPUs · RTX 4080 · 1 in trouble``: their name, if all have the same."""
+    names, bad = {card.view.name for card in cards if card.view.name}, sum(card.level == "danger" for card in cards)
+    title = f"{len(cards)} GPUs{f' · {names.pop()}' if len(names) == 1 else ''}"
+    return f"{title} · {bad} in trouble" if bad else title
+
+
 def worst_card(cards: tuple[GpuCard, ...]) -> int:
     """Place of the GPU with the worst trouble: those that may be of this run first; 0 if none has any."""
     return max(range(len(cards)), key=lambda at: (*_trouble(cards[at]), -at), default=0)

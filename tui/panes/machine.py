@@ -1,17 +1,16 @@
-"""The panes of the machine's pages: gauges, GPUs."""
+"""The gauges of the machine's pages."""
 
 from collections.abc import Sequence
 
 from ...core.views.charts import round_step
 from ...core.views.dashboard import Meter
-from ...core.views.machine_page import GPU_COLUMNS, GpuCard, axis_ends
+from ...core.views.machine_page import axis_ends
 from ...core.views.quantity import UNKNOWN
 from ...core.views.state.run_progress import SEVERITY, level_in
 from ..ui.cells import LEVEL_WORDS, Line, Span, beside, cut, fit, pad, right, sentence, width_of
 from ..ui.chart import Charts, Columns, SeriesQuery, curve, stretch
 from .dashboard_panes import meter_spark
 from .pane import ScrolledPane
-from .rows_pane import RowsPane, heading_cells, row_cells
 
 # Gauges: readings with their curves in a grid, or a line each if there is little room.
 
@@ -149,57 +148,3 @@ def _style(gauge: Meter, values: Columns) -> str:
     """The style of a cell: that of the worst of its values."""
     levels = [level_in(gauge.bounds, value) for value in values if value is not None]
     return f"spark-{max(levels, key=SEVERITY.__getitem__)}" if levels else "text"
-
-
-# The GPUs of the machine's page.
-
-
-ROW_SPARK_LEAST, SPARK_MOST = 10, 44
-TEXT_LEAST = 110
-"""Columns of the texts of a GPU, so that its sparklines do not jump when it is slowed down."""
-
-
-class GpuRows(RowsPane):
-    """A row for each GPU: its readings, and their curves of the time window."""
-
-    charts = Charts()
-
-    def series_queries(self, cards: Sequence[GpuCard]) -> tuple[SeriesQuery, ...]:
-        cells = self._spark_cells(cards, max(0, self.size.width - 2))
-        meters = [m for card in cards for m in (card.view.util, card.view.vram)] if cells else []
-        return tuple(self.charts.window.series_query(m.series, cells) for m in meters if m.series is not None)
-
-    def show_gpus(self, cards: Sequence[GpuCard], note: str, charts: Charts) -> None:
-        """Draw them; one with trouble has its sentence. ``charts`` answer ``series_queries``."""
-        self.charts = charts
-        names = {card.view.name for card in cards if card.view.name}
-        bad = sum(card.level == "danger" for card in cards)
-        title = f"{len(cards)} GPUs{f' · {names.pop()}' if len(names) == 1 else ''}"
-        self.set_title(f"{title} · {bad} in trouble" if bad else title, note)
-        width = max(0, self.size.width - 2)
-        cells = self._spark_cells(cards, width)
-        rows = [self._row(card, cards, width, cells) for card in cards]
-        head: Line = (("label", "  "), *heading_cells(GPU_COLUMNS, cards, width - 2))
-        if cells:
-            used = width_of(head)
-            room = width - 2 * (cells + 2)
-            head = (*fit(head, max(used, room)), ("label", f"  {pad('util', cells)}  memory"))
-        self.show(rows, head=[head])
-
-    def _spark_cells(self, cards: Sequence[GpuCard], width: int) -> int:
-        """Cells of each of the two sparklines; 0: no room."""
-        used = max((width_of(row_cells(GPU_COLUMNS, c, cards, width - 2, self.glyphs)) for c in cards), default=width)
-        cells = min(SPARK_MOST, (width - 2 - max(used, TEXT_LEAST)) // 2 - 2)
-        return cells if cells >= ROW_SPARK_LEAST else 0
-
-    def _row(self, card: GpuCard, cards: Sequence[GpuCard], width: int, cells: int) -> Line:
-        sign: Span = (card.level, f"{self.glyphs.levels[card.level]} ")
-        if card.view.trouble:
-            return (sign, ("label", right(str(card.index), 2) + " "), ("text", cut(card.view.trouble, width - 5)))
-        line: Line = (sign, *row_cells(GPU_COLUMNS, card, cards, width - 2, self.glyphs))
-        if not cells:
-            return line
-        line = fit(line, width - 2 * (cells + 2))
-        for meter in (card.view.util, card.view.vram):
-            line = (*line, ("text", "  "), *meter_spark(self, self.charts, meter, cells))
-        return line

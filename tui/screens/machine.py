@@ -10,6 +10,7 @@ from ...core.model.machine_details import GpuProcess, MachineDetails, TreeProces
 from ...core.model.observation import RankTable
 from ...core.views.columns import Column
 from ...core.views.machine_page import (
+    GPU_COLUMNS,
     PROCESS_COLUMNS,
     PROCESS_SORTS,
     TREE_COLUMNS,
@@ -18,6 +19,7 @@ from ...core.views.machine_page import (
     HostPageView,
     command,
     gpu_page_view,
+    gpus_title,
     host_page_view,
     most_first,
     worst_card,
@@ -25,7 +27,7 @@ from ...core.views.machine_page import (
 from ...core.views.ranks_page import RANK_COLUMNS, RanksPageView, node_columns, rank_level, ranks_page_view
 from ...core.views.words import Paragraph, passing
 from ..keys import HELP, Key
-from ..panes.machine import GaugesPane, GpuRows
+from ..panes.machine import GaugesPane
 from ..panes.pane import Pane, ScrolledPane
 from ..panes.rows_pane import PagePane, RowsPane
 from ..run_session import Box, PaneFocus, stack
@@ -254,7 +256,7 @@ class GpuScreen(MachineScreen):
     """Place of the GPU that is shown until a person chooses one: it stays while the page is open."""
 
     def bodies(self) -> Sequence[Pane]:
-        self.table, self.gauges = GpuRows(id="gpus"), GaugesPane(id="gauges")
+        self.table, self.gauges = RowsPane(id="gpus"), GaugesPane(id="gauges")
         self.facts, self.processes = PagePane(id="facts"), RowsPane(id="processes")
         return (self.table, self.gauges, self.facts, self.processes)
 
@@ -295,7 +297,10 @@ class GpuScreen(MachineScreen):
             self.opened_on = worst_card(cards)
         chosen = self.table.cursor = self.chosen
         charts = Charts(window, self.series)
-        self.table.show_gpus(cards, view.note, charts)
+        self.table.show_table(
+            GPU_COLUMNS, cards, title=gpus_title(cards), note=view.note, level=lambda card: card.level,
+            instead=lambda card: card.view.trouble,
+        )  # fmt: skip
         card = cards[chosen] if cards else None
         message = view.message if card is None else card.view.trouble or ""
         whose = None if card is None else WHOSE.get(card.view.own)
@@ -303,7 +308,7 @@ class GpuScreen(MachineScreen):
         single = len(cards) == 1
         self.gauges.set_title(title, view.note if single and view.note else window.words if card is not None else "")
         self.gauges.show(card.gauges if card else (), charts, message=message)
-        self.session.read_series((*self.gauges.series_queries(), *self.table.series_queries(cards)))
+        self.session.read_series(self.gauges.series_queries())
         facts = card.facts if card is not None else ()
         self.facts.show(facts or why(message), title=f"GPU {card.index} now" if card is not None else "now")
         what = "own processes" if self.state.narrow else "processes"
