@@ -17,7 +17,7 @@ from textual.filter import LineFilter
 from textual.screen import Screen
 from textual.types import CSSPathType
 
-from ..core.model.ports import Attach, Launcher, OpenRun, RunPicker, StartSupervisor
+from ..core.model.ports import Launcher, OpenRun, RunPicker
 from ..core.model.run import TERMINAL_STATES
 from ..core.model.story import Situation
 from ..core.model.text import typed
@@ -36,7 +36,7 @@ HERE = Path(__file__).parent
 class TrainwatchApp(App[None]):
     """``run`` None: start with the list of runs of ``picker``, or with the launch screen.
 
-    Services that are None disable their keys, which then name the command to use instead.
+    Without ``launcher`` nothing can be launched from here.
     ``read_only`` hides everything that changes something. ``interval_s`` 0: no polling (tests).
     ``home``: the state folder, for the saved state and screenshots; None: nothing is saved.
     """
@@ -60,9 +60,7 @@ class TrainwatchApp(App[None]):
         self,
         run: OpenRun | None,
         *,
-        starter: StartSupervisor | None = None,
-        attacher: Attach | None = None,
-        picker: RunPicker | None = None,
+        picker: RunPicker,
         launcher: Launcher | None = None,
         launch_first: bool = False,
         read_only: bool = False,
@@ -70,8 +68,7 @@ class TrainwatchApp(App[None]):
         home: Path | None = None,
     ) -> None:
         super().__init__()
-        self.first_run, self.starter = run, starter
-        self.attacher, self.picker, self.read_only, self.interval_s = attacher, picker, read_only, interval_s
+        self.first_run, self.picker, self.read_only, self.interval_s = run, picker, read_only, interval_s
         self.launcher, self.launch_first = launcher, launch_first
         self.home, self.remembered = home, recall(home)
         self._ascii: LineFilter | None = None
@@ -141,11 +138,10 @@ class TrainwatchApp(App[None]):
         """The dashboard of the first run: Textual would lay out and paint an empty screen below it, too."""
         return super().get_default_screen() if self.first_run is None else Dashboard(self, self.first_run)
 
-    def context_of(self, now: Situation, *, samples: bool = False) -> KeyContext:
+    def context_of(self, now: Situation) -> KeyContext:
         """What decides which keys apply."""
         return KeyContext(
-            now=now, startable=self.starter is not None, has_runs=self.picker is not None, samples=samples,
-            launchable=self.launcher is not None, read_only=self.read_only,
+            now=now, launchable=self.launcher is not None, read_only=self.read_only,
         )  # fmt: skip
 
     def show_run(self, run: OpenRun) -> None:
@@ -186,15 +182,13 @@ class TrainwatchApp(App[None]):
     def offers(self, name: str) -> bool:
         """Whether a screen can be opened now."""
         if name == "runs":
-            return self.picker is not None
+            return True
         if name == "launch":
             return self.launcher is not None and not self.read_only
         dashboard = self.dashboard
         if dashboard is None:
             return False
-        if name == "ranks":
-            return dashboard.run.ranks is not None and dashboard.context.distributed
-        return name != "samples" or dashboard.run.samples is not None
+        return name != "ranks" or dashboard.context.distributed
 
     def action_leave_place(self) -> None:
         """Go back to the screen that this one was opened from; from the first one to the list of runs."""

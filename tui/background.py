@@ -33,9 +33,12 @@ LEAVE_S = 2.0
 Result = TypeVar("Result")
 
 
-def sentence_of(error: Exception) -> str:
-    """What an error says; of one of the system that without its number."""
-    return str(getattr(error, "strerror", None) or error) or type(error).__name__
+def tried(work: Callable[[], Result]) -> tuple[Result | None, str]:
+    """Its result, or None and what it raised says; an error of the system without its number."""
+    try:
+        return work(), ""
+    except Exception as error:
+        return None, str(getattr(error, "strerror", None) or error) or type(error).__name__
 
 
 Owner = Widget
@@ -68,12 +71,7 @@ class TaskQueue:
         """Call ``work`` in a thread, and ``then`` on the screen's thread with its result, or with what it raised."""
 
         def task() -> Show:
-            result: Result | None = None
-            trouble = ""
-            try:
-                result = work()
-            except Exception as error:
-                trouble = sentence_of(error)
+            result, trouble = tried(work)
             return lambda: then(result, trouble)
 
         self.submit(task)

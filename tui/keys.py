@@ -14,12 +14,8 @@ class KeyContext(msgspec.Struct, frozen=True, kw_only=True):
     """What decides which keys apply."""
 
     now: Situation
-    startable: bool = False
-    samples: bool = False
-    """The run has a folder of sample images."""
     launchable: bool = False
     """Another run can be started from here."""
-    has_runs: bool = False
     read_only: bool = False
 
     @property
@@ -118,7 +114,7 @@ def named(shown: str) -> str:
 
 KEYS: tuple[Key, ...] = (
     Key("Enter", "start", "start", "start this project's run", acts=True, first=lambda c: not c.started,
-        when=lambda c: c.startable and not c.started and c.now.now_wall > 0),
+        when=lambda c: not c.started and c.now.now_wall > 0),
     Key("S", "supervisor", "start supervisor", "start a supervisor (detached; it continues without this screen)",
         when=lambda c: c.started and not c.watched and c.state not in TERMINAL_STATES, acts=True,
         first=lambda c: not c.watched),
@@ -159,10 +155,9 @@ KEYS: tuple[Key, ...] = (
     Key("o", "open", "open", "open the screen of the pane, or of the event", footer=False, when=lambda c: c.started),
     Key("1…9", "place('dashboard')", "more", always=True,
         help="dashboard · log · incidents · checkpoints · profiles · runs · metrics · gpus · host"),
-    Key("R", "runs", "runs", "all runs of this machine", footer=False, when=lambda c: c.has_runs),
+    Key("R", "runs", "runs", "all runs of this machine", footer=False),
     Key("y", "app.copy_text", "copy", "copy the text of this screen", footer=False),
-    Key("i", "app.place('samples')", "images", "the newest sample images of the run", footer=False,
-        when=lambda c: c.samples),
+    Key("i", "app.place('samples')", "images", "the newest sample images of the run", footer=False),
     Key("D", "app.place('ranks')", "ranks", "the ranks of a distributed training, and the nodes of its job",
         when=lambda c: c.distributed),
     Key("l", "app.place('launch')", "launch", "start something: a run of trainwatch.toml, or a command", acts=True,

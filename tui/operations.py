@@ -8,7 +8,6 @@ import msgspec
 from ..core.model.observation import Command, Reply
 from ..core.model.run import PAUSED_STATES
 from ..core.model.story import Situation
-from ..core.model.text import typed
 from ..core.views.screens.confirmation import (
     Price,
     answer_price,
@@ -145,13 +144,10 @@ class Operations:
         self._ask("profile", lambda: profile_price(self._on.now, name, at_once=at_once), command)
 
     def start_supervisor(self, then: Command | None = None) -> None:
-        starter, run = self._on.application.starter, self._on.run
-        if starter is None:
-            self._on.show_message(f"This screen cannot start a supervisor; use: {typed('resume', run.run_id)}")
-            return
+        picker, run = self._on.application.picker, self._on.run
 
         def start() -> str:
-            starter(run.run_id, then)
+            picker.start(run.run_id, then)
             what = "is running now" if then is None else f"was started for it ({then.verb})"
             return f"A supervisor {what}; it continues when you leave."
 

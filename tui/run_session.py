@@ -1,7 +1,7 @@
 """What the dashboard remembers: the pane that is looked at, and what the next start begins with."""
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING
@@ -11,7 +11,6 @@ import msgspec
 from ..core.model.story import Look, Situation, Summary
 from ..core.store.home import make_private, write_atomically
 from ..core.views.run_summary import AWAY_S, is_due, since_wall, urgent_keys
-from .panes.pane import Pane
 
 if TYPE_CHECKING:
     from .screens.dashboard import Dashboard
@@ -20,6 +19,23 @@ if TYPE_CHECKING:
 
 Box = tuple[int, int, int, int]
 """(x, y, width, height) in cells."""
+Band = tuple[int, Sequence[tuple["str | Sequence[Band]", int]]]
+"""Rows, and panes beside each other with their columns; in place of a pane bands that stand below each other there."""
+
+
+def stack(box: Box, bands: Iterable[Band]) -> dict[str, Box]:
+    """Bands below each other in a box, without those that have no rows or no columns."""
+    x, y, _, _ = box
+    boxes: dict[str, Box] = {}
+    for rows, panes in bands:
+        at = x
+        for pane, columns in panes:
+            place = (at, y, columns, rows)
+            if rows > 0 and columns > 0:
+                boxes |= {pane: place} if isinstance(pane, str) else stack(place, pane)
+            at += columns
+        y += rows
+    return boxes
 
 
 # Which pane of the dashboard is looked at, and whether it fills the screen; kept while the screen is open.
@@ -36,20 +52,11 @@ PLACE_OF_MARK: dict[str, str] = {
 }  # fmt: skip
 
 
-class PaneFocus:
-    """``focused``: name of a pane, None = none. ``whole``: it fills the screen."""
+class PaneFocus(msgspec.Struct):
+    """``focused``: name of a pane, "" = none. ``whole``: it fills the screen."""
 
-    def __init__(self) -> None:
-        self.focused: str | None = None
-        self.whole = False
-
-
-def next_pane(memory: PaneFocus, panes: Mapping[str, Pane], step: int) -> str:
-    """The pane after (or before) the focused one: of those on the screen, or of all panes if one is zoomed."""
-    offered = [name for name in PANES if memory.whole or panes[name].display]
-    if memory.focused not in offered:
-        return offered[0 if step > 0 else -1]
-    return offered[(offered.index(memory.focused) + step) % len(offered)]
+    focused: str = ""
+    whole: bool = False
 
 
 def zoomed(boxes: Mapping[str, Box], name: str, width: int, height: int) -> dict[str, Box]:
@@ -107,16 +114,13 @@ class AwayWatch:
 
     def begin(self) -> None:
         """Read when a person last looked."""
-        looks = self._on.run.looks
-        if looks is None:
-            return
 
         def take(last: Look | None, _: str) -> None:
             self._last, self._known = last, True
             if self._on.now.now_wall:
                 self.see(self._on.now)
 
-        self._on.tasks.fetch(looks.last, take)
+        self._on.tasks.fetch(self._on.run.services.last, take)
 
     def see(self, now: Situation) -> None:
         """Decide once, when the run is known, whether the card is shown."""
@@ -128,10 +132,6 @@ class AwayWatch:
         self._keep()
 
     def show(self) -> None:
-        looks = self._on.run.looks
-        if looks is None:
-            self._on.show_message("This screen has no summary; use: trainwatch report --short")
-            return
         self._read(since_wall(self._last, self._on.now), asked=True)
 
     def used(self, *, pressed: bool) -> None:
@@ -149,21 +149,18 @@ class AwayWatch:
 
     def leave(self) -> None:
         """The screen is left: it was looked at until now."""
-        looks = self._on.run.looks
-        if looks is not None and self._decided:
-            looks.keep(self._look())
+        if self._decided:
+            self._on.run.services.keep(self._look())
 
     def _look(self) -> Look:
         return Look(wall=self._on.now.now_wall, needs=urgent_keys(self._on.now))
 
     def _keep(self) -> None:
-        if (looks := self._on.run.looks) is not None:
-            self._kept_at, look = time(), self._look()
-            self._on.tasks.fetch(lambda: looks.keep(look), lambda _, __: None)
+        services, look, self._kept_at = self._on.run.services, self._look(), time()
+        self._on.tasks.fetch(lambda: services.keep(look), lambda _, __: None)
 
     def _read(self, since: float | None, *, asked: bool) -> None:
-        looks = self._on.run.looks
-        if looks is None or self._reading:
+        if self._reading:
             return
         self._reading, keys = True, self._keys
 
@@ -178,4 +175,4 @@ class AwayWatch:
             else:  # somebody is at work here already
                 self._on.show_message(AGAIN)
 
-        self._on.tasks.fetch(lambda: looks.summary(since), show)
+        self._on.tasks.fetch(lambda: self._on.run.services.summary(since), show)

@@ -152,11 +152,6 @@ class LogBrowser(Protocol):
     def line_at(self, path: str, number: int, stopped: Stopped) -> int | None: ...
 
 
-StartSupervisor = Callable[[str, "Command | None"], None]
-"""Starts a detached supervisor for a run, with a first command; returns once it holds the run's lock. Raises
-RuntimeError with a sentence."""
-Attach = Callable[[str], Sequence[str]]
-"""argv of a foreground command that shows the trainer's terminal. Raises RuntimeError with a sentence."""
 Point = tuple[float, float, float, float]
 """(t, min, mean, max) of a metric, t in run seconds."""
 
@@ -178,41 +173,36 @@ class Feed(Protocol):
     def send(self, command: Command) -> Reply: ...
 
 
-class Looks(Protocol):
-    """When a person last looked at the run (None: never, or not known), and what happened since. May block.
-
-    ``summary``: since then (epoch seconds), else of the whole run; raises RuntimeError with a sentence.
-    """
-
-    def last(self) -> Look | None: ...
-    def keep(self, look: Look) -> None: ...
-    def summary(self, since_wall: float | None) -> Summary: ...
-
-
 OnProgress = Callable[[int, int], None]
 """(bytes done, bytes in all). What it raises ends the work and reaches the caller (cancel)."""
 
 
-class CheckpointJobs(Protocol):
-    """Work on the checkpoints of one run; it takes as long as gigabytes take. Raises RuntimeError with a sentence.
+class RunServices(Protocol):
+    """What a screen asks of one run. May block, so called in threads; raises RuntimeError with a sentence.
 
-    ``directory`` None: not configured. ``listing``: quick verdicts, newest first. ``verify`` ``deep``: every byte and
-    value.
+    ``files``: incident → its evidence, by name; raises OSError. ``last``: when a person last looked, None: never, or
+    not known. ``summary``: what happened since (epoch seconds), else of the whole run. ``directory``: where the trainer
+    saves, None: not known. ``listing``: checkpoints with quick verdicts, newest first; ``verify`` ``deep``: every byte
+    and value, as long as gigabytes take. ``newest``: its sample images, newest first. ``changes``: what a launch with a
+    profile would change in the user's own config, flags and environment; nothing is written. ``trials``: the newest of
+    each profile on this machine. ``details``, ``ranks``: what a page shows beyond the samples; sensors read it for
+    some seconds more after each call.
     """
 
+    def files(self, incident: int) -> Sequence[EvidenceFile]: ...
+    def last(self) -> Look | None: ...
+    def keep(self, look: Look) -> None: ...
+    def summary(self, since_wall: float | None) -> Summary: ...
     @property
     def directory(self) -> str | None: ...
     def listing(self) -> CheckpointListing: ...
     def verify(self, path: str, *, deep: bool, progress: OnProgress) -> Checkpoint: ...
     def show(self, path: str) -> CheckpointOverview: ...
-
-
-class SampleFolder(Protocol):
-    """The run's sample images, newest first, and the folder that is searched. In a thread; raises RuntimeError."""
-
-    @property
-    def directory(self) -> str | None: ...
     def newest(self) -> Sequence[Sample]: ...
+    def changes(self, profile: Profile | None) -> Sequence[Change]: ...
+    def trials(self) -> Mapping[str, TrialResult]: ...
+    def details(self) -> MachineDetails: ...
+    def ranks(self) -> RankTable: ...
 
 
 class Launcher(Protocol):
@@ -242,30 +232,17 @@ class LogAccess(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OpenRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run that the screen can show: its ports in one value. All may block, and are called in threads.
-
-    ``plan``: what the first start would launch. ``incident_files``: incident → its evidence, by name; raises OSError.
-    ``launch``: what a launch with a profile would change in the user's own config, flags and environment; nothing is
-    written; raises RuntimeError with a sentence. ``trials``: the newest of each profile on this machine.
-    ``details``, ``ranks``: what a page shows beyond the samples; read for some seconds more after each call.
-    """
+    """A run that the screen can show. ``plan``: what the first start would launch."""
 
     run_id: str
     name: str
     feed: Feed
+    services: RunServices
+    logs: LogAccess
+    plan: RunSpec
     profiles: Sequence[Profile] = ()
-    plan: RunSpec | None = None
-    logs: LogAccess | None = None
     ladder: tuple[str, ...] = ()
     """Names of profiles, safest first; empty = no ladder is configured."""
-    incident_files: Callable[[int], Sequence[EvidenceFile]] | None = None
-    looks: Looks | None = None
-    checkpoints: CheckpointJobs | None = None
-    launch: Callable[[Profile | None], Sequence[Change]] | None = None
-    samples: SampleFolder | None = None
-    trials: Callable[[], Mapping[str, TrialResult]] | None = None
-    details: Callable[[], MachineDetails] | None = None
-    ranks: Callable[[], RankTable] | None = None
     screen: ScreenSettings = ScreenSettings()
 
 
@@ -273,10 +250,13 @@ class RunPicker(Protocol):
     """The runs of this machine, and those of other machines as they were told last. Raises RuntimeError.
 
     ``runs``: newest first, in a thread; ``anew``: other machines are asked now. ``show_there``: by the screen there, on
-    this terminal, until it ends. ``hide``: leave it out of the list.
+    this terminal, until it ends. ``hide``: leave it out of the list. ``start``: a detached supervisor, with a first
+    command; returns once it holds the run's lock. ``command``: argv that shows the trainer's terminal.
     """
 
     def runs(self, *, anew: bool = False) -> Sequence[RunCard]: ...
     def show_there(self, card: RunCard, *, read_only: bool) -> None: ...
     def open(self, run_id: str) -> OpenRun: ...
     def hide(self, run_id: str, hidden: bool) -> None: ...
+    def start(self, run_id: str, then: Command | None) -> None: ...
+    def command(self, run_id: str) -> Sequence[str]: ...

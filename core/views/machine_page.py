@@ -1,6 +1,5 @@
 """The pages of the machine: processor, memory, disks, networks, the processes of the run, and each GPU."""
 
-import math
 from collections.abc import Callable, Iterator
 
 import msgspec
@@ -23,6 +22,7 @@ from .columns import Column
 from .dashboard import STALE_S, GpuView, Meter, gpu_pane_view, memory_view, old_words
 from .metrics import CORES, RATE, axis_unit, value_text, words_of
 from .state.run_progress import SEVERITY, worst
+from .words import Paragraph
 
 # Facts, and the ends of the axes of charts: what the GPU page and the host page consist of.
 
@@ -31,28 +31,12 @@ READING = "Reading …"
 LATE = "Not known: this run's supervisor does not read it (it may be of an older trainwatch)"
 
 
-class Fact(msgspec.Struct, frozen=True, kw_only=True):
-    """A value without a chart. ``level`` colours it."""
-
-    label: str
-    text: str
-    level: Level = "safe"
-
-
 def axis_ends(series: str, low: float, high: float) -> tuple[str, str]:
     """The upper and the lower end of an axis, in at most 8 cells each: 100 %, 16 GiB, 450 W, 3,105 MHz, 1.2 GB/s."""
     factor, word = axis_unit(words_of(series).unit, low, high)
     word = "" if word == CORES else word
     upper, lower = (f"{_short(value / factor)} {word}".strip() for value in (high, low))
     return upper, lower
-
-
-def round_up(value: float) -> float:
-    """The next of 1, 2, 5, 10 … : the end of an axis that does not move with every value."""
-    if value <= 0 or not math.isfinite(value):
-        return 0.0
-    power = 10.0 ** math.floor(math.log10(value))
-    return next(step * power for step in (1, 2, 5, 10) if step * power >= value)
 
 
 def _short(value: float) -> str:
@@ -97,7 +81,7 @@ class HostPageView(msgspec.Struct, frozen=True, kw_only=True):
     """``message``: why there are no readings."""
 
     gauges: tuple[Meter, ...] = ()
-    facts: tuple[Fact, ...] = ()
+    facts: tuple[Paragraph, ...] = ()
     message: str = ""
     note: str = ""
     rows: tuple[TreeProcess, ...] = ()
@@ -172,7 +156,7 @@ def _devices(host: HostDetails) -> Iterator[tuple[str, str]]:
         yield mount.path, f"{quantity.size(mount.free)} free of {quantity.size(mount.total)}"
 
 
-def _facts(now: Situation, known: HostDetails | None, *, old: bool) -> Iterator[Fact]:
+def _facts(now: Situation, known: HostDetails | None, *, old: bool) -> Iterator[Paragraph]:
     host, sample, process = (
         known or HostDetails(t=0.0),
         now.host or HostSample(t=0.0),
@@ -196,7 +180,7 @@ def _facts(now: Situation, known: HostDetails | None, *, old: bool) -> Iterator[
         ("up", quantity.duration(host.up_s)),
         *(_devices(host) if known is not None else ()),
     )
-    return (_fact(name, text, known=not old) for name, text in facts)
+    return (_fact(name, text, "unknown" if old else "safe") for name, text in facts)
 
 
 TREE_COLUMNS: tuple[Column[TreeProcess], ...] = (
@@ -236,7 +220,7 @@ class GpuCard(msgspec.Struct, frozen=True, kw_only=True):
 
     view: GpuView
     gauges: tuple[Meter, ...]
-    facts: tuple[Fact, ...]
+    facts: tuple[Paragraph, ...]
     level: Level
     clock: str
     clock_level: Level
@@ -273,7 +257,7 @@ def gpu_page_view(now: Situation, details: GpuDetails | None, *, late: bool = Fa
         return GpuPageView(message=pane.message, note=pane.note)
     old, by_index = old_words(now.age_s(seen.t)), {detail.index: detail for detail in seen.gpus}
     cuda = f", CUDA {seen.cuda}" if seen.cuda else ""
-    versions = (Fact(label="driver", text=f"{seen.driver}{cuda}"),) if seen.driver else ()
+    versions = (Paragraph(f"{seen.driver}{cuda}", "driver"),) if seen.driver else ()
     note = _why_none(now, details, "them", late=late)
     if now.gpu.simulated:
         note = "The GPU is simulated: it has no processes"
@@ -291,6 +275,13 @@ def gpu_page_view(now: Situation, details: GpuDetails | None, *, late: bool = Fa
     )
 
 
+def gpus_title(cards: tuple[GpuCard, ...]) -> str:
+    """``8 GPUs · RTX 4080 · 1 in trouble``: their name, if all have the same."""
+    names, bad = {card.view.name for card in cards if card.view.name}, sum(card.level == "danger" for card in cards)
+    title = f"{len(cards)} GPUs{f' · {names.pop()}' if len(names) == 1 else ''}"
+    return f"{title} · {bad} in trouble" if bad else title
+
+
 def worst_card(cards: tuple[GpuCard, ...]) -> int:
     """Place of the GPU with the worst trouble: those that may be of this run first; 0 if none has any."""
     return max(range(len(cards)), key=lambda at: (*_trouble(cards[at]), -at), default=0)
@@ -305,16 +296,22 @@ def _trouble(card: GpuCard) -> tuple[int, int, bool]:
 
 
 def _card(
-    now: Situation, reading: GpuReading, view: GpuView, detail: GpuDetail, versions: tuple[Fact, ...], *, stale: bool
+    now: Situation,
+    reading: GpuReading,
+    view: GpuView,
+    detail: GpuDetail,
+    versions: tuple[Paragraph, ...],
+    *,
+    stale: bool,
 ) -> GpuCard:
     slowed, slowed_level = _slowed(reading)
-    facts = [Fact(label="slowed", text=slowed, level=slowed_level), *_gpu_facts(reading, detail), *versions]
+    facts = [_fact("slowed", slowed, slowed_level), *_gpu_facts(reading, detail), *versions]
     old = now.gpu is None or now.age_s(now.gpu.t) > STALE_S
     known: Level = "danger" if view.trouble and view.own is not False else "unknown" if view.trouble or old else "safe"
-    bad = [fact.level for fact in facts if fact.level in {"warning", "danger"}]
+    bad = [fact.level for fact in facts if fact.level is not None]
     read = [meter.level for meter in view.meters if meter.level != "unknown"]
     if stale or old:
-        facts = [replace(fact, level="unknown") for fact in facts]
+        facts = [replace(fact, style="unknown", level=None) for fact in facts]
     return GpuCard(
         view=view,
         gauges=() if view.trouble else tuple(_gauges(reading, view, detail, stale=stale, old=old)),
@@ -361,7 +358,7 @@ def _gauges(reading: GpuReading, view: GpuView, detail: GpuDetail, *, stale: boo
             )  # fmt: skip
 
 
-def _gpu_facts(reading: GpuReading, detail: GpuDetail) -> Iterator[Fact]:
+def _gpu_facts(reading: GpuReading, detail: GpuDetail) -> Iterator[Paragraph]:
     off = "" if detail.shutdown_c is None else f", off {detail.shutdown_c:.0f} °C"
     yield _fact("limit", "" if detail.slowdown_c is None else f"slows {detail.slowdown_c:.0f} °C{off}")
     yield _fact("mem temp", number(detail.mem_temp_c, "°C"))
@@ -372,12 +369,12 @@ def _gpu_facts(reading: GpuReading, detail: GpuDetail) -> Iterator[Fact]:
     can = "" if None in best or best == link else f" (can {best[0]} x{best[1]})"
     yield _fact("PCIe", "" if None in link else f"gen {link[0]} x{link[1]}{can}")
     errors = f"{quantity.count(detail.ecc_uncorrected)} uncorrected, {quantity.count(detail.ecc_corrected)} corrected"
-    ecc = _fact("ECC", "" if detail.ecc is None else errors if detail.ecc else "off")
-    yield replace(ecc, level="danger") if detail.ecc and detail.ecc_uncorrected else ecc
+    lost: Level = "danger" if detail.ecc and detail.ecc_uncorrected else "safe"
+    yield _fact("ECC", "" if detail.ecc is None else errors if detail.ecc else "off", lost)
     if detail.rows_remapped is not None or detail.rows_pending is not None:
         waits = ", more after a reset" if detail.rows_pending else ""
         text = f"{quantity.count(detail.rows_remapped)} replaced{waits}"
-        yield Fact(label="bad rows", text=text, level="warning" if detail.rows_pending else "safe")
+        yield _fact("bad rows", text, "warning" if detail.rows_pending else "safe")
     yield _fact("state", "" if detail.pstate is None else f"P{detail.pstate}")
     codes = f"encodes {quantity.percent(detail.encoder_pct)}, decodes {quantity.percent(detail.decoder_pct)}"
     yield _fact("video", "" if detail.encoder_pct is None and detail.decoder_pct is None else codes)
@@ -388,10 +385,12 @@ def _gpu_facts(reading: GpuReading, detail: GpuDetail) -> Iterator[Fact]:
     yield _fact("bus", reading.pci or "")
 
 
-def _fact(label: str, text: str, *, known: bool = True) -> Fact:
-    """``text`` empty: it is not known. ``known``: now."""
+def _fact(label: str, text: str, level: Level = "safe") -> Paragraph:
+    """A value without a chart, with the sign of a ``level`` that is bad. ``text`` empty: it is not known."""
     text = text or quantity.UNKNOWN
-    return Fact(label=label, text=text, level="safe" if known and text != quantity.UNKNOWN else "unknown")
+    level = level if text != quantity.UNKNOWN else "unknown"
+    bad = level in {"warning", "danger"}
+    return Paragraph(text, label, "text" if level == "safe" else level, level=level if bad else None)
 
 
 def _style(name: str) -> Callable[[GpuCard], str]:

@@ -172,6 +172,29 @@ def _nodes_title(rows: tuple[NodeRow, ...]) -> str:
     return " · ".join(filter(None, (quantity.plural(len(rows), "node"), quantity.plural(gpus, "GPU"), told)))
 
 
+NO_GPU = GpuCell(text="", level="safe")
+
+
+def node_columns(rows: Sequence[NodeRow], signs: Mapping[str, str]) -> tuple[Column[NodeRow], ...]:
+    """The nodes of a job: each GPU with the sign of its level (``signs``) and its utilisation in per cent."""
+
+    def gpu(at: int) -> Column[NodeRow]:
+        def cell(row: NodeRow) -> GpuCell:
+            return row.cells[at] if at < len(row.cells) else NO_GPU
+
+        return Column(
+            title=f"gpu{at}", width=5, right=True, after=1,
+            text=lambda row: f"{signs[cell(row).level]}{cell(row).text:>4}" if at < len(row.cells) else "",
+            style=lambda row: "text" if cell(row).level == "safe" else cell(row).level,
+        )  # fmt: skip
+
+    return (
+        Column(title="node", text=lambda row: row.name, width=20, fit=True, after=2),
+        *(gpu(at) for at in range(max((len(row.cells) for row in rows), default=0))),
+        Column(title="", text=lambda row: row.note, style=lambda row: "danger" if row.level == "danger" else "label"),
+    )
+
+
 def _rank_style(row: RankNow) -> str:
     level = rank_level(row)
     return level if level != "safe" else "text"

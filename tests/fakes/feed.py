@@ -3,11 +3,13 @@
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 
-from trainwatch.core.model.attempt import Evidence, Incident
-from trainwatch.core.model.checkpoint import Checkpoint, Verdict
+from trainwatch.core.model.attempt import Evidence, EvidenceFile, Incident
+from trainwatch.core.model.checkpoint import Checkpoint, Sample, Verdict
 from trainwatch.core.model.decision import Record
 from trainwatch.core.model.fact import (
     ActionWithheld,
@@ -24,13 +26,23 @@ from trainwatch.core.model.fact import (
     StateChanged,
     SupervisorStarted,
 )
+from trainwatch.core.model.launch import TrialResult
 from trainwatch.core.model.log_lines import LogLine, LogStretch, Stopped
-from trainwatch.core.model.observation import Command, GpuReading, GpuSample, HostSample, ProcessSample, Reply
+from trainwatch.core.model.machine_details import MachineDetails
+from trainwatch.core.model.observation import (
+    Command,
+    GpuReading,
+    GpuSample,
+    HostSample,
+    ProcessSample,
+    RankTable,
+    Reply,
+)
 from trainwatch.core.model.ports import LogAccess, OpenRun, Point
 from trainwatch.core.model.preset import Change, Profile
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.model.story import RunCard, RunStory, Situation
+from trainwatch.core.model.story import Look, RunCard, RunStory, Situation
 from trainwatch.core.model.story_fold import apply, told_one_by_one
 
 WALL0 = 1_763_767_200.0
@@ -501,24 +513,13 @@ class FakeLog:
         return LogStretch(lines=tuple(lines), start=start, end=end, file_size=len(self.lines_) + bar, open_size=bar)
 
 
-class FakeStarter:
-    """Remembers what it was asked to start; ``error`` makes it refuse."""
+class FakePicker:
+    """Three runs. Remembers what it was asked to start; ``error`` makes it refuse."""
 
-    def __init__(self, error: str | None = None) -> None:
+    def __init__(self, now: Situation | None = None, error: str | None = None) -> None:
+        self.now = now or healthy()
         self.started: list[tuple[str, Command | None]] = []
         self.error = error
-
-    def __call__(self, run_id: str, then: Command | None) -> None:
-        if self.error is not None:
-            raise RuntimeError(self.error)
-        self.started.append((run_id, then))
-
-
-class FakePicker:
-    """Three runs."""
-
-    def __init__(self, now: Situation | None = None) -> None:
-        self.now = now or healthy()
         self.opened: list[str] = []
         self.hidden: set[str] = set()
         self.there: list[tuple[str, bool]] = []
@@ -529,6 +530,14 @@ class FakePicker:
     def runs(self, *, anew: bool = False) -> Sequence[RunCard]:
         known = self._known()
         return tuple(msgspec.structs.replace(card, hidden=card.id in self.hidden) for card in known)
+
+    def start(self, run_id: str, then: Command | None) -> None:
+        if self.error is not None:
+            raise RuntimeError(self.error)
+        self.started.append((run_id, then))
+
+    def command(self, run_id: str) -> Sequence[str]:
+        raise RuntimeError(f"{run_id} has no terminal yet")
 
     def hide(self, run_id: str, hidden: bool) -> None:
         (self.hidden.add if hidden else self.hidden.discard)(run_id)
@@ -550,9 +559,64 @@ class FakePicker:
         return open_run(self.now, run_id)
 
 
-def open_run(now: Situation, run_id: str = "luca-1", log: FakeLog | None = None) -> OpenRun:
-    logs = LogAccess(browser=log or FakeLog())
-    return OpenRun(run_id=run_id, name="luca", feed=FakeFeed(now), profiles=PROFILES, plan=PLAN, logs=logs)
+class Everything(tuple[str, ...]):
+    """Somebody has seen all there is."""
+
+    __slots__ = ()
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+
+class FakeServices:
+    """Those of ``doors``, the first that has one; behind the others is nothing, and nobody was away."""
+
+    directory = None
+
+    def __init__(self, *doors: object) -> None:
+        for door in reversed(doors):
+            for name in dir(door):
+                if not name.startswith("_"):
+                    setattr(self, name, getattr(door, name))
+
+    def files(self, _: int) -> tuple[EvidenceFile, ...]:
+        return ()
+
+    def last(self) -> Look:
+        return Look(wall=1e12, needs=Everything())
+
+    def keep(self, look: Look) -> None: ...
+
+    def newest(self) -> tuple[Sample, ...]:
+        return ()
+
+    def changes(self, _: Profile | None) -> tuple[Change, ...]:
+        return ()
+
+    def trials(self) -> dict[str, TrialResult]:
+        return {}
+
+    def details(self) -> MachineDetails:
+        return MachineDetails()
+
+    def ranks(self) -> RankTable:
+        return RankTable()
+
+
+CALLED = {"incident_files": "files", "launch": "changes", "trials": "trials", "details": "details", "ranks": "ranks"}
+
+
+def services(**doors: Any) -> Any:
+    """Of doors by name."""
+    called = SimpleNamespace(**{CALLED[name]: door for name, door in doors.items() if name in CALLED})
+    return FakeServices(called, *(door for name in ("looks", "samples", "checkpoints") if (door := doors.get(name))))
+
+
+def open_run(now: Situation, run_id: str = "luca-1", log: FakeLog | None = None, **doors: Any) -> OpenRun:
+    more: dict[str, Any] = {"profiles": PROFILES, "plan": PLAN, "logs": LogAccess(browser=log or FakeLog())}
+    served = {name: doors.pop(name) for name in (*CALLED, "looks", "samples", "checkpoints") if name in doors}
+    more |= {"feed": FakeFeed(now), "services": services(**served)}
+    return OpenRun(run_id=run_id, name="luca", **(more | doors))
 
 
 SCENES = {

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from tests.fakes.feed import HOUR, PLAN, PROFILES, WALL0, FakeFeed, FakeLog, checkpoint, hung
+from tests.fakes.feed import HOUR, PROFILES, WALL0, checkpoint, hung, open_run
 from trainwatch.core.model.attempt import Evidence, EvidenceFile, Incident
 from trainwatch.core.model.checkpoint import (
     Checkpoint,
@@ -35,7 +35,7 @@ from trainwatch.core.model.machine_details import (
     TreeProcess,
 )
 from trainwatch.core.model.observation import Outcome
-from trainwatch.core.model.ports import LogAccess, OnProgress, OpenRun
+from trainwatch.core.model.ports import OnProgress, OpenRun
 from trainwatch.core.model.preset import Change, Profile
 from trainwatch.core.model.story import RunStory, Situation
 from trainwatch.core.model.story_fold import apply
@@ -316,14 +316,11 @@ class FakeDetails:
 def rich_run(now: Situation, run_id: str = "luca-1", **doors: Any) -> OpenRun:
     """A run with every door open."""
     usual: dict[str, Any] = {
-        "feed": FakeFeed(now),
         "profiles": RICH_PROFILES,
-        "plan": PLAN,
         "ladder": LADDER,
         "incident_files": FakeIncidentFiles(),
         "checkpoints": FakeCheckpoints(tuple(reversed(now.story.checkpoints))),
         "launch": FakeLaunch(),
-        "logs": LogAccess(browser=FakeLog()),
         "details": FakeDetails(machine_details(now, len(now.gpu.gpus) if now.gpu is not None else 1)),
     }
-    return OpenRun(run_id=run_id, name="luca", **(usual | doors))
+    return open_run(now, run_id, **(usual | doors))

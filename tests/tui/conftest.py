@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from tests.fakes.feed import PROFILES, FakePicker, FakeStarter, open_run
+from tests.fakes.feed import PROFILES, FakePicker, open_run
 from trainwatch.core.model.story import Situation
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.screens.dashboard import Dashboard
@@ -52,7 +52,7 @@ def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def app_of(now: Situation, **doors: Any) -> TrainwatchApp:
     """The app on a fake run; ``doors`` replace the usual fakes."""
-    usual: dict[str, Any] = {"starter": FakeStarter(), "picker": FakePicker(), "interval_s": 0}
+    usual: dict[str, Any] = {"picker": FakePicker(), "interval_s": 0}
     return TrainwatchApp(open_run(now, log=doors.pop("log", None)), **(usual | doors))
 
 

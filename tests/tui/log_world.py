@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 from textual.pilot import Pilot
 
-from tests.fakes.feed import PLAN, PROFILES, WALL0, FakeFeed, FakePicker, FakeStarter, healthy
+from tests.fakes.feed import WALL0, FakeFeed, FakePicker, healthy, open_run
 from tests.tui.conftest import until
-from trainwatch.core.model.ports import LogAccess, OpenRun
+from trainwatch.core.model.ports import LogAccess
 from trainwatch.core.sense.log.log_browser import FileLogBrowser
 from trainwatch.core.store.log_index import LogIndex, LogIndexWriter
 from trainwatch.tui.app import TrainwatchApp
@@ -75,8 +75,8 @@ class LogWorld:
 
     def app(self, *, door: LogAccess | None = None) -> TrainwatchApp:
         door = door or LogAccess(browser=FileLogBrowser(), stamps=Stamps(self.folder), extra=(str(self.extra),))
-        run = OpenRun(run_id="luca-1", name="luca", feed=self.feed, profiles=PROFILES, plan=PLAN, logs=door)
-        return TrainwatchApp(run, starter=FakeStarter(), picker=FakePicker(), interval_s=0)
+        run = open_run(self.now, feed=self.feed, logs=door)
+        return TrainwatchApp(run, picker=FakePicker(), interval_s=0)
 
     @asynccontextmanager
     async def screen(self, size: tuple[int, int] = (80, 24)) -> AsyncIterator[tuple[LogScreen, Pilot[None]]]:

@@ -6,22 +6,20 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.fakes.feed import SCENES, FakePicker, FakeStarter, open_run
+from tests.fakes.feed import SCENES, FakePicker, open_run
 from trainwatch.tui.app import TrainwatchApp
 
 
-class Visit:
+class Visit(FakePicker):
     """Attaches to a program that says so and waits for Enter."""
 
-    def __call__(self, run_id: str) -> Sequence[str]:
+    def command(self, run_id: str) -> Sequence[str]:
         return ["sh", "-c", f"echo VISITING {run_id}; read answer"]
 
 
 if __name__ == "__main__":
     TrainwatchApp(
         open_run(SCENES[sys.argv[1]]()),
-        starter=FakeStarter(),
-        attacher=Visit(),
-        picker=FakePicker(),
+        picker=Visit(),
         interval_s=0.2,
     ).run()

@@ -3,10 +3,9 @@
 import time
 from typing import Any
 
-import msgspec
 import pytest
 
-from tests.fakes.feed import given_up, healthy, open_run
+from tests.fakes.feed import FakePicker, given_up, healthy, open_run
 from tests.tui.conftest import look, until
 from trainwatch.core.model.story import Look, Need, Summary
 from trainwatch.tui.app import TrainwatchApp
@@ -40,8 +39,8 @@ class FakeLooks:
 
 
 def app_with(looks: FakeLooks, now: Any = None) -> TrainwatchApp:
-    run = msgspec.structs.replace(open_run(now or given_up()), looks=looks)
-    return TrainwatchApp(run, interval_s=0)
+    run = open_run(now or given_up(), looks=looks)
+    return TrainwatchApp(run, picker=FakePicker(), interval_s=0)
 
 
 async def greeted(app: TrainwatchApp, pilot: Any) -> None:

@@ -6,12 +6,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, get_args
 
-import msgspec
 import pytest
 from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList
 
-from tests.fakes.feed import FakePicker, FakeStarter, asking, given_up, healthy, unwatched
+from tests.fakes.feed import FakePicker, asking, given_up, healthy, unwatched
 from tests.fakes.launcher import FakeLauncher
 from tests.tiers import SECOND_TIER
 from tests.tui.conftest import look, until
@@ -134,8 +133,8 @@ def greeting(kind: NeedKind, now: Situation, monkeypatch: pytest.MonkeyPatch, co
     incident = next((i.id for i in now.story.incidents), 1) if kind in {"incident", "question"} else None
     needs = (Need(kind=kind, text=f"This needs you: {kind}.", incident=incident),)
     said = Summary(title="luca", lines=("away 8 h 02 m",) * 60, needs=needs)
-    run = msgspec.structs.replace(run_of(now), looks=FakeLooks(None, said))
-    app = TrainwatchApp(run, starter=FakeStarter(), picker=FakePicker(), launcher=FakeLauncher(), interval_s=0)
+    run = run_of(now, looks=FakeLooks(None, said))
+    app = TrainwatchApp(run, picker=FakePicker(), launcher=FakeLauncher(), interval_s=0)
     monkeypatch.setattr(app, "copy_to_clipboard", copied.append)
     return app
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from tests.fakes.feed import FakePicker, FakeStarter
+from tests.fakes.feed import FakePicker
 from tests.fakes.launcher import FakeLauncher
 from tests.fakes.screen_jobs import rich_run, troubled
 from tests.fakes.trials import FakeTrials
@@ -29,7 +29,7 @@ PLACES = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "l"]
 def app_of(now: Situation | None = None, home: Path | None = None, **doors: Any) -> TrainwatchApp:
     usual: dict[str, Any] = {"trials": FakeTrials(), "logs": LogAccess(browser=FileLogBrowser())}
     return TrainwatchApp(
-        rich_run(now or troubled(), **(usual | doors)), starter=FakeStarter(), picker=FakePicker(),
+        rich_run(now or troubled(), **(usual | doors)), picker=FakePicker(),
         launcher=FakeLauncher(), interval_s=0, home=home,
     )  # fmt: skip
 

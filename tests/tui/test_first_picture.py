@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from textual.strip import Strip
 
-from tests.fakes.feed import FakeFeed, FakePicker, FakeStarter, healthy
+from tests.fakes.feed import FakeFeed, FakePicker, healthy
 from tests.fakes.screen_jobs import rich_run
 from tests.tui.conftest import app_of, until
 from trainwatch.core.model.ports import OpenRun
@@ -48,7 +48,7 @@ async def test_it_has_the_run_and_all_panes_and_is_painted_before_the_run_is_pol
         return strip
 
     monkeypatch.setattr(Pane, "render_line", render_line)
-    app = TrainwatchApp(quick_run(notes), starter=FakeStarter(), picker=FakePicker())
+    app = TrainwatchApp(quick_run(notes), picker=FakePicker())
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: "polled" in notes)
     first = notes[: notes.index("polled")]
@@ -67,7 +67,7 @@ async def test_a_run_that_another_one_replaces_is_not_read_any_more() -> None:
     first_notes: list[str] = []
     second_notes: list[str] = []
     third_notes: list[str] = []
-    app = TrainwatchApp(quick_run(first_notes), starter=FakeStarter(), picker=FakePicker())
+    app = TrainwatchApp(quick_run(first_notes), picker=FakePicker())
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: len(first_notes) > 2)
         await replaced(app, pilot, quick_run(second_notes, "mira-2"), first_notes)

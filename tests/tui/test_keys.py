@@ -9,7 +9,6 @@ from tests.fakes.feed import (
     FakeFeed,
     FakeLog,
     FakePicker,
-    FakeStarter,
     StoryTeller,
     asking,
     checkpoint,
@@ -155,8 +154,8 @@ async def test_restart_from_the_beginning_is_listed_last() -> None:
 
 
 async def test_resume_after_giving_up_starts_a_supervisor() -> None:
-    starter = FakeStarter()
-    async with showing(given_up(), starter=starter) as (app, pilot):
+    starter = FakePicker()
+    async with showing(given_up(), picker=starter) as (app, pilot):
         await pilot.press("r", "enter", "y")
         await until(pilot, lambda: len(starter.started) == 1)
         run_id, command = starter.started[0]
@@ -226,8 +225,8 @@ async def test_a_refused_command_shows_its_reason() -> None:
 
 
 async def test_a_supervisor_is_started_if_none_runs() -> None:
-    starter = FakeStarter()
-    async with showing(unwatched(), starter=starter) as (app, pilot):
+    starter = FakePicker()
+    async with showing(unwatched(), picker=starter) as (app, pilot):
         assert footer(app).startswith("S start supervisor")
         await pilot.press("k")
         assert app.screen is board(app), "nobody is there to kill it"
@@ -236,14 +235,14 @@ async def test_a_supervisor_is_started_if_none_runs() -> None:
 
 
 async def test_a_supervisor_that_does_not_start_shows_the_reason() -> None:
-    async with showing(unwatched(), starter=FakeStarter("the disk is full")) as (app, pilot):
+    async with showing(unwatched(), picker=FakePicker(error="the disk is full")) as (app, pilot):
         await pilot.press("S")
         await until(pilot, lambda: "the disk is full" in footer(app))
 
 
 async def test_a_run_without_records_starts_only_after_enter() -> None:
-    starter = FakeStarter()
-    async with showing(empty(), starter=starter) as (app, pilot):
+    starter = FakePicker()
+    async with showing(empty(), picker=starter) as (app, pilot):
         assert starter.started == []
         assert footer(app).startswith("Enter start")
         assert "accelerate launch" in " ".join(board(app).log_pane.plain_lines())
@@ -252,8 +251,8 @@ async def test_a_run_without_records_starts_only_after_enter() -> None:
 
 
 async def test_enter_does_not_restart_a_run_that_has_run() -> None:
-    starter = FakeStarter()
-    async with showing(finished(), starter=starter) as (_, pilot):
+    starter = FakePicker()
+    async with showing(finished(), picker=starter) as (_, pilot):
         await pilot.press("enter")
         await pilot.pause()
         assert starter.started == []
@@ -289,8 +288,8 @@ async def test_a_key_that_does_not_apply_shows_the_reason(now: Situation, key: s
 
 
 async def test_read_only_mode_sends_no_command() -> None:
-    starter = FakeStarter()
-    async with showing(hung(), starter=starter, read_only=True) as (app, pilot):
+    starter = FakePicker()
+    async with showing(hung(), picker=starter, read_only=True) as (app, pilot):
         for key in KEYS:
             if key.acts:
                 await pilot.press(key.key)
@@ -407,11 +406,7 @@ async def test_without_a_run_the_list_is_shown_first() -> None:
 
 
 async def test_attach_shows_why_it_is_not_possible() -> None:
-    class Attached:
-        def __call__(self, run_id: str) -> list[str]:
-            raise RuntimeError(f"{run_id} has no terminal yet")
-
-    async with showing(healthy(), attacher=Attached()) as (app, pilot):
+    async with showing(healthy()) as (app, pilot):
         await pilot.press("a")
         assert "luca-1 has no terminal yet" in footer(app)
 

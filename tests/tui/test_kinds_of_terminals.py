@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.feed import FakeStarter, healthy
+from tests.fakes.feed import FakePicker, healthy
 from tests.fakes.screen_jobs import rich_run
 from tests.fakes.terminal_picture import Cell, cells, contrast
 from tests.fakes.tmux_terminal import NO_TMUX, Terminal, terminal
@@ -76,7 +76,7 @@ async def test_a_dialog_that_fits_has_no_scroll_bar() -> None:
 
 
 async def test_lists_and_charts_say_how_many_are_out_of_sight() -> None:
-    app = TrainwatchApp(rich_run(healthy(gpus=8)), starter=FakeStarter(), interval_s=0)
+    app = TrainwatchApp(rich_run(healthy(gpus=8)), picker=FakePicker(), interval_s=0)
     async with app.run_test(size=(80, 24)) as pilot:
         look(app)
         await pilot.pause()

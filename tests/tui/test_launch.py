@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 
-from tests.fakes.feed import FakePicker, FakeStarter, empty, finished, open_run
+from tests.fakes.feed import FakePicker, empty, finished, open_run
 from tests.fakes.launcher import CHECKS, FAILED, FakeLauncher
 from tests.tui.conftest import look, until
 from trainwatch.core.model.launch import LaunchPreview, LaunchRequest
@@ -257,9 +257,7 @@ async def test_launch_screen_opens_from_the_runs_and_escape_returns() -> None:
 
 @pytest.mark.parametrize("now", [empty(), finished()], ids=["empty", "finished"])
 async def test_launch_screen_opens_from_the_dashboard(now: Situation) -> None:
-    app = TrainwatchApp(
-        open_run(now), starter=FakeStarter(), picker=FakePicker(), launcher=FakeLauncher(), interval_s=0
-    )
+    app = TrainwatchApp(open_run(now), picker=FakePicker(), launcher=FakeLauncher(), interval_s=0)
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.pause()
         look(app)

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 
-from tests.fakes.feed import FakePicker, FakeStarter, healthy
+from tests.fakes.feed import FakePicker, healthy
 from tests.fakes.screen_jobs import FakeDetails, machine_details, rich_run
 from tests.tiers import SECOND_TIER, second
 from tests.tui.conftest import look, until
@@ -25,9 +25,7 @@ SIZES = [
 
 
 def app_of(now: Situation, **doors: Any) -> TrainwatchApp:
-    return TrainwatchApp(
-        rich_run(now, **doors), starter=FakeStarter(), picker=FakePicker(now), interval_s=0, read_only=False
-    )
+    return TrainwatchApp(rich_run(now, **doors), picker=FakePicker(now), interval_s=0, read_only=False)
 
 
 async def opened(app: TrainwatchApp, pilot: Pilot[None], key: str) -> Any:
@@ -37,7 +35,7 @@ async def opened(app: TrainwatchApp, pilot: Pilot[None], key: str) -> Any:
     await pilot.press(key)
     screen: Any = app.screen
     assert isinstance(screen, GpuScreen | HostScreen)
-    if app.dashboard is not None and app.dashboard.run.details is not None:
+    if app.dashboard is not None:
         await until(pilot, lambda: screen.state.details.host is not None, "details")
     look(app)
     await pilot.pause()
@@ -63,7 +61,7 @@ async def test_every_pane_of_the_gpu_and_host_pages_is_reached_at_every_size(
     async with app.run_test(size=size) as pilot:
         screen = await opened(app, pilot, key)
         seen = set(shown(screen))
-        for _ in screen.shown_panes() if key == "8" else screen.order:
+        for _ in screen.reachable() if key == "8" else screen.order:
             await pilot.press("tab")
             await pilot.pause()
             assert screen.state.focused in shown(screen)

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 
-from tests.fakes.feed import FakePicker, FakeStarter, healthy
+from tests.fakes.feed import FakePicker, healthy
 from tests.fakes.launcher import FakeLauncher
 from tests.fakes.screen_jobs import rich_run, troubled
 from tests.fakes.trials import FakeTrials
@@ -26,8 +26,8 @@ def without_profiles() -> OpenRun:
     return msgspec.structs.replace(run_of(healthy()), profiles=(), ladder=())
 
 
-def run_of(now: Situation) -> OpenRun:
-    return rich_run(now, trials=FakeTrials(), logs=LogAccess(browser=FileLogBrowser()))
+def run_of(now: Situation, **doors: Any) -> OpenRun:
+    return rich_run(now, trials=FakeTrials(), logs=LogAccess(browser=FileLogBrowser()), **doors)
 
 
 RUNS = {"troubled": lambda: run_of(troubled()), "healthy": lambda: run_of(healthy()), "no profiles": without_profiles}
@@ -65,9 +65,7 @@ async def test_no_key_of_a_footer_is_dead(place: str, name: str, monkeypatch: py
     dead, number, count = [], 0, 1
     while number < count:
         copied: list[str] = []
-        app = TrainwatchApp(
-            RUNS[name](), starter=FakeStarter(), picker=FakePicker(), launcher=FakeLauncher(), interval_s=0
-        )
+        app = TrainwatchApp(RUNS[name](), picker=FakePicker(), launcher=FakeLauncher(), interval_s=0)
         monkeypatch.setattr(app, "copy_to_clipboard", copied.append)
         async with app.run_test(size=(120, 40)) as pilot:
             keys = await offered(pilot, app, place)
@@ -101,7 +99,7 @@ NAMES = {
 
 
 def app_of(name: str, monkeypatch: pytest.MonkeyPatch, copied: list[str]) -> TrainwatchApp:
-    app = TrainwatchApp(RUNS[name](), starter=FakeStarter(), picker=FakePicker(), launcher=FakeLauncher(), interval_s=0)
+    app = TrainwatchApp(RUNS[name](), picker=FakePicker(), launcher=FakeLauncher(), interval_s=0)
     monkeypatch.setattr(app, "copy_to_clipboard", copied.append)
     return app
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 
-from tests.fakes.feed import FakeFeed, FakePicker, FakeStarter, empty, healthy
+from tests.fakes.feed import FakeFeed, FakePicker, empty, healthy
 from tests.fakes.screen_jobs import FakeCheckpoints, FakeIncidentFiles, FakeLaunch, rich_run, troubled
 from tests.tiers import SECOND_TIER, second
 from tests.tui.conftest import look, until
@@ -37,7 +37,7 @@ async def open_place(
 ) -> AsyncIterator[tuple[TrainwatchApp, Pilot[None]]]:
     """The app on a rich run, on the screen that the keys lead to."""
     app = TrainwatchApp(
-        rich_run(now or troubled(), **doors), starter=FakeStarter(), picker=FakePicker(),
+        rich_run(now or troubled(), **doors), picker=FakePicker(),
         interval_s=0, read_only=read_only,
     )  # fmt: skip
     async with app.run_test(size=size) as pilot:
@@ -79,7 +79,7 @@ def footer(app: TrainwatchApp) -> str:
 
 def checkpoints_of(app: TrainwatchApp) -> FakeCheckpoints:
     assert app.dashboard is not None
-    door = app.dashboard.run.checkpoints
+    door = getattr(app.dashboard.run.services.verify, "__self__", None)
     assert isinstance(door, FakeCheckpoints)
     return door
 
@@ -95,7 +95,7 @@ async def test_every_screen_fits_every_terminal_size(place: str, scene: str) -> 
             await pilot.pause()
             covered: set[tuple[int, int]] = set()
             for pane in front(app).panes.values():
-                if not pane.display or pane.has_class("-edge"):  # a subtitle lies on the border of its pane
+                if not pane.display:
                     continue
                 region = pane.region
                 assert region.right <= width
@@ -359,7 +359,7 @@ async def test_resume_from_a_selected_checkpoint_shows_the_confirmation_of_the_d
 
 async def test_without_an_output_folder_the_checkpoint_screen_shows_what_to_set() -> None:
     nowhere = FakeCheckpoints((), directory=None)
-    async with open_place("4", empty(), checkpoints=nowhere, plan=None) as (app, _):
+    async with open_place("4", empty(), checkpoints=nowhere) as (app, _):
         assert "Set output_dir in trainwatch.toml" in flowing(text(app, "table"))
     async with open_place("4", empty(), checkpoints=FakeCheckpoints(())) as (app, pilot):
         await until(pilot, lambda: "No checkpoint yet in /data/outputs/luca" in flowing(text(app, "table")))

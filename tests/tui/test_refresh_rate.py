@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from textual.screen import Screen
 
-from tests.fakes.feed import FakePicker, FakeStarter, healthy
+from tests.fakes.feed import FakePicker, healthy
 from tests.fakes.screen_jobs import rich_run
 from tests.tiers import second
 from trainwatch.core.config.bounds import rules_of
@@ -28,7 +28,7 @@ async def test_every_page_looks_as_often_as_the_setting_says(
         return usual(screen, interval, *args, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Screen, "set_interval", set_interval)
-    app = TrainwatchApp(run, starter=FakeStarter(), picker=FakePicker())
+    app = TrainwatchApp(run, picker=FakePicker())
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.pause()
         for place in ("log", "gpus", "host"):

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 
-from tests.fakes.feed import FakeFeed, FakePicker, FakeStarter, given_up, hung
+from tests.fakes.feed import FakeFeed, FakePicker, given_up, hung
 from tests.fakes.screen_jobs import rich_run, tell
 from tests.tui.conftest import look, until
 from trainwatch.core.model.fact import RemedyApplied, RemedyProposed
@@ -46,7 +46,7 @@ def treated(*, applied: bool = True, proposed: bool = True) -> Situation:
 
 
 def app_of(now: Situation) -> TrainwatchApp:
-    return TrainwatchApp(rich_run(now), starter=FakeStarter(), picker=FakePicker(), interval_s=0)
+    return TrainwatchApp(rich_run(now), picker=FakePicker(), interval_s=0)
 
 
 def front(app: TrainwatchApp) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from tests.fakes.feed import FakePicker, FakeStarter, healthy
+from tests.fakes.feed import FakePicker, healthy
 from tests.fakes.screen_jobs import rich_run
 from tests.tiers import second
 from tests.tui.conftest import look, until
@@ -57,7 +57,7 @@ async def looking(
     folder: Path | None, size: tuple[int, int] = (80, 24)
 ) -> AsyncIterator[tuple[TrainwatchApp, Pilot[None]]]:
     app = TrainwatchApp(
-        rich_run(healthy(), samples=Folder(folder)), starter=FakeStarter(), picker=FakePicker(),
+        rich_run(healthy(), samples=Folder(folder)), picker=FakePicker(),
         interval_s=0,
     )  # fmt: skip
     async with app.run_test(size=size) as pilot:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from tests.fakes.feed import SCENES, FakePicker, FakeStarter
+from tests.fakes.feed import SCENES, FakePicker
 from tests.fakes.launcher import CHECKS, FAILED, FakeLauncher
 from tests.fakes.pictures import PaintedFolder
 from tests.fakes.screen_jobs import rich_run, troubled
@@ -57,7 +57,7 @@ PLACES: dict[str, tuple[tuple[str, ...], Callable[[Any], bool]]] = {
 @pytest.mark.parametrize("place", PLACES)
 def test_screens_equal_their_snapshots(snap_compare: Callable[..., bool], place: str, size: tuple[int, int]) -> None:
     keys, drawn = PLACES[place]
-    app = TrainwatchApp(rich_run(troubled()), starter=FakeStarter(), picker=FakePicker(), interval_s=0)
+    app = TrainwatchApp(rich_run(troubled()), picker=FakePicker(), interval_s=0)
 
     async def ready(pilot: Pilot[None]) -> None:
         await pilot.pause()
@@ -91,7 +91,7 @@ def test_samples_screen_equals_its_snapshot(
     pytest.importorskip("PIL")
     now = troubled()
     run = rich_run(now, samples=PaintedFolder(tmp_path, now.now_wall))
-    app = TrainwatchApp(run, starter=FakeStarter(), picker=FakePicker(), interval_s=0)
+    app = TrainwatchApp(run, picker=FakePicker(), interval_s=0)
 
     async def ready(pilot: Pilot[None]) -> None:
         await pilot.pause()

@@ -5,11 +5,22 @@ from pathlib import Path
 
 import msgspec
 
-from tests.fakes.feed import checkpoint, created, process, progress, readings, started, training
+from tests.fakes.feed import (
+    FakePicker,
+    checkpoint,
+    created,
+    healthy,
+    open_run,
+    process,
+    progress,
+    readings,
+    started,
+    training,
+)
 from trainwatch.core.app.screen.store_feed import StoreFeed
 from trainwatch.core.model.fact import CheckpointKnown
 from trainwatch.core.model.observation import Command
-from trainwatch.core.model.ports import LogAccess, OpenRun
+from trainwatch.core.model.ports import LogAccess
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.sense.log.log_browser import FileLogBrowser
 from trainwatch.core.store.history_writer import HistoryWriter
@@ -77,7 +88,8 @@ async def test_dashboard_shows_a_run_from_real_files(tmp_path: Path) -> None:
         journal.append_all(0.0, wall0, [*created(), *placed])
         journal.append_all(90.0, wall0 + 90, training(1, 199))
     app = TrainwatchApp(
-        OpenRun(run_id=run.id, name="luca", feed=StoreFeed(run, wall0), logs=LogAccess(browser=FileLogBrowser())),
+        open_run(healthy(), run.id, feed=StoreFeed(run, wall0), logs=LogAccess(browser=FileLogBrowser())),
+        picker=FakePicker(),
         interval_s=0,
     )
     async with app.run_test(size=(80, 24)) as pilot:

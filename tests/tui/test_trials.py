@@ -6,7 +6,7 @@ from typing import Any
 
 from textual.pilot import Pilot
 
-from tests.fakes.feed import FakePicker, FakeStarter
+from tests.fakes.feed import FakePicker
 from tests.fakes.screen_jobs import rich_run, troubled
 from tests.fakes.trials import MEASURED, FakeTrials
 from tests.tui.conftest import look, until
@@ -18,7 +18,7 @@ async def profiles(
     trials: FakeTrials | None, size: tuple[int, int] = (120, 40), *, read_only: bool = False
 ) -> AsyncIterator[tuple[TrainwatchApp, Pilot[None]]]:
     app = TrainwatchApp(
-        rich_run(troubled(), trials=trials), starter=FakeStarter(), picker=FakePicker(), interval_s=0,
+        rich_run(troubled(), trials=trials), picker=FakePicker(), interval_s=0,
         read_only=read_only,
     )  # fmt: skip
     async with app.run_test(size=size) as pilot:

@@ -78,7 +78,5 @@ def test_runs_says_none_yet_if_only_examples_ran(home: Path, capsys: pytest.Capt
 def test_the_services_of_an_opened_run_that_are_imported_later_are_there(home: Path) -> None:
     run = known(home, "luca", home.parent / "luca", "finished", 100.0)
     opened = MachineRuns().open(run.id)
-    assert opened.details is not None
-    assert opened.details().gpus is None
-    assert opened.logs is not None
+    assert opened.services.details().gpus is None
     assert opened.logs.browser.size(str(run.journal)) == run.journal.stat().st_size

@@ -18,7 +18,7 @@ replace = msgspec.structs.replace
 
 
 def facts(card: GpuCard) -> dict[str, tuple[str, str]]:
-    return {fact.label: (fact.text, fact.level) for fact in card.facts}
+    return {fact.label: (fact.text, "safe" if fact.style == "text" else fact.style) for fact in card.facts}
 
 
 def gauges(card: GpuCard) -> dict[str, tuple[str, str]]:

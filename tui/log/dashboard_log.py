@@ -38,7 +38,7 @@ class DashboardLog:
         self._now, self._trouble, self._columns = now, trouble, columns
         attempt, driver = now.story.attempt, self.viewer.driver
         path = attempt.log if attempt is not None else None
-        if self._run.logs is not None and path is not None and path != self.path:
+        if path is not None and path != self.path:
             self.viewer.open(LogSource(LogFile(path=path, label=path), self._run.logs.browser))
         else:
             driver.look()
@@ -70,10 +70,8 @@ class DashboardLog:
             return self._trouble
         if not self._now.now_wall:
             return "Reading …"
-        if not self._now.story.attempts and plan is not None:
+        if not self._now.story.attempts:
             return f"Enter would start, in {plan.cwd}: {' '.join(plan.command)}"
-        if self._run.logs is None:
-            return "This log cannot be read from here."
         nothing = self.viewer.driver.trouble or "Nothing written yet."
         return nothing if self.path is not None else "No log yet."
 

@@ -9,7 +9,7 @@ import msgspec
 from ...core.model.log_lines import LogFile, LogStretch, Stopped
 from ...core.model.ports import LogBrowser
 from ...core.model.redact import EDGE
-from ..background import Owner, Show, TaskQueue
+from ..background import Owner, Show, TaskQueue, tried
 from .log_view import LogView, LogWindow, Reading
 
 # Reads one log: pages with their times, the next match, the offset of an incident. Used in threads.
@@ -86,17 +86,6 @@ def compiled(text: str) -> re.Pattern[str]:
     return re.compile(text, 0 if any(c.isupper() for c in text) else re.IGNORECASE)
 
 
-def guarded(
-    work: Callable[[], Callable[[], None]], path: str, show_message: Callable[[str], None]
-) -> Callable[[], None]:
-    """Do the work; if the file cannot be read, return a callable that shows the error."""
-    try:
-        return work()
-    except (OSError, RecursionError, OverflowError) as error:
-        text = f"{path}: {getattr(error, 'strerror', None) or error}"
-        return lambda: show_message(text)
-
-
 def _scoped(pattern: re.Pattern[str]) -> str:
     return f"(?i:{pattern.pattern})" if pattern.flags & re.IGNORECASE else f"(?:{pattern.pattern})"
 
@@ -121,16 +110,15 @@ class LogDriver:
         self.scanning = False
         """A filter has not read enough of the file yet to fill the screen."""
         self._show_message, self._changed = show_message, changed
-        self._tasks = TaskQueue(owner, "log-pages", in_order=True)
+        self.tasks = TaskQueue(owner, "log-pages", in_order=True)
         self._generation = 0
         self.busy = False
         self.trouble = ""
         """Why the newest reading failed; empty if it did not."""
-        self._said = ""
 
     def close(self) -> None:
         self._generation += 1
-        self._tasks.close()
+        self.tasks.close()
 
     def open(self, source: LogSource | None) -> None:
         """Show the end of another file."""
@@ -239,12 +227,6 @@ class LogDriver:
 
         self._read(read)
 
-    def fetch(self, work: Callable[[LogSource], Show]) -> None:
-        """Read something else of the file."""
-        source = self.source
-        if source is not None:
-            self._tasks.submit(lambda: guarded(lambda: work(source), source.file.path, self._show_message))
-
     def _gain(self, reading: Reading, *, whole: bool = False) -> None:
         """Show lines at the end; ``whole``: in place of the window."""
         view = self.view
@@ -299,37 +281,25 @@ class LogDriver:
             self.scanning = only is not None
             self._read(above)
 
-    def _take(self, take: Callable[[], None]) -> None:
-        self.trouble = ""
-        take()
-        self._said = self.trouble
-
-    def _fail(self, text: str) -> None:
-        """Say it once, not at every look."""
-        self.trouble = text
-        if text != self._said:
-            self._show_message(text)
-
-    def _read(self, work: Callable[[], Callable[[], None]], *, wait: bool = False) -> None:
+    def _read(self, work: Callable[[], Show], *, wait: bool = False) -> None:
+        """Call ``work`` in a thread, then what it returns. An error is told once, not at each look."""
         source, generation = self.source, self._generation
         if source is None:
             return
         self.busy = True
 
-        def run() -> Show:
+        def taken(take: Show | None, trouble: str) -> None:
             if generation != self._generation:
-                return lambda: None
-            take = guarded(work, source.file.path, self._fail)
-
-            def show() -> None:
-                if generation == self._generation:
-                    self.busy = False
-                    self._take(take)
-                    self._show()
-
-            return show
+                return
+            self.busy = False
+            before, self.trouble = self.trouble, f"{source.file.path}: {trouble}" if trouble else ""
+            if self.trouble and self.trouble != before:
+                self._show_message(self.trouble)
+            if take is not None:
+                take()
+            self._show()
 
         if wait:
-            run()()
+            taken(*tried(work))
         else:
-            self._tasks.submit(run)
+            self.tasks.fetch(work, taken)

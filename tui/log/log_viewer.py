@@ -15,10 +15,10 @@ from textual.widgets import Input, Label
 
 from ...core.model.log_lines import LEVELS, level_pattern, rank_of, rank_pattern
 from ...core.views import quantity
-from ..background import Show, TaskQueue
+from ..background import TaskQueue
 from ..keys import HELP, Key
 from ..ui.cells import cut
-from .log_driver import LogDriver, LogSource, combined, compiled, guarded
+from .log_driver import LogDriver, LogSource, combined, compiled
 from .log_view import LogView
 
 if TYPE_CHECKING:
@@ -87,21 +87,16 @@ class LogViewer:
         self._stop = stop = threading.Event()
         self.looking = True
 
-        def trouble(text: str) -> None:
+        def taken(offset: int | None, trouble: str) -> None:
+            if stop.is_set():
+                return
             self.looking = False
-            self._host.show_message(text)
+            if trouble:
+                self._host.show_message(f"{source.file.path}: {trouble}")
+            else:
+                found(offset)
 
-        def look() -> Show:
-            offset = None if stop.is_set() else work(source, yielding(stop))
-
-            def show() -> None:
-                if not stop.is_set():
-                    self.looking = False
-                    found(offset)
-
-            return show
-
-        self._searches.submit(lambda: guarded(look, source.file.path, trouble))
+        self._searches.fetch(lambda: None if stop.is_set() else work(source, yielding(stop)), taken)
         self._changed()
 
     def open(self, source: LogSource) -> None:
@@ -302,9 +297,9 @@ def log_title_of(log: LogViewer, width: int) -> str:
 
 
 def position_of(log: LogViewer) -> str:
-    """How far down the file the lowest visible line is."""
+    """How far down the file the lowest visible line is; nothing at its end, where it would change with each line."""
     window = log.view.window
-    if not len(window):
+    if not len(window) or log.view.following:
         return ""
     _, last = log.view.visible_lines
     line = window.lines[min(last, len(window) - 1)]
@@ -333,18 +328,16 @@ CLIPBOARD_BYTES = 74_000
 
 def copy_marked(log: LogViewer, copy: Callable[[str], None], show_message: Callable[[str], None]) -> None:
     """Copy the marked lines through the terminal."""
-    (first, last), only = log.view.selection, log.driver.only
+    (first, last), only, source = log.view.selection, log.driver.only, log.driver.source
+    if source is None:
+        return
 
-    def read(source: LogSource) -> Show:
-        text, message = clipboard_text(source.texts(first, last, only))
+    def taken(found: tuple[str, str] | None, trouble: str) -> None:
+        if found is not None:
+            copy(found[0])
+        show_message(f"{source.file.path}: {trouble}" if found is None else found[1])
 
-        def show() -> None:
-            copy(text)
-            show_message(message)
-
-        return show
-
-    log.driver.fetch(read)
+    log.driver.tasks.fetch(lambda: clipboard_text(source.texts(first, last, only)), taken)
 
 
 def clipboard_text(texts: Iterable[str]) -> tuple[str, str]:

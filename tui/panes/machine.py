@@ -1,61 +1,20 @@
-"""The panes of the machine's pages: facts, gauges, GPUs, memory."""
+"""The gauges of the machine's pages."""
 
 from collections.abc import Sequence
 
+from ...core.views.charts import round_step
 from ...core.views.dashboard import Meter
-from ...core.views.machine_page import GPU_COLUMNS, Fact, GpuCard, axis_ends, round_up
+from ...core.views.machine_page import axis_ends
 from ...core.views.quantity import UNKNOWN
-from ...core.views.ranks_page import NodeRow, RanksPageView
 from ...core.views.state.run_progress import SEVERITY, level_in
-from ..ui.cells import LEVEL_WORDS, Line, Span, beside, cut, fit, pad, right, sentence, width_of, wrap_words
+from ..ui.cells import LEVEL_WORDS, Line, Span, beside, cut, fit, pad, right, sentence, width_of
 from ..ui.chart import Charts, Columns, SeriesQuery, curve, stretch
 from .dashboard_panes import meter_spark
 from .pane import ScrolledPane
-from .rows_pane import RowsPane, heading_cells, row_cells
-
-# Facts: labels and values, in columns if there is room.
-
-FACT_COLUMNS = 34
-GAP = 2
-
-
-class FactsPane(ScrolledPane):
-    """Shows facts; the ones that are bad keep their colour and sign."""
-
-    facts: tuple[Fact, ...] = ()
-    message = ""
-
-    def show(self, facts: Sequence[Fact], message: str = "") -> None:
-        """Draw them; ``message``: why there are none."""
-        self.facts, self.message = tuple(facts), message
-        self.redraw()
-
-    def lines(self, width: int, height: int) -> list[Line]:
-        if not self.facts:
-            return sentence(self.message, width)
-        across = max(1, min((width + GAP) // (FACT_COLUMNS + GAP), -(-len(self.facts) // max(1, height))))
-        down = -(-len(self.facts) // across)
-        each = (width - GAP * (across - 1)) // across
-        label = max(len(fact.label) for fact in self.facts) + 2
-        if across == 1:
-            return list(self.in_view([row for fact in self.facts for row in self._fact(fact, label, each)], height))
-        cells = [self._fact(fact, label)[0] for fact in self.facts] + [()] * (across * down - len(self.facts))
-        lines = [beside([cells[column * down + row] for column in range(across)], each, GAP) for row in range(down)]
-        return list(self.in_view(lines, height))
-
-    def _fact(self, fact: Fact, label: int, width: int = 0) -> list[Line]:
-        """In rows of so many cells; 0: in one row."""
-        bad = fact.level in {"warning", "danger"}
-        style = fact.level if bad or fact.level == "unknown" else "text"
-        sign = f"{self.glyphs.levels[fact.level]} " if bad else ""
-        text = f"{sign}{fact.text}"
-        rows = wrap_words(text, max(8, width - label)) if width else [text]
-        labels = (fact.label, *("" for _ in rows))
-        return [(("label", name.ljust(label)), (style, row)) for name, row in zip(labels, rows, strict=False)]
-
 
 # Gauges: readings with their curves in a grid, or a line each if there is little room.
 
+GAP = 2
 GAUGE_COLUMNS = 34
 """Narrowest gauge with a curve beside others."""
 GAUGE_ROWS = 3
@@ -148,7 +107,7 @@ class GaugesPane(ScrolledPane):
         cells = max(1, width - GUTTER)
         values = self._values(gauge, cells * 2)
         known = [value for value in values if value is not None]
-        high = gauge.high if gauge.high is not None else round_up(max([*known, gauge.low]))
+        high = gauge.high if gauge.high is not None else round_step(max([*known, gauge.low]), 1)
         upper, lower = axis_ends(gauge.series or "", gauge.low, high)
         ends = (upper if known or gauge.high is not None else "", lower)
         if high <= gauge.low:
@@ -189,92 +148,3 @@ def _style(gauge: Meter, values: Columns) -> str:
     """The style of a cell: that of the worst of its values."""
     levels = [level_in(gauge.bounds, value) for value in values if value is not None]
     return f"spark-{max(levels, key=SEVERITY.__getitem__)}" if levels else "text"
-
-
-# The GPUs, the cores and the nodes of the machine's pages.
-
-
-ROW_SPARK_LEAST, SPARK_MOST = 10, 44
-TEXT_LEAST = 110
-"""Columns of the texts of a GPU, so that its sparklines do not jump when it is slowed down."""
-
-
-class GpuRows(RowsPane):
-    """A row for each GPU: its readings, and their curves of the time window."""
-
-    charts = Charts()
-
-    def series_queries(self, cards: Sequence[GpuCard]) -> tuple[SeriesQuery, ...]:
-        cells = self._spark_cells(cards, max(0, self.size.width - 2))
-        meters = [m for card in cards for m in (card.view.util, card.view.vram)] if cells else []
-        return tuple(self.charts.window.series_query(m.series, cells) for m in meters if m.series is not None)
-
-    def show_gpus(self, cards: Sequence[GpuCard], note: str, charts: Charts) -> None:
-        """Draw them; one with trouble has its sentence. ``charts`` answer ``series_queries``."""
-        self.charts = charts
-        names = {card.view.name for card in cards if card.view.name}
-        bad = sum(card.level == "danger" for card in cards)
-        title = f"{len(cards)} GPUs{f' · {names.pop()}' if len(names) == 1 else ''}"
-        self.set_title(f"{title} · {bad} in trouble" if bad else title, note)
-        width = max(0, self.size.width - 2)
-        cells = self._spark_cells(cards, width)
-        rows = [self._row(card, cards, width, cells) for card in cards]
-        head: Line = (("label", "  "), *heading_cells(GPU_COLUMNS, cards, width - 2))
-        if cells:
-            used = width_of(head)
-            room = width - 2 * (cells + 2)
-            head = (*fit(head, max(used, room)), ("label", f"  {pad('util', cells)}  memory"))
-        self.show(rows, head=[head])
-
-    def _spark_cells(self, cards: Sequence[GpuCard], width: int) -> int:
-        """Cells of each of the two sparklines; 0: no room."""
-        used = max((width_of(row_cells(GPU_COLUMNS, c, cards, width - 2, self.glyphs)) for c in cards), default=width)
-        cells = min(SPARK_MOST, (width - 2 - max(used, TEXT_LEAST)) // 2 - 2)
-        return cells if cells >= ROW_SPARK_LEAST else 0
-
-    def _row(self, card: GpuCard, cards: Sequence[GpuCard], width: int, cells: int) -> Line:
-        sign: Span = (card.level, f"{self.glyphs.levels[card.level]} ")
-        if card.view.trouble:
-            return (sign, ("label", right(str(card.index), 2) + " "), ("text", cut(card.view.trouble, width - 5)))
-        line: Line = (sign, *row_cells(GPU_COLUMNS, card, cards, width - 2, self.glyphs))
-        if not cells:
-            return line
-        line = fit(line, width - 2 * (cells + 2))
-        for meter in (card.view.util, card.view.vram):
-            line = (*line, ("text", "  "), *meter_spark(self, self.charts, meter, cells))
-        return line
-
-
-# The GPUs of nodes.
-
-NAME_MOST = 20
-CELL = 6
-"""Columns of a GPU: sign, per cent, blank."""
-
-
-class NodeRows(RowsPane):
-    """One node a row: each of its GPUs with its level and its utilisation in per cent."""
-
-    def show_nodes(self, view: RanksPageView) -> None:
-        self.set_title(view.nodes_title, view.job)
-        width = max(0, self.size.width - 4)
-        names = min(NAME_MOST, max((len(row.name) for row in view.nodes), default=4))
-        most = max((len(row.cells) for row in view.nodes), default=0)
-        gpus = "".join(right(f"gpu{at}", CELL - 1) + " " for at in range(most))
-        head: Line = fit((("label", f"  {pad('node', names)}  {gpus}"),), width)
-        rows = [self._row(row, names, most, width) for row in view.nodes]
-        self.show(rows, head=[head] if rows else [], message=view.message, ids=[row.name for row in view.nodes])
-
-    def _row(self, row: NodeRow, names: int, most: int, width: int) -> Line:
-        line: list[Span] = [
-            (row.level, f"{self.glyphs.levels[row.level]} "),
-            ("text", pad(row.name[:names], names) + "  "),
-        ]
-        for cell in row.cells:
-            style = "text" if cell.level == "safe" else cell.level
-            line += [(cell.level, self.glyphs.levels[cell.level]), (style, right(cell.text, CELL - 2) + " ")]
-        line += [
-            ("text", " " * CELL * (most - len(row.cells))),
-            ("label" if row.level != "danger" else "danger", row.note),
-        ]
-        return fit(line, width)

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.content import Content
@@ -13,7 +12,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from ..ui.cells import UNICODE, Glyphs, Line, Span, changed_cells, cut, fit, size_of
+from ..ui.cells import UNICODE, Glyphs, Line, Span, changed_cells, fit, size_of
 from ..ui.terminal import LastValue, look
 
 Row = TypeVar("Row")
@@ -82,8 +81,6 @@ class Pane(Sheet):
     """
 
     glyphs: Glyphs = UNICODE
-    edge: "EdgeLabel | None" = None
-    """Shows the subtitle, if it changes often."""
     early = False
     """Whether the first picture has its lines, before it is told its size. Not if ``lines`` sets the title."""
 
@@ -171,9 +168,7 @@ class Pane(Sheet):
             before, self._edges = self._edges, (title, subtitle)
             if title != before[0]:
                 self.border_title = _edge(title)
-            if self.edge is not None:
-                self.edge.show(subtitle)
-            elif subtitle != before[1]:
+            if subtitle != before[1]:
                 self.border_subtitle = _edge(subtitle)
 
     @property
@@ -293,30 +288,6 @@ class Bar(Pane):
             x -= size
 
 
-# A short text on the lower border of a pane that changes often.
-#
-# Textual repaints the whole pane for each new ``border_subtitle``: 40 kB on a large terminal.
-
-EDGE_CELLS = 40
-"""Its columns; what is left of the text looks like the border."""
-
-
-class EdgeLabel(Pane):
-    """Stands over the border of its pane, at the right."""
-
-    text = ""
-
-    def show(self, text: str) -> None:
-        self.text = text
-        self.redraw()
-
-    def lines(self, width: int, height: int) -> list[Line]:
-        del height
-        text = cut(self.text, width - 2, self.glyphs.ellipsis)
-        shown = f" {text} " if text else ""
-        return [(("faint", self.glyphs.line * (width - size_of(shown))), ("label", shown))]
-
-
 # Pieces of a pane: columns of it that are widgets of their own.
 
 
@@ -359,22 +330,8 @@ def section(line: Line, first: int, cells: int) -> Line:
         size = size_of(text)
         since, until = max(first, at) - at, min(end, at + size) - at
         if since < until:
-            spans.append((style, text[since:until] if size == len(text) else _part(text, since, until)))
+            spans.append((style, Segment(text).split_cells(until)[0].split_cells(since)[1].text))
         at += size
         if at >= end:
             break
     return tuple(spans)
-
-
-def _part(text: str, since: int, until: int) -> str:
-    """The cells of a text with wide characters."""
-    shown, at = "", 0
-    for char in text:
-        size = cell_len(char)
-        inside = min(until, at + size) - max(since, at)
-        if inside == size and (size or since < at):
-            shown += char
-        elif inside > 0:
-            shown += " " * inside
-        at += size
-    return shown

@@ -62,17 +62,18 @@ class RowsPane(ScrolledPane):
         level: Callable[[Row], str] | None = None,
         signs: Mapping[str, Span] = {},
         tail: Callable[[Row, int], Iterable[Span]] = lambda _row, _left: (),
+        instead: Callable[[Row], str | None] = lambda _row: None,
         head_from: int = 0,
         ids: Sequence[object] = (),
         old: bool = False,
     ) -> None:
-        """Draw rows by their columns. ``note``: on the lower border; ``message``: why there are none.
+        """Draw rows by their columns. ``note``: on the lower border; ``message``: why there are none, else ``note``.
 
         ``level``: of the sign before a row, by ``signs`` if they are not the usual; ``tail``: what stands behind it, in
-        so many cells; ``head_from``: the width from which on there is a heading, if columns have titles; ``old``:
-        all of it is dimmed.
+        so many cells; ``instead``: a sentence in place of all columns but the first; ``head_from``: the width from
+        which on there is a heading, if columns have titles; ``old``: all of it is dimmed.
         """
-        self.set_title(title, note if rows else "")
+        self.set_title(title, note if rows or message else "")
         width, signs = self.room, signs or {name: (name, glyph) for name, glyph in self.glyphs.levels.items()}
         widest = sorted(rows, key=lambda row: -sum(len(c.text(row)) for c in columns if c.if_any or c.fit))[:1]
         fit_to = rows if len(rows) <= MEASURED else widest
@@ -80,6 +81,8 @@ class RowsPane(ScrolledPane):
         lines: list[Line] = []
         for row in rows:
             cells = row_cells(columns, row, fit_to, width, self.glyphs)
+            if (said := instead(row)) is not None:
+                cells = [cells[0], ("text", f" {said}")]
             if level is not None:
                 style, glyph = signs[level(row)]
                 cells = [(style, f"{glyph} "), *cells]
@@ -282,6 +285,8 @@ class PagePane(ScrolledPane):
         links, above = 0, ""
         for each in self.paragraphs:
             paragraph = each if not each.label or each.label != above else msgspec.structs.replace(each, label="")
+            if (level := each.level) is not None:
+                paragraph = msgspec.structs.replace(paragraph, mark=(level, f"{self.glyphs.levels[level]} "))
             number, above = None, each.label
             if paragraph.link is not None:
                 number, links = links, links + 1

@@ -5,7 +5,7 @@ from time import time
 from typing import Any
 
 from ...core.model.checkpoint import Checkpoint, CheckpointListing
-from ...core.model.ports import CheckpointJobs
+from ...core.model.ports import RunServices
 from ...core.views.checkpoint_list import CheckpointRow, Verification, checkpoint_rows, verdict_clause
 from ...core.views.screens.checkpoint_details import CHECKPOINT_COLUMNS, checkpoint_facts, count_text, overview_facts
 from ...core.views.words import Paragraph
@@ -25,7 +25,6 @@ NO_DIRECTORY = (
     "or start with: trainwatch run --output-dir DIR"
 )
 NONE_YET = "No checkpoint yet in {}. The first one appears here when the trainer has written it completely."
-CANNOT = "This screen cannot read the checkpoints themselves; use: trainwatch checkpoints"
 
 CHECKPOINT_KEYS: tuple[Key, ...] = (
     Key("v", "verify(False)", "verify", "check structure and sizes again"),
@@ -33,7 +32,7 @@ CHECKPOINT_KEYS: tuple[Key, ...] = (
     Key("s", "show_state", "show", "show what it contains"),
     Key("r", "resume", "resume", "resume or restart from this one (asks)", acts=True, when=lambda c: c.started),
     Key("y", "copy", "copy path", "copy the path of the chosen one", footer=False),
-    Key("i", "app.place('samples')", "images", "the newest sample images of the run", when=lambda c: c.samples),
+    Key("i", "app.place('samples')", "images", "the newest sample images of the run"),
     Key("↑ ↓", "move(±1)", "choose", "choose (also j, Home, End)", footer=False),
     Key("PgDn", "scroll(±8)", "scroll", "scroll the detail (PgUp: back)", footer=False),
     HELP,
@@ -64,8 +63,8 @@ class CheckpointsScreen(RunPage):
     _trouble = ""
 
     @property
-    def jobs(self) -> CheckpointJobs | None:
-        return self.session.run.checkpoints
+    def services(self) -> RunServices:
+        return self.session.run.services
 
     def bodies(self) -> Sequence[Pane]:
         self.table, self.page, self.work = RowsPane(id="table"), PagePane(id="detail"), TaskPane(id="job")
@@ -134,9 +133,8 @@ class CheckpointsScreen(RunPage):
 
     def reload(self) -> None:
         """Read the directory in a thread."""
-        jobs = self.jobs
-        if jobs is not None and jobs.directory is not None:
-            self.read(jobs.listing, self._take)
+        if self.services.directory is not None:
+            self.read(self.services.listing, self._take)
 
     def _take(self, found: CheckpointListing | None, trouble: str) -> None:
         if found is not None:
@@ -191,27 +189,17 @@ class CheckpointsScreen(RunPage):
         """Why the table is empty."""
         if self._trouble:
             return self._trouble
-        jobs = self.jobs
-        directory = jobs.directory if jobs is not None else None
-        plan = self.session.run.plan
-        directory = directory or (plan.output_dir if plan is not None else None)
+        directory = self.services.directory or self.session.run.plan.output_dir
         return NO_DIRECTORY if directory is None else NONE_YET.format(directory)
 
-    def _able(self, row: CheckpointRow | None) -> CheckpointJobs | None:
-        """The service if there is one and a checkpoint is chosen; else shows why not."""
-        jobs = self.jobs
-        if row is None or jobs is None:
-            self.show_message(self.message() if row is None else CANNOT)
-            return None
-        return jobs
-
     def action_verify(self, deep: bool) -> None:
-        row, jobs = self._row, self._able(self._row)
-        if row is None or jobs is None:
+        row, services = self._row, self.services
+        if row is None:
+            self.show_message(self.message())
             return
 
         def work(progress: Progress) -> Checkpoint:
-            return jobs.verify(row.path, deep=deep, progress=progress)
+            return services.verify(row.path, deep=deep, progress=progress)
 
         def done(found: Checkpoint) -> str:
             wall = self.now.now_wall or time()
@@ -221,12 +209,13 @@ class CheckpointsScreen(RunPage):
         self.start_task(f"{'verify every byte of' if deep else 'verify'} {row.name}", work, done)
 
     def action_show_state(self) -> None:
-        row, jobs = self._row, self._able(self._row)
-        if row is None or jobs is None:
+        row, services = self._row, self.services
+        if row is None:
+            self.show_message(self.message())
             return
 
         def done(found: Any) -> str:
             self.state.report = (f"{row.name} · what it holds", overview_facts(found))
             return ""
 
-        self.start_task(f"open {row.name}", lambda _: jobs.show(row.path), done)
+        self.start_task(f"open {row.name}", lambda _: services.show(row.path), done)

@@ -1,7 +1,8 @@
 """The dashboard: everything about one run on one screen."""
 
+import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
@@ -23,9 +24,10 @@ from ..panes.head import Head, KeyBar, head_rows
 from ..panes.pane import Pane
 from ..panes.timeline_pane import TimelinePane
 from ..places import TerminalTitle
-from ..run_session import PANES, PLACE_OF_MARK, PLACE_OF_PANE, AwayWatch, Box, next_pane, zoomed
+from ..run_session import PANES, PLACE_OF_MARK, PLACE_OF_PANE, AwayWatch, Band, Box, stack, zoomed
 from ..ui.cells import glyphs_for
 from ..ui.chart import WHOLE, SeriesQuery, TimeWindow, same_charts, window, zoomed_by
+from ..ui.terminal import in_browser
 from .pane_screen import PanedScreen, is_place
 
 if TYPE_CHECKING:
@@ -44,6 +46,8 @@ class Dashboard(PanedScreen):
         Binding(key, f"operate('{action}')" if action in ACTS else action, show=False)
         for key, action in (*(each for k in KEYS for each in k.bindings), *ALSO)
     ]
+
+    usual_pane = "log"
 
     def __init__(self, application: "TrainwatchApp", run: OpenRun) -> None:
         super().__init__()
@@ -162,7 +166,7 @@ class Dashboard(PanedScreen):
 
     @property
     def context(self) -> KeyContext:
-        return self.application.context_of(self.now, samples=self.run.samples is not None)
+        return self.application.context_of(self.now)
 
     @property
     def window(self) -> TimeWindow:
@@ -194,16 +198,25 @@ class Dashboard(PanedScreen):
         if width is None or height is None:
             width, height = self.size
         self.place_panes(self.view, width, height)
+        view, found, shown = self.view, self.snapshot, self.window
+        series = found.series if found is not None else {}
         part = self.zoom is not None and self.zoom != WHOLE
-        self.show_panes(self.view, self.snapshot, self.window, part=part)
-        self.output.update(self.now, self.snapshot.trouble or "" if self.snapshot else "", width)
+        self.head.show(view.header)
+        self.gpu.show(view.gpu, series, shown)
+        self.memory.show(view.memory, series, shown)
+        self.timeline.show(view.timeline, series, shown if part else None)
+        self.incidents.show(view.incidents, view.incident_count)
+        self.checkpoints.show(view.checkpoints)
+        self.output.update(self.now, found.trouble or "" if found is not None else "", width)
         self.key_bar.show(self.offered(), self.key_bar.message)
         self.read_series(None)
 
     def read_series(self, series_queries: tuple[SeriesQuery, ...] | None) -> None:
         """Have these charts read with each poll, at once if they are others; None: those of the dashboard."""
         before = self.poller.series_queries
-        self.poller.series_queries = self.series_queries() if series_queries is None else series_queries
+        charts = (self.gpu, self.memory, self.timeline)
+        own = tuple(query for pane in charts for query in pane.series_queries())
+        self.poller.series_queries = own if series_queries is None else series_queries
         if not same_charts(before, self.poller.series_queries):
             self.poll()
 
@@ -281,12 +294,11 @@ class Dashboard(PanedScreen):
     def action_attach(self) -> None:
         from ..places import run_in_terminal
 
-        attacher = self.application.attacher
-        if attacher is None:
+        if in_browser(os.environ):
             self.show_message(f"Not from this screen; use: {typed('attach', self.run.run_id)}")
             return
         try:
-            argv = attacher(self.run.run_id)
+            argv = self.application.picker.command(self.run.run_id)
         except RuntimeError as error:
             self.show_message(str(error))
             return
@@ -319,19 +331,6 @@ class Dashboard(PanedScreen):
     def action_search_next(self, older: bool) -> None:
         self.output.viewer.next_match(older=older)
 
-    def show_panes(self, view: DashboardView, snapshot: Snapshot | None, shown: TimeWindow, *, part: bool) -> None:
-        """Give each what it draws. ``shown``: the time that the charts span, only a ``part`` of the run or all."""
-        series = snapshot.series if snapshot is not None else {}
-        self.head.show(view.header)
-        self.gpu.show(view.gpu, series, shown)
-        self.memory.show(view.memory, series, shown)
-        self.timeline.show(view.timeline, series, shown if part else None)
-        self.incidents.show(view.incidents, view.incident_count)
-        self.checkpoints.show(view.checkpoints)
-
-    def series_queries(self) -> tuple[SeriesQuery, ...]:
-        return (*self.gpu.series_queries(), *self.memory.series_queries(), *self.timeline.series_queries())
-
     def place_panes(self, view: DashboardView, width: int, height: int) -> None:
         """Put each where it belongs on a screen of this size."""
         boxes = arrange(
@@ -348,21 +347,19 @@ class Dashboard(PanedScreen):
             ),
         )
         focused = self.remembered.focused
-        if self.remembered.whole and focused is not None:
+        if self.remembered.whole and focused:
             boxes = zoomed(boxes, focused, width, height)
         for name, pane in self.panes.items():
             pane.set_class(name == focused, "-focus")
         self.place_boxes(boxes)
 
-    def action_pane(self, panes: int) -> None:
-        self.focus_pane(next_pane(self.remembered, self.panes, panes))
+    def focus_pane(self, name: str) -> None:
+        super().focus_pane(name)
+        self.poll()  # a chart of another size has other columns
 
-    def focus_pane(self, name: str | None) -> None:
-        """Mark a pane as the one that is looked at; None: none of them."""
-        self.remembered.focused = name
-        if name is None:
-            self.remembered.whole = False
-        self.draw()
+    def reachable(self) -> Sequence[str]:
+        """Those on the screen, or all if one is at full size."""
+        return [name for name in PANES if self.remembered.whole or self.panes[name].display]
 
     def on_pane_pressed(self, message: Pane.Pressed) -> None:
         """A click looks at a pane; a second one opens its screen."""
@@ -371,10 +368,6 @@ class Dashboard(PanedScreen):
             self.action_open()
         elif name in PANES:
             self.focus_pane(name)
-
-    def action_whole(self) -> None:
-        self.remembered.whole = not self.remembered.whole
-        self.focus_pane(self.remembered.focused or "log")
 
     def action_event(self, events: int) -> None:
         self.timeline.step(events)
@@ -386,7 +379,7 @@ class Dashboard(PanedScreen):
         """The screen that tells more of the event under the cursor, else of the pane that is looked at."""
         mark = self.timeline.cursor
         name = PLACE_OF_MARK.get(mark.kind) if mark is not None else None
-        name = name or PLACE_OF_PANE.get(self.remembered.focused or "")
+        name = name or PLACE_OF_PANE.get(self.remembered.focused)
         if name is not None:
             self.call_later(self.run_action, f"app.place('{name}')")
 
@@ -397,8 +390,10 @@ class Dashboard(PanedScreen):
         elif self.zoom is not None:
             self.zoom = None
             self.draw()
-        elif self.remembered.focused is not None:
-            self.focus_pane(None)
+            self.poll()
+        elif self.remembered.focused:
+            self.remembered.whole = False
+            self.focus_pane("")
         else:
             self.action_follow_end()
 
@@ -428,98 +423,69 @@ def arrange(width: int, height: int, contents: Contents) -> dict[str, Box]:
     """Boxes by pane; a pane that is not in the answer is not shown. ``head`` and ``keys`` are always there."""
     head = min(contents.head_rows, max(1, height - 1))
     boxes: dict[str, Box] = {"head": (0, 0, width, head), "keys": (0, height - 1, width, 1)}
-    top, room = head, height - head - 1
+    room = height - head - 1
     if room < 3:
-        return boxes | ({"log": (0, top, width, room)} if room > 0 else {})
-    if width < PHONE_COLUMNS:
-        boxes |= _phone(width, top, room, contents)
-    elif width >= LARGE_COLUMNS and height >= LARGE_ROWS:
-        boxes |= _large(width, top, room, contents)
-    else:
-        boxes |= _stacked(width, top, room, contents)
-    return boxes
+        return boxes | ({"log": (0, head, width, room)} if room > 0 else {})
+    large = width >= LARGE_COLUMNS and height >= LARGE_ROWS
+    bands = (_phone if width < PHONE_COLUMNS else _large if large else _stacked)(width, room, contents)
+    return boxes | stack((0, head, width, room), bands)
 
 
-def _phone(width: int, top: int, room: int, contents: Contents) -> dict[str, Box]:
+def _phone(width: int, room: int, contents: Contents) -> Iterator[Band]:
     """One column. What does not fit is left out, in this order: memory, GPU, timeline."""
-    wanted = [
-        ("incidents", _incident_rows(contents, 4)),
-        ("timeline", 6),
-        ("gpu", min(contents.gpus + 3, 8) if contents.gpus > 1 else 6),
-        ("memory", 5),
-    ]
-    kept: list[tuple[str, int]] = []
-    left = room - 5
-    for name, rows in wanted:
-        if rows and rows <= left:
-            kept.append((name, rows))
-            left -= rows
-    boxes: dict[str, Box] = {}
-    y = top
-    for name, rows in sorted(kept, key=lambda each: PANES.index(each[0])):
-        boxes[name] = (0, y, width, rows)
-        y += rows
-    return boxes | ({"log": (0, y, width, top + room - y)} if top + room - y >= 3 else {})
+    gpus = min(contents.gpus + 3, 8) if contents.gpus > 1 else 6
+    kept: dict[str, int] = {}
+    for name, rows in (("incidents", _incident_rows(contents, 4)), ("timeline", 6), ("gpu", gpus), ("memory", 5)):
+        if sum(kept.values()) + rows <= room - 5:
+            kept[name] = rows
+    yield from ((kept[name], ((name, width),)) for name in PANES if name in kept)
+    rest = room - sum(kept.values())
+    yield rest if rest >= 3 else 0, (("log", width),)
 
 
-def _stacked(width: int, top: int, room: int, contents: Contents) -> dict[str, Box]:
-    """GPU beside memory, the timeline below, then incidents (beside checkpoints on a wide screen), the log below."""
-    wide = width >= WIDE_COLUMNS
-    tall = room >= 30
+def _stacked(width: int, room: int, contents: Contents) -> Iterator[Band]:
+    """GPU beside memory, the timeline below, then incidents (beside checkpoints on a wide screen), the log below.
+
+    With many GPUs on a small screen the incidents go below memory.
+    """
+    wide, tall = width >= WIDE_COLUMNS, room >= 30
+    spare = room - (5 if tall else 4)
+
+    def fitting(rows: int) -> int:
+        nonlocal spare
+        rows = min(rows, spare) if min(rows, spare) >= 3 else 0
+        spare -= rows
+        return rows
+
     meters = 4 if contents.empty else max(contents.memory_rows if tall else 4, _gpu_rows(contents)) + 2
-    timeline = _timeline_rows(room, contents, tall=tall)
+    meters, gpus = fitting(meters), width * (52 if contents.gpus <= 1 else 56) // 100
+    beside = width - gpus
+    below = meters - contents.memory_rows - 2 if contents.incidents and not wide else 0
+    below = below if below >= 3 else 0
+    memory: tuple[Band, ...] = ((meters - below, (("memory", beside),)), (below, (("incidents", beside),)))
+    yield meters, (("gpu", gpus), (memory, beside))
+    yield fitting(_timeline_rows(room, contents, tall=tall)), (("timeline", width),)
     incidents = _incident_rows(contents, 8 if tall else 5)
     if tall and wide:
         incidents = max(incidents, min(8, contents.checkpoints + 2), 3)
-    log_least = 5 if tall else 4
-    spare = room - log_least
-    boxes: dict[str, Box] = {}
-    y = top
-    for name, rows in (("meters", meters), ("timeline", timeline), ("incidents", incidents)):
-        fitting = min(rows, spare)
-        if fitting < 3:
-            continue
-        if name == "meters":
-            left = width * 52 // 100 if contents.gpus <= 1 else width * 56 // 100
-            boxes["gpu"] = (0, y, left, fitting)
-            below = fitting - contents.memory_rows - 2
-            if contents.incidents and below >= 3 and not wide:
-                # Many GPUs on a small screen: the incidents go below memory.
-                boxes["memory"] = (left, y, width - left, fitting - below)
-                boxes["incidents"] = (left, y + fitting - below, width - left, below)
-            else:
-                boxes["memory"] = (left, y, width - left, fitting)
-        elif name == "incidents" and "incidents" in boxes:
-            continue
-        elif name == "incidents" and wide and (tall or contents.checkpoints):
-            left = width * 60 // 100
-            boxes["incidents"] = (0, y, left, fitting)
-            boxes["checkpoints"] = (left, y, width - left, fitting)
-        else:
-            boxes[name] = (0, y, width, fitting)
-        y += fitting
-        spare -= fitting
-    boxes["log"] = (0, y, width, top + room - y)
-    return boxes
+    left = width * 60 // 100 if wide and (tall or contents.checkpoints) else width
+    yield 0 if below else fitting(incidents), (("incidents", left), ("checkpoints", width - left))
+    yield spare + (5 if tall else 4), (("log", width),)
 
 
-def _large(width: int, top: int, room: int, contents: Contents) -> dict[str, Box]:
+def _large(width: int, room: int, contents: Contents) -> Iterator[Band]:
     """Three bands: readings; the timeline over the whole width; the log beside incidents and checkpoints."""
     left = width * 2 // 3
+    right = width - left
     meters = 4 if contents.empty else max(contents.memory_rows, _gpu_rows(contents)) + 2
     timeline = 3 if contents.empty else min(18, max(12, room - meters - 18))
-    y = top
-    boxes: dict[str, Box] = {"gpu": (0, y, left, meters), "memory": (left, y, width - left, meters)}
-    y += meters
-    boxes["timeline"] = (0, y, width, timeline)
-    y += timeline
-    rest = top + room - y
-    boxes["log"] = (0, y, left, rest)
+    rest = room - meters - timeline
     wanted = _incident_rows(contents, 8) + max(0, contents.incidents - 1) if contents.incidents else 3
     checkpoints = min(max(4, contents.checkpoints + 2), max(4, rest // 2 - 1, rest - wanted))
-    boxes["incidents"] = (left, y, width - left, rest - checkpoints)
-    boxes["checkpoints"] = (left, y + rest - checkpoints, width - left, checkpoints)
-    return boxes
+    lists: tuple[Band, ...] = ((rest - checkpoints, (("incidents", right),)), (checkpoints, (("checkpoints", right),)))
+    yield meters, (("gpu", left), ("memory", right))
+    yield timeline, (("timeline", width),)
+    yield rest, (("log", left), (lists, right))
 
 
 def _timeline_rows(room: int, contents: Contents, *, tall: bool) -> int:

@@ -134,8 +134,8 @@ class IncidentsScreen(RunPage):
 
     def _read_evidence(self, card: IncidentCard) -> None:
         """Read the files of another incident, or those that were written since."""
-        which, source = (card.number, card.captured), self.session.run.incident_files
-        if which == self._evidence_of or source is None:
+        which, services = (card.number, card.captured), self.session.run.services
+        if which == self._evidence_of:
             return
         self._evidence_of, self._where = which, ()
 
@@ -144,7 +144,7 @@ class IncidentsScreen(RunPage):
                 self._where = innermost(found or ())
                 self.draw()
 
-        self.tasks.fetch(lambda: source(card.number), took)
+        self.tasks.fetch(lambda: services.files(card.number), took)
 
     def row_chosen(self, pane: RowsPane) -> None:
         self.choose(self.views[pane.cursor].id)
@@ -202,7 +202,6 @@ NOTHING_KEPT = (
     "There are no files of this incident. Stacks are dumped from a live process before it is ended, so at hangs; "
     "a process that crashed cannot be dumped."
 )
-FOLDER_UNKNOWN = "This screen cannot read the incident's folder."
 
 STACK_KEYS: tuple[Key, ...] = (
     Key("← →", "turn(±1)", "next file", "the next look or file (also tab)", press="right"),
@@ -238,13 +237,8 @@ class StacksScreen(RunPage):
 
     def on_mount(self) -> None:
         super().on_mount()
-        source = self.session.run.incident_files
-        if source is None:
-            self.pages, self._trouble = (), FOLDER_UNKNOWN
-            self.draw()
-            return
-
-        self.read(lambda: tuple(evidence_pages(source(self.incident))), self._take)
+        files = self.session.run.services.files
+        self.read(lambda: tuple(evidence_pages(files(self.incident))), self._take)
 
     def _take(self, pages: tuple[EvidencePage, ...] | None, trouble: str) -> None:
         self.pages = pages or ()

@@ -23,7 +23,6 @@ SIDE_FROM = 120
 """Columns from which plan and checks are side by side."""
 LOOK_AFTER_S = 0.25
 """Delay before the checks, so that moving over the list does not start them for each row."""
-CANNOT = "This screen cannot start anything; use: trainwatch run -- COMMAND"
 TYPE_BODY = "As in your shell, but it is not run by one: no |, &&, > or $VARIABLE. It starts in this folder."
 TYPE_KEYS = "[Enter] plan and check it   [Esc] cancel"
 CANNOT_START = "It cannot be started as it is: the plan shows why."
@@ -74,7 +73,9 @@ class LaunchScreen(PlaceScreen):
     _asked = 0
 
     @property
-    def launcher(self) -> Launcher | None:
+    def launcher(self) -> Launcher:
+        """The page is offered only if there is one."""
+        assert self.application.launcher is not None
         return self.application.launcher
 
     def head_alone(self) -> HeaderView:
@@ -132,7 +133,7 @@ class LaunchScreen(PlaceScreen):
         words = check_words(self.checks)
         self.looks.set_class(bool(failed_names(self.checks)), "-danger")
         if self.checks:
-            page = check_paragraphs(check_rows(self.checks), self.looks.glyphs.levels, self.size.width)
+            page = check_rows(self.checks, beside=self.size.width >= NARROW)
         else:
             waits = chosen and not started and not self.trouble
             page = [Paragraph("Looking …" if waits else "Nothing to check.", style="label")]
@@ -185,11 +186,7 @@ class LaunchScreen(PlaceScreen):
     # Offers, plan and checks are asked for in threads.
 
     def action_reload(self) -> None:
-        if self.launcher is None:
-            self.read_offers, self.trouble = (), CANNOT
-            self.draw()
-        else:
-            self.tasks.fetch(self.launcher.offers, lambda found, trouble: self._take_offers(found or (), trouble))
+        self.tasks.fetch(self.launcher.offers, lambda found, trouble: self._take_offers(found or (), trouble))
 
     def _take_offers(self, offers: Sequence[LaunchOffer], trouble: str) -> None:
         """Show these; plan and check what is chosen among them."""
@@ -207,7 +204,7 @@ class LaunchScreen(PlaceScreen):
         self.plan, self._checks, self.checked = None, {}, False
         self.trouble = self.file_trouble if nothing else ""
         self.draw()
-        if launcher is None or nothing:
+        if nothing:
             return
 
         def take(plan: LaunchPreview | None, trouble: str) -> None:
@@ -222,7 +219,7 @@ class LaunchScreen(PlaceScreen):
 
     def _check(self, asked: int, order: LaunchRequest) -> None:
         launcher = self.launcher
-        if asked != self._asked or launcher is None:
+        if asked != self._asked:
             return
 
         def wanted() -> bool:
@@ -293,8 +290,6 @@ class LaunchScreen(PlaceScreen):
         self.ask()
 
     def action_type(self) -> None:
-        if self.launcher is None:
-            return
 
         def typed(command: str | None) -> None:
             if command:
@@ -346,8 +341,6 @@ class LaunchScreen(PlaceScreen):
         self.waits = False
         order, launcher = self.order, self.launcher
         name = self.plan.name if self.plan is not None else order.run or "it"
-        if launcher is None:
-            return
 
         def begin() -> None:
             if not self.starting:
@@ -376,14 +369,3 @@ NARROW = 60
 """Below it a check's name stands in its text, not in a margin of its own."""
 STARTED_BEFORE = "It was started before: Enter opens it. There r starts it again, from a checkpoint or anew."
 STARTED_HERE = "It was started in this folder by its command, and is no run of trainwatch.toml. Enter opens it."
-
-
-def check_paragraphs(rows: Sequence[Paragraph], glyphs: Mapping[str, str], width: int) -> list[Paragraph]:
-    """A sign, the name in the margin where there is room for one, what was found."""
-    found = []
-    for row in rows:
-        mark = ("text", "  ") if row.level is None else (row.level, f"{glyphs[row.level]} ")
-        beside = width >= NARROW
-        text = row.text if beside or not row.label else f"{row.label}: {row.text}"
-        found.append(msgspec.structs.replace(row, text=text, label=row.label if beside else "", mark=mark))
-    return found

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import ClassVar
 
 import msgspec
 
@@ -28,7 +27,6 @@ from .place_screen import RunPage
 
 FOLLOW_S = 0.5
 """How often the end of a followed log is read, seconds, at the usual ``refresh_s``."""
-NO_ACCESS = "This log cannot be read from here."
 
 
 class LogPlace(msgspec.Struct):
@@ -43,7 +41,6 @@ class LogScreen(RunPage):
 
     place = "log"
     keys = LOG_KEYS
-    edged: ClassVar[frozenset[str]] = frozenset({"lines"})
     also = ALSO
     kept = LogPlace
     state: LogPlace
@@ -51,7 +48,7 @@ class LogScreen(RunPage):
     file: LogFile | None = None
 
     @property
-    def access(self) -> LogAccess | None:
+    def access(self) -> LogAccess:
         return self.session.run.logs
 
     def bodies(self) -> Sequence[Pane]:
@@ -90,7 +87,7 @@ class LogScreen(RunPage):
     def show(self) -> None:
         """Draw; if the newest log is followed and a new attempt begins, follow that one."""
         story = self.now.story
-        files = log_files(story, self.access.extra if self.access is not None else ())
+        files = log_files(story, self.access.extra)
         if files != self.files:
             newest = next((f for f in reversed(files) if f.attempt is not None), files[-1] if files else None)
             was_newest = self.file is None or self.file == self._newest()
@@ -103,16 +100,15 @@ class LogScreen(RunPage):
 
     def choose(self, file: LogFile) -> None:
         """Show another file, from its end."""
-        if self.access is not None:
-            self.file = file
-            self.viewer.open(LogSource(file, self.access.browser, self.access.stamps))
+        self.file = file
+        self.viewer.open(LogSource(file, self.access.browser, self.access.stamps))
 
     def head(self) -> None:
         view, story = self.view, self.now.story
         marks = [(mark_of(f, story), f.label) for f in self.files]
         tabs = tuple(FileTab(label, view.glyphs.marks.get(mark, ""), "danger") for mark, label in marks)
         self.file_tabs.show(tabs, self.files.index(self.file) if self.file in self.files else 0)
-        view.message = message_of(self.viewer) if self.access is not None else NO_ACCESS
+        view.message = message_of(self.viewer)
         view.set_title(log_title_of(self.viewer, self.size.width), position_of(self.viewer))
         self.key_bar.show(self.offered(), self.key_bar.message)
 

@@ -10,6 +10,7 @@ from ...core.model.machine_details import GpuProcess, MachineDetails, TreeProces
 from ...core.model.observation import RankTable
 from ...core.views.columns import Column
 from ...core.views.machine_page import (
+    GPU_COLUMNS,
     PROCESS_COLUMNS,
     PROCESS_SORTS,
     TREE_COLUMNS,
@@ -18,17 +19,18 @@ from ...core.views.machine_page import (
     HostPageView,
     command,
     gpu_page_view,
+    gpus_title,
     host_page_view,
     most_first,
     worst_card,
 )
-from ...core.views.ranks_page import RANK_COLUMNS, RanksPageView, rank_level, ranks_page_view
-from ...core.views.words import passing
+from ...core.views.ranks_page import RANK_COLUMNS, RanksPageView, node_columns, rank_level, ranks_page_view
+from ...core.views.words import Paragraph, passing
 from ..keys import HELP, Key
-from ..panes.machine import FactsPane, GaugesPane, GpuRows, NodeRows
-from ..panes.pane import Pane
-from ..panes.rows_pane import RowsPane
-from ..run_session import Box
+from ..panes.machine import GaugesPane
+from ..panes.pane import Pane, ScrolledPane
+from ..panes.rows_pane import PagePane, RowsPane
+from ..run_session import Box, PaneFocus, stack
 from ..ui.chart import Charts
 from .place_screen import RunPage, above
 
@@ -60,12 +62,10 @@ TIME_KEYS: tuple[Key, ...] = (
 )
 
 
-class MachineState(msgspec.Struct):
+class MachineState(PaneFocus):
     """What the page restores when it is opened again."""
 
     details: MachineDetails = MachineDetails()
-    focused: str = ""
-    whole: bool = False
     sort: int = 0
     chosen: int | None = None
     """Place of the GPU that a person chose; None = none yet."""
@@ -81,6 +81,8 @@ class MachineScreen(RunPage):
 
     order: ClassVar[tuple[str, ...]]
     """The panes in reading order."""
+    arrows: ClassVar[str] = ""
+    """The list that arrows move in if no pane is focused; else the first one that has rows."""
 
     also = (("k", "move(-1)"), ("pageup", "move(-10)"), ("pagedown", "move(10)"))
     kept = MachineState
@@ -90,7 +92,7 @@ class MachineScreen(RunPage):
 
     def __init__(self, application: "TrainwatchApp", session: "Dashboard") -> None:
         super().__init__(application, session)
-        self._opened_s = monotonic()
+        self.remembered, self._opened_s = self.state, monotonic()
 
     @property
     def late(self) -> bool:
@@ -106,8 +108,7 @@ class MachineScreen(RunPage):
 
     def read_details(self) -> None:
         """Read them in a thread."""
-        if (source := self.session.run.details) is not None:
-            self.read(source, self._took_details)
+        self.read(self.session.run.services.details, self._took_details)
 
     def _took_details(self, details: MachineDetails | None, _: str) -> None:
         if details is not None:
@@ -121,13 +122,13 @@ class MachineScreen(RunPage):
         """The places of the panes that fit, in a box at the top left corner."""
         raise NotImplementedError
 
-    def shown_panes(self) -> tuple[str, ...]:
+    def reachable(self) -> tuple[str, ...]:
         """Those of ``order`` that have something to show now."""
         return self.order
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
         """All panes, or one: on a small screen, at full size, and if the focused one has no room beside the others."""
-        offered = self.shown_panes()
+        offered = self.reachable()
         focused = self.state.focused if self.state.focused in offered else ""
         small = height < SMALL_ROWS or width < SMALL_COLUMNS
         boxes = {} if small or (focused and self.state.whole) else self.arranged(width, height)
@@ -136,18 +137,6 @@ class MachineScreen(RunPage):
         for name, pane in self.panes.items():
             pane.set_class(name == focused, "-focus")
         return {name: (x, y + top, w, h) for name, (x, y, w, h) in boxes.items()}
-
-    def action_pane(self, panes: int) -> None:
-        offered = self.shown_panes()
-        at = offered.index(self.state.focused) if self.state.focused in offered else (-1 if panes > 0 else 0)
-        self.state.focused = offered[(at + panes) % len(offered)]
-        self.draw()
-
-    def action_whole(self) -> None:
-        self.state.whole = not self.state.whole
-        if self.state.focused not in self.shown_panes():
-            self.state.focused = self.shown_panes()[0]
-        self.draw()
 
     def action_zoom(self, steps: int) -> None:
         super().action_zoom(steps)
@@ -204,18 +193,14 @@ class MachineScreen(RunPage):
 
     def on_pane_pressed(self, message: Pane.Pressed) -> None:
         if message.pane.id in self.order:
-            self.state.focused = message.pane.id or ""
-            self.draw()
+            self.focus_pane(message.pane.id or "")
 
     @property
     def looked_at(self) -> Pane:
-        """The pane that arrows move in: the focused one, else the first list."""
-        name = self.state.focused if self.state.focused in self.shown_panes() else self.first_list()
-        return self.panes[name]
-
-    def first_list(self) -> str:
-        """The pane that arrows move in if none is focused."""
-        raise NotImplementedError
+        """The pane that arrows move in."""
+        shown = {name: self.panes[name] for name in self.reachable()}
+        lists = (pane for pane in shown.values() if isinstance(pane, RowsPane) and pane.rows)
+        return shown.get(self.state.focused or self.arrows) or next(lists, shown[self.reachable()[0]])
 
     def tell(self, title: str, facts: Sequence[tuple[str, str]]) -> None:
         from textual.content import Content
@@ -230,8 +215,13 @@ class MachineScreen(RunPage):
         pane = self.looked_at
         if isinstance(pane, RowsPane):
             pane.move(rows)
-        elif isinstance(pane, GaugesPane | FactsPane):
+        elif isinstance(pane, ScrolledPane):
             pane.scroll(rows)
+
+
+def why(message: str) -> tuple[Paragraph, ...]:
+    """Why there is nothing to tell."""
+    return (Paragraph(message, style="label"),)
 
 
 # Key 8: every GPU with its charts and facts, and the processes on them.
@@ -266,11 +256,11 @@ class GpuScreen(MachineScreen):
     """Place of the GPU that is shown until a person chooses one: it stays while the page is open."""
 
     def bodies(self) -> Sequence[Pane]:
-        self.table, self.gauges = GpuRows(id="gpus"), GaugesPane(id="gauges")
-        self.facts, self.processes = FactsPane(id="facts"), RowsPane(id="processes")
+        self.table, self.gauges = RowsPane(id="gpus"), GaugesPane(id="gauges")
+        self.facts, self.processes = PagePane(id="facts"), RowsPane(id="processes")
         return (self.table, self.gauges, self.facts, self.processes)
 
-    def shown_panes(self) -> tuple[str, ...]:
+    def reachable(self) -> tuple[str, ...]:
         """Without a list for a single GPU, and only the reason if there is none."""
         cards = self.view.cards
         if not cards:
@@ -283,30 +273,18 @@ class GpuScreen(MachineScreen):
             return tuple(key.name for key in self.keys if not key.always)
         return ("next",) * (len(self.view.cards) < 2) + OF_PROCESSES * (not self.view.processes)
 
-    def first_list(self) -> str:
-        return "gpus" if len(self.view.cards) > 1 else "processes"
-
     def arranged(self, width: int, height: int) -> dict[str, Box]:
         """The list above, the chosen GPU in the middle, processes below."""
-        cards = self.view.cards
+        whole, cards = (0, 0, width, height), self.view.cards
         if not cards:
-            return {"gauges": (0, 0, width, height)}
-        boxes: dict[str, Box] = {}
-        top = 0
-        if len(cards) > 1:
-            top = min(min(len(cards), MOST_GPUS) + 3, max(LIST_LEAST, height * 2 // 5))
-            boxes["gpus"] = (0, 0, width, top)
+            return {"gauges": whole}
+        top = min(min(len(cards), MOST_GPUS) + 3, max(LIST_LEAST, height * 2 // 5)) if len(cards) > 1 else 0
         below = min(max(len(self.rows), 1) + 3, max(PROCESSES_LEAST, height // 4))
         if height - top - below < GAUGES_LEAST:
             below = 0
-        middle = height - top - below
         facts = FACTS_COLUMNS if width >= FACTS_FROM else 0
-        boxes["gauges"] = (0, top, width - facts, middle)
-        if facts:
-            boxes["facts"] = (width - facts, top, facts, middle)
-        if below:
-            boxes["processes"] = (0, top + middle, width, below)
-        return boxes
+        middle = (height - top - below, (("gauges", width - facts), ("facts", facts)))
+        return stack(whole, ((top, (("gpus", width),)), middle, (below, (("processes", width),))))
 
     def draw(self, width: int | None = None, height: int | None = None) -> None:
         """Show everything that changed. The places depend on the number of GPUs and processes."""
@@ -319,7 +297,10 @@ class GpuScreen(MachineScreen):
             self.opened_on = worst_card(cards)
         chosen = self.table.cursor = self.chosen
         charts = Charts(window, self.series)
-        self.table.show_gpus(cards, view.note, charts)
+        self.table.show_table(
+            GPU_COLUMNS, cards, title=gpus_title(cards), note=view.note, level=lambda card: card.level,
+            instead=lambda card: card.view.trouble,
+        )  # fmt: skip
         card = cards[chosen] if cards else None
         message = view.message if card is None else card.view.trouble or ""
         whose = None if card is None else WHOSE.get(card.view.own)
@@ -327,9 +308,9 @@ class GpuScreen(MachineScreen):
         single = len(cards) == 1
         self.gauges.set_title(title, view.note if single and view.note else window.words if card is not None else "")
         self.gauges.show(card.gauges if card else (), charts, message=message)
-        self.session.read_series((*self.gauges.series_queries(), *self.table.series_queries(cards)))
-        self.facts.set_title(f"GPU {card.index} now" if card is not None else "now")
-        self.facts.show(card.facts if card is not None else (), message)
+        self.session.read_series(self.gauges.series_queries())
+        facts = card.facts if card is not None else ()
+        self.facts.show(facts or why(message), title=f"GPU {card.index} now" if card is not None else "now")
         what = "own processes" if self.state.narrow else "processes"
         self.show_processes(PROCESS_COLUMNS, what, view.processes_note, lambda row: (row.gpu, row.pid), old=view.stale)
 
@@ -390,7 +371,7 @@ class HostScreen(MachineScreen):
     view = HostPageView()
 
     def bodies(self) -> Sequence[Pane]:
-        self.gauges, self.facts = GaugesPane(id="gauges"), FactsPane(id="facts")
+        self.gauges, self.facts = GaugesPane(id="gauges"), PagePane(id="facts")
         self.processes = RowsPane(id="tree")
         return (self.gauges, self.facts, self.processes)
 
@@ -398,18 +379,12 @@ class HostScreen(MachineScreen):
         """Those that have nothing to choose from."""
         return () if self.view.rows else ("move", *OF_PROCESSES)
 
-    def first_list(self) -> str:
-        return "tree"
-
     def arranged(self, width: int, height: int) -> dict[str, Box]:
         """Gauges beside facts, then the processes."""
         tree = min(max(len(self.rows), 1) + 3, max(LEAST_ROWS, height // 3))
-        middle = height - tree
         facts = HOST_SCREEN_FACTS_COLUMNS if width >= FACTS_FROM else 0
-        boxes: dict[str, Box] = {"gauges": (0, 0, width - facts, middle)}
-        if facts:
-            boxes["facts"] = (width - facts, 0, facts, middle)
-        return boxes | {"tree": (0, middle, width, tree)}
+        middle = (height - tree, (("gauges", width - facts), ("facts", facts)))
+        return stack((0, 0, width, height), (middle, (tree, (("tree", width),))))
 
     def draw(self, width: int | None = None, height: int | None = None) -> None:
         self.view = host_page_view(self.now, self.state.details, late=self.late)
@@ -420,8 +395,7 @@ class HostScreen(MachineScreen):
         self.gauges.set_title("machine", view.note or (window.words if view.gauges else ""))
         self.gauges.show(view.gauges, Charts(window, self.series), message=view.message)
         self.session.read_series(self.gauges.series_queries())
-        self.facts.set_title("now")
-        self.facts.show(view.facts, view.message)
+        self.facts.show(view.facts or why(view.message), title="now")
         what = "processes that use most" if self.state.wide else "processes of the run"
         own = {row.pid for row in view.rows}
         pids = msgspec.structs.replace(TREE_COLUMNS[0], style=lambda row: "accent" if row.pid in own else "text")
@@ -453,29 +427,27 @@ class RanksScreen(MachineScreen):
 
     place = "ranks"
     order = ("nodes", "ranks")
+    arrows = "ranks"
     keys = RANK_KEYS
     view = RanksPageView()
     found = RankTable()
 
     def bodies(self) -> Sequence[Pane]:
-        self.nodes, self.ranks = NodeRows(id="nodes"), RowsPane(id="ranks")
+        self.nodes, self.ranks = RowsPane(id="nodes"), RowsPane(id="ranks")
         return (self.nodes, self.ranks)
 
-    def shown_panes(self) -> tuple[str, ...]:
+    def reachable(self) -> tuple[str, ...]:
         return self.order if self.view.nodes or self.view.job else self.order[1:]
 
     def idle(self) -> tuple[str, ...]:
         """Those that have nothing to choose from, or only one list."""
         view = self.view
         idle = ("rank",) * (not view.ranks) + ("move",) * (not (view.ranks or view.nodes))
-        return idle + ("pane", "whole") * (len(self.shown_panes()) < 2)
-
-    def first_list(self) -> str:
-        return "ranks"
+        return idle + ("pane", "whole") * (len(self.reachable()) < 2)
 
     def arranged(self, width: int, height: int) -> dict[str, Box]:
         """Nodes get the rows they need, at most half."""
-        if len(self.shown_panes()) == 1:
+        if len(self.reachable()) == 1:
             return {"ranks": (0, 0, width, height)}
         top = min(max(1, len(self.view.nodes)) + FRAME, max(FRAME + 1, (height + 1) // 2))
         if height - top < RANKS_LEAST:
@@ -487,8 +459,11 @@ class RanksScreen(MachineScreen):
         super().draw(width, height)
 
     def show(self) -> None:
-        self.nodes.show_nodes(self.view)
-        view = self.view
+        view, signs = self.view, self.nodes.glyphs.levels
+        self.nodes.show_table(
+            node_columns(view.nodes, signs), view.nodes, title=view.nodes_title, note=view.job, message=view.message,
+            level=lambda row: row.level, ids=[row.name for row in view.nodes],
+        )  # fmt: skip
         self.ranks.show_table(
             RANK_COLUMNS, view.ranks, title=view.title, note=view.note, message=view.message,
             level=rank_level, ids=[row.rank for row in view.ranks],
@@ -496,8 +471,7 @@ class RanksScreen(MachineScreen):
 
     def read_details(self) -> None:
         """Read the table in a thread."""
-        if (source := self.session.run.ranks) is not None:
-            self.read(source, self.take_table)
+        self.read(self.session.run.services.ranks, self.take_table)
 
     def take_table(self, table: RankTable | None, _: str) -> None:
         self.found = table or self.found

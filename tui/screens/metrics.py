@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from time import monotonic
-from typing import ClassVar
 
 import msgspec
 
@@ -39,7 +38,6 @@ class MetricsScreen(RunPage):
 
     place = "metrics"
     keys = METRIC_KEYS
-    edged: ClassVar[frozenset[str]] = frozenset({"charts"})
     also = (
         ("up", "row(-1)"), ("down", "row(1)"), ("j", "row(1)"), ("pageup", "page(-1)"), ("pagedown", "page(1)"),
         ("home", "choose(-100000)"), ("end", "choose(100000)"), ("z", "single"),

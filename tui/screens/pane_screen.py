@@ -9,8 +9,8 @@ from textual.timer import Timer
 
 from ..keys import Key
 from ..panes.head import KeyBar
-from ..panes.pane import EDGE_CELLS, EdgeLabel, Pane
-from ..run_session import Box
+from ..panes.pane import Pane
+from ..run_session import Box, PaneFocus
 from ..ui.cells import glyphs_for
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 BORDERED_ROWS = 3
 """A pane of fewer rows has no border, which would leave no row for what it shows."""
-EDGE_MARGIN = 4
-"""Columns of the lower border that a text on it leaves free: two at each end."""
 ANSWER_S = 6.0
 """How long a message is shown in the footer, seconds."""
 
@@ -30,9 +28,10 @@ class PanedScreen(Screen[None]):
 
     place: ClassVar[str] = ""
     """The name of a screen over the dashboard."""
-    edged: ClassVar[frozenset[str]] = frozenset()
-    """Ids of panes whose subtitle changes often: it is a small pane of its own."""
+    usual_pane: ClassVar[str] = ""
+    """What is shown at full size if no pane is looked at; "" = the first one."""
     key_bar: KeyBar
+    remembered: PaneFocus
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,6 +48,29 @@ class PanedScreen(Screen[None]):
         """Keys that do something now."""
         raise NotImplementedError
 
+    def reachable(self) -> Sequence[str]:
+        """The panes that tab goes through, in reading order."""
+        raise NotImplementedError
+
+    def focus_pane(self, name: str) -> None:
+        """Mark a pane as the one that is looked at; "": none of them."""
+        self.remembered.focused = name
+        self.draw()
+
+    def draw(self) -> None:
+        """Show everything that changed."""
+        raise NotImplementedError
+
+    def action_pane(self, panes: int) -> None:
+        offered, focused = self.reachable(), self.remembered.focused
+        at = offered.index(focused) if focused in offered else (-1 if panes > 0 else 0)
+        self.focus_pane(offered[(at + panes) % len(offered)])
+
+    def action_whole(self) -> None:
+        self.remembered.whole = not self.remembered.whole
+        offered, focused = self.reachable(), self.remembered.focused
+        self.focus_pane(focused if focused in offered else self.usual_pane or offered[0])
+
     def compose(self) -> ComposeResult:
         """The panes; ``place_boxes`` decides their positions."""
         glyphs = glyphs_for()
@@ -57,10 +79,7 @@ class PanedScreen(Screen[None]):
                 self.panes[pane.id] = pane
                 if pane.has_class("-bare"):
                     self._bare.add(pane.id)
-            if pane.id in self.edged:
-                pane.edge = EdgeLabel(id=f"{pane.id}-edge", classes="-bare -edge")
-        edges = [pane.edge for pane in self.panes.values() if pane.edge is not None]
-        for drawn in (*(pane for pane in self.panes.values() if pane is not self.key_bar), *edges, self.key_bar):
+        for drawn in (*(pane for pane in self.panes.values() if pane is not self.key_bar), self.key_bar):
             drawn.glyphs = glyphs
             drawn.set_class(not glyphs.braille, "-ascii")
             drawn.display = False
@@ -80,8 +99,6 @@ class PanedScreen(Screen[None]):
             _put(pane, box)
             if box is not None:
                 pane.set_class(box[3] < BORDERED_ROWS or name in self._bare, "-bare")
-            if pane.edge is not None:
-                _put(pane.edge, _edge_box(box))
 
     def show_message(self, text: str) -> None:
         """Show a sentence in the footer for a few seconds; on a screen that is being opened, when it has a footer."""
@@ -112,12 +129,3 @@ def _put(pane: Pane, box: Box | None) -> None:
         x, y, w, h = box
         pane.styles.offset = (x, y)
         pane.styles.width, pane.styles.height = w, h
-
-
-def _edge_box(box: Box | None) -> Box | None:
-    """On the lower border, before its right corner; None without a border."""
-    if box is None or box[3] < BORDERED_ROWS or box[2] <= EDGE_MARGIN:
-        return None
-    x, y, w, h = box
-    cells = min(EDGE_CELLS, w - EDGE_MARGIN)
-    return x + w - EDGE_MARGIN // 2 - cells, y + h - 1, cells, 1

@@ -10,7 +10,6 @@ from textual.binding import Binding, BindingType
 
 from ...core.model.progress import Level
 from ...core.model.story import Situation
-from ...core.model.text import typed
 from ...core.views.dashboard import HeaderView, header_view
 from ..background import Progress, TaskQueue
 from ..keys import Key, KeyContext
@@ -18,7 +17,7 @@ from ..panes.head import EMPTY, KeyBar, TabBar, tab_rows
 from ..panes.pane import Pane
 from ..panes.rows_pane import PagePane, RowsPane
 from ..places import PLACES
-from ..run_session import Box
+from ..run_session import Box, stack
 from ..ui.chart import Columns, SeriesQuery
 from .pane_screen import BORDERED_ROWS, PanedScreen
 
@@ -175,12 +174,8 @@ class PlaceScreen(PanedScreen):
         return all(self._applies(key) for key in self.keys if key.name == action)
 
     def open_run(self, run_id: str) -> None:
-        picker = self.application.picker
-        if picker is None:
-            self.show_message(f"It was started. See: {typed('status', run_id)}")
-            return
         try:
-            self.application.show_run(picker.open(run_id))
+            self.application.show_run(self.application.picker.open(run_id))
         except RuntimeError as error:
             self.show_message(str(error))
 
@@ -290,16 +285,14 @@ def share(total: int, wanted: int, least: int, most: int) -> int:
 
 def above(box: Box, rows: int, one: str, other: str) -> dict[str, Box]:
     """A pane in so many rows of the box above another one; alone if the other would have no room."""
-    x, y, width, height = box
-    if height - rows < BORDERED_ROWS:
-        return {one: box}
-    return {one: (x, y, width, rows), other: (x, y + rows, width, height - rows)}
+    _, _, width, height = box
+    rows = rows if height - rows >= BORDERED_ROWS else height
+    return stack(box, ((rows, ((one, width),)), (height - rows, ((other, width),))))
 
 
 def beside(box: Box, columns: int, one: str, other: str) -> dict[str, Box]:
     """A pane in so many columns of the box beside another one."""
-    x, y, width, height = box
-    return {one: (x, y, columns, height), other: (x + columns, y, width - columns, height)}
+    return stack(box, ((box[3], ((one, columns), (other, box[2] - columns))),))
 
 
 # Creates the screens by name. Each module is imported when its screen is first opened, to keep the start fast.

@@ -87,15 +87,13 @@ class ProfilesScreen(RunPage):
         """Read the settings of a launch in a thread."""
         super().on_mount()
         self.renew()
-        launch, profiles = self.session.run.launch, self.profiles
-        if launch is None or not profiles:
-            return
+        services, profiles = self.session.run.services, self.profiles
 
         def read() -> dict[str, tuple[Change, ...] | str]:
             changes: dict[str, tuple[Change, ...] | str] = {}
             for profile in profiles:
                 try:
-                    changes[profile.name] = tuple(launch(profile))
+                    changes[profile.name] = tuple(services.changes(profile))
                 except Exception as error:
                     changes[profile.name] = str(error)
             return changes
@@ -104,9 +102,7 @@ class ProfilesScreen(RunPage):
 
     def renew(self) -> None:
         self.draw()
-        trials = self.session.run.trials
-        if trials is not None:
-            self.read(trials, self._take_trials)
+        self.read(self.session.run.services.trials, self._take_trials)
 
     def _take_trials(self, found: Mapping[str, TrialResult] | None, _: str) -> None:
         self.trials = found or {}  # without results nothing is shown as measured
@@ -172,12 +168,7 @@ class ProfilesScreen(RunPage):
         if isinstance(wanted, str):
             return [Paragraph(text=wanted, label="cannot", style="warning")]
         if wanted is None:
-            text = (
-                "Calculating …"
-                if self.session.run.launch is not None
-                else "What a launch would change is not known here."
-            )
-            return [Paragraph(text=text, style="label")]
+            return [Paragraph(text="Calculating …", style="label")]
         attempt = self.now.story.attempt
         differences = switch_differences(attempt.changes if attempt is not None else (), wanted)
         if not differences:

@@ -152,12 +152,7 @@ class RunsScreen(PlaceScreen):
 
     def action_reload(self, *, anew: bool = False) -> None:
         """Read the list in a thread. ``anew``: other machines are asked now."""
-        picker = self.application.picker
-        if picker is None:
-            self.cards, self._trouble = (), "This screen shows one run only."
-            self.draw()
-            return
-        self.read(lambda: picker.runs(anew=anew), self._take)
+        self.read(lambda: self.application.picker.runs(anew=anew), self._take)
 
     def _take(self, found: Sequence[RunCard] | None, trouble: str) -> None:
         cards = tuple(found or ())
@@ -225,15 +220,13 @@ class RunsScreen(PlaceScreen):
         """Leave to the screen on that machine, and come back."""
         from ..places import use_terminal
 
-        picker = self.application.picker
-        if picker is not None:
-            read_only = self.application.read_only
-            command = typed("--run", card.id) if parted(card.id) else f"trainwatch --on {card.host}"
-            said = use_terminal(
-                self.app, lambda: picker.show_there(card, read_only=read_only), f"Not from this screen; use: {command}"
-            )
-            self.show_message(said or f"Back from {card.host}.")
-            self.action_reload()
+        picker, read_only = self.application.picker, self.application.read_only
+        command = typed("--run", card.id) if parted(card.id) else f"trainwatch --on {card.host}"
+        said = use_terminal(
+            self.app, lambda: picker.show_there(card, read_only=read_only), f"Not from this screen; use: {command}"
+        )
+        self.show_message(said or f"Back from {card.host}.")
+        self.action_reload()
 
     def action_search(self) -> None:
 
@@ -248,7 +241,7 @@ class RunsScreen(PlaceScreen):
     def action_hide(self) -> None:
         picker, run_id = self.application.picker, self._under_cursor
         card = next((card for card in self.cards or () if card.id == run_id), None)
-        if picker is None or card is None:
+        if card is None:
             return
         done = (
             f"Shown again: {card.name}."

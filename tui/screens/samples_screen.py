@@ -16,7 +16,7 @@ from ...core.views.screens.checkpoint_details import age_words, sample_columns
 from ..keys import HELP, Key
 from ..panes.pane import Pane
 from ..panes.rows_pane import RowsPane
-from ..run_session import Box
+from ..run_session import Band, Box, stack
 from ..ui.cells import Line, clauses, wrap_words
 from ..ui.picture import EXTRA, Picture, can_decode, decode
 from .place_screen import RunPage, above
@@ -70,13 +70,12 @@ class SamplesScreen(RunPage):
             if (words := min(6, height - 3)) < 3:
                 return {"samples": (0, top, width, height)}
             return above((0, top, width, height), words, "picture", "samples")
-        if self.list_shown and width >= SIDE_FROM:
-            left = width - SIDE_COLUMNS
-            return _captioned(left, top, height) | {"samples": (left, top, SIDE_COLUMNS, height)}
-        rows = min(len(self.samples) + 2, 5, height // 3) if self.list_shown else 0
-        if rows < 3:
-            return _captioned(width, top, height)
-        return _captioned(width, top, height - rows) | {"samples": (0, top + height - rows, width, rows)}
+        side = SIDE_COLUMNS if self.list_shown and width >= SIDE_FROM else 0
+        rows = min(len(self.samples) + 2, 5, height // 3) if self.list_shown and not side else 0
+        rows, left = rows if rows >= 3 else 0, width - side
+        shown: tuple[Band, ...] = ((1, (("caption", left),)), (height - rows - 1, (("picture", left),)))
+        bands: tuple[Band, ...] = ((height - rows, ((shown, left), ("samples", side))), (rows, (("samples", width),)))
+        return stack((0, top, width, height), bands)
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -84,9 +83,9 @@ class SamplesScreen(RunPage):
 
     def reload(self) -> None:
         """Read the folder in a thread."""
-        source = self.session.run.samples
-        if source is not None and source.directory is not None:
-            self.read(source.newest, self._take)
+        services = self.session.run.services
+        if services.directory is not None:
+            self.read(services.newest, self._take)
 
     def _take(self, samples: Sequence[Sample] | None, trouble: str) -> None:
         self.samples, self.trouble = tuple(samples or ()), trouble
@@ -124,15 +123,15 @@ class SamplesScreen(RunPage):
         return (("strong", moment), ("label", f" · {text}" if moment else text))
 
     def _message(self) -> str:
-        source = self.session.run.samples
-        if source is None or source.directory is None:
+        directory = self.session.run.services.directory
+        if directory is None:
             return NO_DIRECTORY
         if self.samples is None:
             return "Looking for pictures …"
         if self.trouble and not self.samples:
             return self.trouble
         if not self.samples:
-            return NONE_YET.format(source.directory)
+            return NONE_YET.format(directory)
         if not can_decode():
             return MISSING
         return self.trouble or ("" if self.picture is not None else "Reading …")
@@ -143,8 +142,7 @@ class SamplesScreen(RunPage):
         if columns < 2 or rows < 1:
             return
         wanted = (sample.path, sample.mtime, (columns, rows))
-        source = self.session.run.samples
-        if wanted == self.shown or source is None:
+        if wanted == self.shown:
             return
         self.shown = wanted
         self._asked += 1
@@ -174,11 +172,6 @@ class SamplesScreen(RunPage):
 
     def copied(self) -> str:
         return "" if self.chosen is None else self.chosen.path
-
-
-def _captioned(width: int, top: int, height: int) -> dict[str, Box]:
-    """The caption, and the picture below it."""
-    return {"caption": (0, top, width, 1), "picture": (0, top + 1, width, height - 1)}
 
 
 # The picture and its caption.

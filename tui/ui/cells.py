@@ -18,10 +18,9 @@ Span = tuple[str, str]
 """(style name, text): the style names are those of ui/terminal.py."""
 Line = tuple[Span, ...]
 
-UNITS = frozenset({"s", "ms", "min", "h", "m", "d", "B", "kB", "MB", "GB", "TB", "MiB", "GiB", "%", "°C", "W", "cores"})
-"""Units that are never wrapped apart from their number."""
-ARROWS = frozenset({"→", "←"})
-"""Never the last word of a row: what they point at or mark comes after them."""
+UNITS = "s|ms|min|h|m|d|B|kB|MB|GB|TB|MiB|GiB|%|°C|W|cores"
+_TOGETHER = re.compile(rf"(?<=\d) (?=(?:{UNITS})[.,;:)]*(?: |$))|(?<=[→←]) ")
+"""Blanks at which no row ends: between a number and its unit, and before what an arrow points at or marks."""
 
 
 def plain(text: str) -> str:
@@ -106,14 +105,14 @@ def clauses(parts: Iterable[str], width: int, separator: str = " · ") -> str:
 
 
 def wrapped(text: str, width: int, indent: int = 0) -> list[tuple[int, int]]:
-    """(first character, end) of each row of a line of a log; all rows but the first are ``indent`` cells shorter.
+    """(first character, end) of each row of a text; all rows but the first are ``indent`` cells shorter.
 
     Rows end at spaces, which are left out; a word that is longer than a row is split, at a ``/`` if it has one. One row
     for an empty text.
     """
     rows: list[tuple[int, int]] = []
     at, size = 0, len(text)
-    narrow = text.isascii()
+    narrow = text.isascii() or _NARROW(text) is not None
     while True:
         room = max(1, width - (indent if rows else 0))
         end = min(size, at + room) if narrow else at + _chars_in(text[at : at + room], room)
@@ -150,16 +149,6 @@ def _part(row: str) -> int:
     return len(row)
 
 
-def _split(word: str, width: int) -> list[str]:
-    """A word in rows of at most ``width`` cells."""
-    rows = []
-    while size_of(word) > width:
-        end = _part(word[: _chars_in(word, width)])
-        rows.append(word[:end])
-        word = word[end:]
-    return [*rows, word]
-
-
 def wrap(text: str, width: int, indent: str = "") -> list[str]:
     """Hard wrap at ``width`` cells, continuation lines indented."""
     if size_of(text) <= width:
@@ -178,34 +167,13 @@ def wrap(text: str, width: int, indent: str = "") -> list[str]:
 
 def wrap_words(text: str, width: int) -> list[str]:
     """Wrap at spaces, never between a number and its unit or behind an arrow; words longer than a line are split."""
-    rows: list[str] = []
-    row = ""
-    for word in _words(text):
-        longer = f"{row} {word}" if row else word
-        if size_of(longer) <= width:
-            row = longer
-            continue
-        if row:
-            rows.append(row)
-        *full, row = _split(word, width) if width > 0 else [""]
-        rows += full
-    return [*rows, row]
+    whole = _TOGETHER.sub("\u00a0", text)
+    return [whole[begin:end].replace("\u00a0", " ") for begin, end in wrapped(whole, width)]
 
 
 def sentence(text: str, width: int) -> list[Line]:
     """What a pane says that has nothing to draw."""
     return [(("label", row),) for row in wrap_words(text, width)]
-
-
-def _words(text: str) -> list[str]:
-    words: list[str] = []
-    for word in text.split(" "):
-        after_arrow = bool(words) and words[-1] in ARROWS
-        if after_arrow or (words and word.rstrip(".,;:)") in UNITS and words[-1][-1:].isdigit()):
-            words[-1] += f" {word}"
-        else:
-            words.append(word)
-    return words
 
 
 def changed_cells(old: Line, new: Line) -> tuple[int, int] | None:

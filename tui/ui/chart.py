@@ -217,33 +217,19 @@ def span_of(series_query: SeriesQuery, now_t: float) -> tuple[float, float]:
 
 ALIKE_S = REST_S + 1.0
 """A window that moved by less only followed the clock."""
-GROWN = 1.5
-"""So did one that begins where it began and became longer by no more than this factor: the run is young."""
 
 
 def same_charts(before: Sequence[SeriesQuery], after: Sequence[SeriesQuery]) -> bool:
-    """The same charts of the same time, except for the seconds that passed: the next regular poll is soon enough."""
-    return len(before) == len(after) and all(
-        (a.metric, a.window_s) == (b.metric, b.window_s) and (_grown(a, b) or _moved(a, b))
-        for a, b in zip(before, after, strict=True)
-    )
+    """The same charts, but for the time that passed: the next regular poll is soon enough.
 
+    Those of a stretch that begins at a fixed time get more columns as the run grows.
+    """
 
-def _moved(a: SeriesQuery, b: SeriesQuery) -> bool:
-    return (
-        (a.columns == b.columns or math.isclose(_column_s(a), _column_s(b), rel_tol=0.01))
-        and abs(a.since_t - b.since_t) < ALIKE_S
-        and abs(a.until_t - b.until_t) < ALIKE_S
-    )
+    def same(a: SeriesQuery, b: SeriesQuery) -> bool:
+        begins = (a.metric, a.window_s) == (b.metric, b.window_s) and abs(a.since_t - b.since_t) < ALIKE_S
+        return begins and (a.window_s is None or a.columns == b.columns)
 
-
-def _grown(a: SeriesQuery, b: SeriesQuery) -> bool:
-    return a.window_s is None and a.since_t == b.since_t and a.until_t <= b.until_t <= GROWN * a.until_t
-
-
-def _column_s(query: SeriesQuery) -> float:
-    """Seconds of a column."""
-    return (query.window_s or query.until_t - query.since_t) / max(1, query.columns)
+    return len(before) == len(after) and all(map(same, before, after))
 
 
 Columns = tuple[float | None, ...]

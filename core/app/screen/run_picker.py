@@ -54,27 +54,18 @@ class MachineRuns:
             feed=StoreFeed(run, spec.created_wall, spec.settings.health),
             profiles=RunProfiles(spec),
             ladder=spec.settings.profiles.ladder,
-            incident_files=services.files,
-            looks=services,
-            checkpoints=services,
-            launch=services.changes,
-            samples=services,
-            trials=services.results,
-            details=services.details,
-            ranks=services.look,
+            services=services,
             screen=spec.settings.screen,
             plan=spec,
             logs=LogAccess(browser=log_browser, stamps=services.time_of, extra=spec.logs),
         )
 
     def start(self, run_id: str, then: "Command | None") -> None:
-        """A StartSupervisor."""
         from ..operate import start_on_screen
 
         start_on_screen(open_run(run_id)[0], then)
 
     def command(self, run_id: str) -> Sequence[str]:
-        """An Attach."""
         from ..wiring.supervisor import attach_argv  # loads all of core: the first picture does not wait for it
 
         return attach_argv(open_run(run_id)[0])

@@ -48,14 +48,14 @@ def sentences(place: str = "the disk") -> Iterator[None]:
 
 
 class RunServices:
-    """Implements the screen's ports on one run; errors are RuntimeErrors with a sentence.
+    """Implements the screen's RunServices on one run; errors are RuntimeErrors with a sentence.
 
     The run is read again as long as its output folder is not known, and for each listing.
     """
 
     def __init__(self, run: RunDirectory, spec: RunSpec) -> None:
         self._run, self._spec = run, spec
-        self._ranks: tuple[tuple[str, float | None, float | None], RankTable] | None = None
+        self._table: tuple[tuple[str, float | None, float | None], RankTable] | None = None
 
     def _now(self) -> RunSpec:
         """The run with the output folders that are known now. A record that cannot be read changes nothing."""
@@ -103,7 +103,7 @@ class RunServices:
 
         return LogIndex(self._run.attempt(attempt) / FILE_NAME).time_of(offset)
 
-    def look(self) -> RankTable:
+    def ranks(self) -> RankTable:
         """The newest table of ranks and nodes, computed once for each sample of the processes."""
         from ...store.latest import latest_of
         from ..runs.run_usage import nodes_of, rank_table
@@ -112,9 +112,9 @@ class RunServices:
         log = next((str(folder / "train.log") for folder in self._run.attempt_folders()), None)
         nodes = nodes_of(log)
         key = (log or "", None if process is None else process.t, None if nodes is None else nodes.t)
-        if self._ranks is None or self._ranks[0] != key:
-            self._ranks = (key, rank_table(process, log, nodes))
-        return self._ranks[1]
+        if self._table is None or self._table[0] != key:
+            self._table = (key, rank_table(process, log, nodes))
+        return self._table[1]
 
     def details(self) -> "MachineDetails":
         """Of the machine and the trainer's processes; their sensors read them for some seconds more."""
@@ -179,7 +179,7 @@ class RunServices:
 
     # Trials, each by ``trainwatch trial`` in a child process.
 
-    def results(self) -> Mapping[str, TrialResult]:
+    def trials(self) -> Mapping[str, TrialResult]:
         """The newest of each profile, measured on this machine."""
         from ...store.learned import newest_trials
         from ..runs.known_runs import home

@@ -59,19 +59,27 @@ def change_rows(changes: Iterable[Change]) -> list[Paragraph]:
     return rows or [Paragraph("nothing of your own settings", "changes", "label")]
 
 
-def check_rows(checks: Sequence[LaunchCheck]) -> list[Paragraph]:
-    """Failures with their remedies, then warnings, running checks and passed ones."""
+BELOW = ("text", "  ")
+"""Before a row that belongs to the sign above it."""
+
+
+def check_rows(checks: Sequence[LaunchCheck], *, beside: bool = True) -> list[Paragraph]:
+    """Failures with their remedies, then warnings, running checks and passed ones.
+
+    ``beside``: a check's name has a margin of its own; else it stands in its text.
+    """
     rows: list[Paragraph] = []
     for check in sorted(checks, key=lambda c: list(LEVELS).index(c.result)):
         level = LEVELS[check.result]
+        name, before = (check.name, "") if beside else ("", f"{check.name}: ")
         if check.result is None:
-            rows.append(Paragraph("checking …", check.name, "label", level=level))
+            rows.append(Paragraph(f"{before}checking …", name, "label", level=level))
             continue
         first, *more = check.found.splitlines() or [""]
-        rows.append(Paragraph(first, check.name, "text" if level == "safe" else level, level=level))
-        rows += [Paragraph(line, style="label") for line in more]
+        rows.append(Paragraph(f"{before}{first}", name, "text" if level == "safe" else level, level=level))
+        rows += [Paragraph(line, style="label", mark=BELOW) for line in more]
         if check.remedy and check.result != "pass":
-            rows.append(Paragraph(f"→ {check.remedy}"))
+            rows.append(Paragraph(f"→ {check.remedy}", mark=BELOW))
     return rows
 
 

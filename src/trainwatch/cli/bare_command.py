@@ -95,7 +95,6 @@ def app_for(run: "RunDirectory | None", *, read_only: bool, launch_first: bool =
     from trainwatch.core.app.screen.run_picker import MachineRuns
     from trainwatch.core.app.screen.run_services import Later
     from trainwatch.tui.app import TrainwatchApp
-    from trainwatch.tui.ui.terminal import in_browser
 
     far = None
     with contextlib.suppress(CliError):  # a file with problems names no other machine
@@ -107,8 +106,6 @@ def app_for(run: "RunDirectory | None", *, read_only: bool, launch_first: bool =
     launcher: Any = Later(".folder_launcher", "FolderLauncher")
     return TrainwatchApp(
         None if run is None else runs.open(run.id),
-        starter=runs.start,
-        attacher=None if in_browser(os.environ) else runs.command,
         picker=runs,
         launcher=launcher,
         launch_first=launch_first,
