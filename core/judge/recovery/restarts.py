@@ -175,7 +175,7 @@ def after_end(builder: StepBuilder, machine: run_states.Stopping) -> None:
         case "restart":
             held = "the GPU memory of the ended processes"
             order = builder.decide(ClearGpu, f"wait until {held} is released", incident=plan.incident)
-            builder.move("clear_gpu", run_states.Cleaning(order=order, plan=plan), f"waiting for {held}")
+            builder.move("clear_gpu", run_states.Preparing("clear_gpu", order, plan), f"waiting for {held}")
         case "give_up":
             give_up(builder, plan.ending, plan.incident, plan.advice)
         case "finish":
@@ -195,7 +195,7 @@ def after_end(builder: StepBuilder, machine: run_states.Stopping) -> None:
             assert_never(machine.then)
 
 
-def on_clear_outcome(builder: StepBuilder, machine: run_states.Cleaning, outcome: Outcome) -> None:
+def on_clear_outcome(builder: StepBuilder, machine: run_states.Preparing, outcome: Outcome) -> None:
     """The GPU memory is released, or the time limit passed: then go on or hold, as the settings say."""
     plan, why = machine.plan, outcome.detail or "time limit passed"
     if not outcome.ok and builder.settings.restart.if_gpu_not_clear != "go_on":
@@ -223,17 +223,16 @@ def _wait_for_gpu(builder: StepBuilder, plan: run_states.RestartPlan) -> None:
         f"go on with another GPU: `{builder.typed('stop')}`, and start again with CUDA_VISIBLE_DEVICES or "
         "run.gpus set to it"
     )
-    builder.move(
-        "no_gpu", run_states.WaitingForGpu(plan=replace(plan, needs_gpu=False), gone=gone), reason, Why("gpu_lost")
-    )
+    waiting = run_states.BackingOff(replace(plan, needs_gpu=False), gpu_gone=gone)
+    builder.move("no_gpu", waiting, reason, Why("gpu_lost"))
     builder.notify("warning", "held: the GPU is lost", f"{reason}\n{how}", incident=plan.incident)
 
 
-def on_gpus(builder: StepBuilder, machine: run_states.WaitingForGpu) -> None:
-    """A sample of the GPUs came: go on if one of the run answers again."""
-    if builder.state.gpus_usable is False and not machine.gone:
-        builder.set(machine=replace(machine, gone=True))
-    elif builder.state.gpus_usable and machine.gone:
+def on_gpus(builder: StepBuilder, machine: run_states.BackingOff) -> None:
+    """A sample of the GPUs came: go on if one of the run is waited for and answers again."""
+    if builder.state.gpus_usable is False and machine.gpu_gone is False:
+        builder.set(machine=replace(machine, gpu_gone=True))
+    elif builder.state.gpus_usable and machine.gpu_gone:
         builder.note("a GPU of this run answers again")
         choose(builder, machine.plan)
 
@@ -251,16 +250,15 @@ def wait_for_room(builder: StepBuilder, plan: run_states.RestartPlan, need_bytes
         why = Why("no_inodes")
         how = "`df -i` shows it; caches and folders with many small files take the most"
     builder.close_all("the disk is full", health.CLASS)
-    builder.move(
-        "no_room", run_states.WaitingForRoom(need_bytes=need_bytes, plan=replace(plan, need_bytes=None)), reason, why
-    )
+    builder.move("no_room", run_states.BackingOff(replace(plan, need_bytes=None), need_bytes=need_bytes), reason, why)
     builder.notify("warning", "held: the disk is full", f"{reason}\n{how}", incident=plan.incident)
 
 
-def on_room(builder: StepBuilder, machine: run_states.WaitingForRoom, sample: HostSample) -> None:
+def on_room(builder: StepBuilder, machine: run_states.BackingOff, sample: HostSample) -> None:
     """Go on if the sample shows the room that is waited for."""
-    has_room = (sample.disk_free_bytes or 0.0) >= machine.need_bytes and has_inodes(sample.disk_free_inodes)
-    if machine.until_t is None and has_room:
+    if machine.need_bytes is None or machine.until_t is not None:
+        return
+    if (sample.disk_free_bytes or 0.0) >= machine.need_bytes and has_inodes(sample.disk_free_inodes):
         builder.note("the disk has space again")
         choose(builder, machine.plan)
 
