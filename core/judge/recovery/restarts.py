@@ -4,7 +4,7 @@ from typing import Literal, assert_never
 
 import msgspec
 
-from ...model.attempt import Evidence as AttemptEvidence
+from ...model.attempt import Evidence
 from ...model.decision import ClearGpu, CopyAside, EndLeftovers, EndWatch, StopAttempt
 from ...model.fact import BudgetChanged
 from ...model.observation import Exit, HostSample, Outcome
@@ -15,22 +15,9 @@ from .. import memory, run_states
 from ..attempt_progress import AttemptProgress, lost_steps
 from ..findings import health
 from ..handlers import checkpoint_jobs
-from ..resume import checkpoint_index
+from ..resume import checkpoint_index, resume_check
 from ..resume.checkpoint_index import base_name
-from ..resume.resume_check import (
-    VERIFIED,
-    WEIGHTS_NOT_LOADED,
-    Evidence,
-    awaits_losses,
-    check_count,
-    judge,
-    loss_began_again,
-    name_of,
-    of_save,
-    resume_in_words,
-    says_that_it_loads,
-    stays_open,
-)
+from ..resume.resume_check import VERIFIED, name_of
 from ..state import JudgeState, StepBuilder
 from ..text.loss_run import FEW, NO_LOSSES, LossCurve, moved, thinned
 from . import attempts, gate, unclear_states
@@ -283,17 +270,17 @@ CHECKS = (
 def on_beat(builder: StepBuilder) -> None:
     """A step was made: check the resume, and close the incidents of earlier attempts if it took effect."""
     reading = main_reading(builder.state).certain
-    attempt, shows = check_count(builder.attempt, reading)
+    attempt, shows = resume_check.check_count(builder.attempt, reading)
     first = shows == "anew" and not attempt.counts_anew
     if first:
         # Its place is counted on from the resume point.
         at = attempt.resumed_at or 0
         position = None if attempt.step is None else at + attempt.step
         attempt = replace(attempt, counts_anew=True, offset=at, position=position)
-    found = judge(attempt, reading) if shows in {"anew", "unclear"} else None
+    found = resume_check.judge(attempt, reading) if shows in {"anew", "unclear"} else None
     if first and (found is None or not found.went_on):
         attempt = _put_aside(builder, attempt)
-    if found is None and shows in {"anew", "unclear"} and awaits_losses(attempt, reading):
+    if found is None and shows in {"anew", "unclear"} and resume_check.awaits_losses(attempt, reading):
         shows = "open"
     verdict: str = "unclear" if shows == "anew" else shows
     if found is not None:
@@ -321,7 +308,7 @@ def on_beat(builder: StepBuilder) -> None:
             _proved(builder, found)
         case "taken":
             unclear_states.note_taken(builder)
-            builder.note(resume_in_words(attempt), "" if attempt.elsewhere else "resume")
+            builder.note(resume_check.resume_in_words(attempt), "" if attempt.elsewhere else "resume")
         case _:
             pass
     _recover(builder)
@@ -347,7 +334,7 @@ def on_put_aside(builder: StepBuilder, outcome: Outcome) -> None:
         builder.note(f"{name_of(path)} cannot be copied aside: {outcome.detail or 'no reason given'}")
 
 
-def _proved(builder: StepBuilder, found: Evidence) -> None:
+def _proved(builder: StepBuilder, found: resume_check.Evidence) -> None:
     attempt = builder.attempt
     if found.by != "words":  # a script may load a file and not use it
         unclear_states.note_taken(builder)
@@ -362,7 +349,7 @@ def note_name_in_log(state: JudgeState, text: str) -> JudgeState:
     if attempt.resume_from is None or attempt.says_so or base_name(attempt.resume_from) not in text:
         return state
     named = attempt.named if "log" in attempt.named else (*attempt.named, "log")
-    known = replace(attempt, named=named, says_so=says_that_it_loads(text, attempt.resume_from))
+    known = replace(attempt, named=named, says_so=resume_check.says_that_it_loads(text, attempt.resume_from))
     return replace(state, attempt=known)
 
 
@@ -382,7 +369,7 @@ def _recover(builder: StepBuilder) -> None:
     ending = f"recovered: {_how(attempt, resumed_step)}{again}"
     for incident in state.incidents:
         closes = incident.kind in {"crash", "hang", "resume"} and incident.attempt < attempt.number
-        if not closes or stays_open(incident):
+        if not closes or resume_check.stays_open(incident):
             continue
         builder.close_incident(
             incident.id,
@@ -443,7 +430,7 @@ def saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> None
     """A complete checkpoint of this run came: it may show that the resume was taken, and restore the restart budget."""
     attempt = builder.attempt
     if attempt.counts_anew and attempt.resume_verdict in {"open", "unclear"} and known.step is not None:
-        found = of_save(attempt, known.step)
+        found = resume_check.of_save(attempt, known.step)
         if found is not None:
             builder.set(attempt=replace(attempt, resume_verdict="taken"))
             _proved(builder, found)
@@ -508,8 +495,8 @@ def compare(builder: StepBuilder) -> None:
     """Compare them, once for each attempt."""
     attempt, reading = builder.attempt, main_reading(builder.state).certain
     builder.change_attempt(losses_compared=True)
-    found = loss_began_again(attempt, reading)
-    if found is None:
+    found = resume_check.losses_of(attempt, reading)
+    if found is None or not found.surely_anew:
         return
     builder.change_attempt(began_again=True)
     builder.set(found_resume=replace(builder.state.found_resume, proven=False))
@@ -519,6 +506,7 @@ def compare(builder: StepBuilder) -> None:
         said = f"{name} was named as loaded, but steps and loss begin again"
     numbers = f"loss {found.words}"
     builder.note(f"the resume from {name} is not verified any more: the loss does not go on")
-    reason, evidence = f"{said}: {numbers}", (AttemptEvidence(what=numbers),)
-    incident = builder.open_incident("resume", WEIGHTS_NOT_LOADED, reason, evidence=evidence, explanation=WHAT_TO_DO)
+    reason, evidence = f"{said}: {numbers}", (Evidence(what=numbers),)
+    class_ = resume_check.WEIGHTS_NOT_LOADED
+    incident = builder.open_incident("resume", class_, reason, evidence=evidence, explanation=WHAT_TO_DO)
     builder.notify("incident", "the weights were not restored", f"{reason}\n{WHAT_TO_DO}", incident=incident)
