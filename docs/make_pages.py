@@ -386,13 +386,13 @@ BOXES: dict[str, tuple[str, tuple[State, ...]]] = {
     "ending": ("it is being ended", ("stopping",)),
     "next": (
         "the next attempt is prepared",
-        ("cleaning", "listing", "copying", "verifying", "backing_off", "held", "held_gpu"),
+        ("preparing", "backing_off"),
     ),
 }
 """Boxes of the short diagram; every other state is a box of its own."""
 GROUPS: dict[str, tuple[State, ...]] = {
     "trainer_exists": ("starting", "running", "hung", "paused", "suspended"),
-    "next_attempt": ("cleaning", "listing", "copying", "verifying", "backing_off", "held", "held_gpu"),
+    "next_attempt": ("preparing", "backing_off"),
     "ended": ("stopped", "interrupted", "finished", "ended_early", "given_up"),
 }
 """Boxes that stand for several states: an event that leads from all of them to the same state is one arrow."""
@@ -402,9 +402,10 @@ Written by `python docs/make_pages.py` from the table in `core/judge/run_states.
 compares them. `StepBuilder.move(event, state, reason)` is the only way to another state: it looks the event up
 in the row of the current state. A pair that has no row is a bug and raises `ImpossibleTransitionError`.
 
-A restart goes `stopping` → `cleaning` → `listing` → `verifying` → `backing_off` → `starting`. Each state waits for the
-outcome of one decision; a stage that is not needed (no checkpoint, no wait) is left out. `copying` takes the place of
-`verifying` if what is there is damaged, or is not understood and the settings say so.
+A restart goes `stopping` → `preparing` → `backing_off` → `starting`. Each stage of `preparing` waits for the outcome of
+one decision: GPU memory is released, the output folders are listed, and the resume point is verified; what is not
+needed (no checkpoint, no wait) is left out. A copy is made aside instead if what is there is damaged, or is not
+understood and the settings say so.
 """
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from ..judge.attempt_progress import STARTED_OVER_STEPS
 from ..judge.recovery.ending import main_reading
-from ..judge.resume.resume_check import VERIFIED, compare_losses, name_of, resume_in_words, widest_gap
+from ..judge.resume.resume_check import VERIFIED, losses_of, name_of, resume_in_words, widest_gap
 from ..judge.state import JudgeState
 from ..judge.text.reading import Reading
 from ..model.decision import Entry, GiveUp, StartAttempt, StopAttempt
@@ -71,7 +71,7 @@ def prove_loss(after: JudgeState | None) -> LossProof:
     attempt = after.attempt
     if attempt.resume_from is None:
         return LossProof(why="the second attempt was begun without a checkpoint")
-    found = compare_losses(attempt, reading_of(after))
+    found = losses_of(attempt, reading_of(after))
     if found is None or attempt.former.name:
         return LossProof(why="too few losses are read from the log")
     said = f"{found.start:.4g} at the start, {found.before:.4g} before the kill, {found.after:.4g} after the resume"

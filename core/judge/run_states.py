@@ -53,26 +53,28 @@ class Idle(Variant, frozen=True, tag="idle"):
     """Nothing was launched yet."""
 
 
+Then = Literal["restart", "hold", "finish", "end", "end_by", "give_up"]
+"""What follows a stop. ``hold``: wait for an operator; ``end``: end the supervisor, too; ``end_by``: at its time."""
+
+
 class Starting(Variant, frozen=True, tag="starting"):
     """A launch was decided, or a trainer process exists that has not made a step, nor saved a checkpoint.
 
     ``order``: id of the launch decision, None for a trainer that was found running. ``launched``: the process exists.
-    ``stop_requested``: an operator asked for a stop during the launch; the trainer is ended as soon as it exists.
     ``told_resume``: whether the launch could pass the checkpoint to the trainer, None = not known. ``restores``: what
     the trainer restores from it ("state" or "weights"). ``named``: where the checkpoint is named (command line, derived
-    config). ``plan``: what was to be started. ``end_plan``: the supervisor was told to end with the trainer meanwhile.
-    ``restart_plan``: an operator asked for another attempt meanwhile; this one is ended as soon as it exists.
+    config). ``plan``: what was to be started. ``then``, ``next``: an operator asked for a stop during the launch, and
+    for what follows it; the trainer is ended as soon as it exists. The newest such command counts.
     """
 
     order: int | None = None
     launched: bool = False
-    stop_requested: bool = msgspec.field(name="hold", default=False)
     told_resume: bool | None = None
     restores: str | None = None
     named: tuple[str, ...] = ()
     plan: RestartPlan | None = None
-    end_plan: RestartPlan | None = None
-    restart_plan: RestartPlan | None = None
+    then: Then | None = None
+    next: RestartPlan | None = None
 
 
 class Running(Variant, frozen=True, tag="running"):
@@ -91,10 +93,6 @@ class Hung(Variant, frozen=True, tag="hung"):
     until_t: float
     judged: bool = False
     blocked: bool = False
-
-
-Then = Literal["restart", "hold", "finish", "end", "end_by", "give_up"]
-"""What follows a stop. ``hold``: wait for an operator; ``end``: end the supervisor, too; ``end_by``: at its time."""
 
 
 class Saving(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,67 +122,37 @@ class Stopping(Variant, frozen=True, tag="stopping"):
     saving: Saving | None = None
 
 
-class Cleaning(Variant, frozen=True, tag="cleaning"):
-    """The GPU memory of the ended processes is being released."""
-
-    order: int
-    plan: RestartPlan
+Stage = Literal["clear_gpu", "list", "copy_aside", "verify"]
+"""What is done before the next launch, in this order; ``copy_aside``: of what that start may write over."""
 
 
-class Listing(Variant, frozen=True, tag="listing"):
-    """The output folder is being listed, so that the newest checkpoint is known.
+class Preparing(Variant, frozen=True, tag="preparing"):
+    """The next attempt is prepared: GPU memory released, output folders listed, the resume point copied and verified.
 
-    ``why``: it takes long, so that the launch is held; "" = it does not. ``folders``: how many output folders were
-    known when it was ordered.
+    ``order``: the decision of this stage. ``why``: the list takes long, so that the launch is held; "" = it does not.
+    ``folders``: how many output folders were known when it was ordered.
     """
 
+    stage: Stage
     order: int
     plan: RestartPlan
     why: str = ""
     folders: int = 0
 
 
-class Copying(Variant, frozen=True, tag="copying"):
-    """What the next start may write over is being copied aside."""
-
-    order: int
-    plan: RestartPlan
-
-
-class Verifying(Variant, frozen=True, tag="verifying"):
-    """The resume point is being verified."""
-
-    order: int
-    plan: RestartPlan
-
-
 class BackingOff(Variant, frozen=True, tag="backing_off"):
-    """The next attempt starts at run time ``until_t``."""
+    """The next attempt waits: until run time ``until_t``, until there is room on the disk, or for a GPU of the run.
 
-    until_t: float
-    plan: RestartPlan
-
-
-class WaitingForRoom(Variant, frozen=True, tag="held"):
-    """The next attempt waits until ``need_bytes`` and some inodes are free on the disk of the checkpoints.
-
-    ``until_t``: run time at which it is launched in any case, because another disk or a quota is full, or because
-    another trainer wrote there; None = never.
+    ``need_bytes``: so many, and some inodes, have to be free on the disk of the checkpoints; with ``until_t`` it is
+    launched then in any case, because another disk or a quota is full, or another trainer wrote there. ``gpu_gone``:
+    whether none has answered since it was lost: a driver may answer for a GPU that works only after a reset, so it
+    counts when it was gone and answers again. None = it does not wait for that.
     """
 
-    need_bytes: float
     plan: RestartPlan
     until_t: float | None = None
-
-
-class WaitingForGpu(Variant, frozen=True, tag="held_gpu"):
-    """The next attempt waits until a GPU of the run is usable again. ``gone``: none has answered since it was lost.
-
-    A driver may answer for a GPU that works only after a reset; so it counts when it was gone and answers again.
-    """
-
-    plan: RestartPlan
-    gone: bool = True
+    need_bytes: float | None = None
+    gpu_gone: bool | None = None
 
 
 class Paused(Variant, frozen=True, tag="paused"):
@@ -222,29 +190,25 @@ class GivenUp(Variant, frozen=True, tag="given_up"):
 
 
 Machine = (
-    Idle | Starting | Running | Hung | Stopping | Cleaning | Listing | Copying | Verifying | BackingOff
-    | WaitingForRoom | WaitingForGpu | Paused | Suspended | Queued | Stopped | Interrupted | Finished | EndedEarly
-    | GivenUp
+    Idle | Starting | Running | Hung | Stopping | Preparing | BackingOff | Paused | Suspended | Queued | Stopped
+    | Interrupted | Finished | EndedEarly | GivenUp
 )  # fmt: skip
 
-Between = Cleaning | Listing | Copying | Verifying | BackingOff | WaitingForRoom | WaitingForGpu
+Between = Preparing | BackingOff
 """Between two attempts: it goes on by itself."""
 Over = Finished | EndedEarly | GivenUp
 Trains = Running | Hung | Paused | Suspended | Queued
 """A trainer exists that is neither started nor ended."""
 
 State = Literal[
-    "idle", "starting", "running", "hung", "paused", "suspended", "queued", "stopping", "cleaning", "listing",
-    "copying", "verifying", "backing_off", "held", "held_gpu", "stopped", "interrupted", "finished",
-    "ended_early", "given_up",
+    "idle", "starting", "running", "hung", "paused", "suspended", "queued", "stopping", "preparing", "backing_off",
+    "stopped", "interrupted", "finished", "ended_early", "given_up",
 ]  # fmt: skip
 """The tags of the variants."""
 
-_AS: dict[State, RunState] = {
-    **dict.fromkeys(("listing", "copying", "verifying"), "cleaning"),
-    **dict.fromkeys(("held", "held_gpu"), "backing_off"),
+WORDS: dict[State, RunState] = {
+    state: "cleaning" if state == "preparing" else cast(RunState, state) for state in get_args(State)
 }
-WORDS: dict[State, RunState] = {state: cast(RunState, _AS.get(state, state)) for state in get_args(State)}
 """State → the state that the journal records and people see."""
 
 
@@ -259,9 +223,8 @@ def name_of(machine: Machine) -> State:
 # without a row is a bug in the judge and raises ``ImpossibleTransitionError``. The values of the states are in
 # run_states.py. The diagram in docs/run-states.md is generated from the table (docs/make_pages.py).
 #
-# A restart goes through stopping, cleaning, listing, verifying and backing off to starting. Each of them waits for the
-# outcome of one decision, so no stage is decided twice; there is one run state only, so two attempts never live at
-# once.
+# A restart goes through stopping, preparing and backing off to starting. Each stage waits for the outcome of one
+# decision, so none is decided twice; there is one run state only, so two attempts never live at once.
 
 EXIT_WAIT_S = 2.0
 """How long the exit status may lag behind the end of the processes: the runner writes it with an fsync."""
@@ -319,7 +282,7 @@ _LIVE: dict[Event, State] = {
 """While a trainer process exists."""
 _NEXT_ATTEMPT: dict[Event, State] = {
     **FROM_ANY_STATE,
-    "list": "listing",
+    "list": "preparing",
     "launch": "starting",
     "give_up": "given_up",
 }
@@ -341,7 +304,7 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
         "suspend": "suspended",
         "queue": "queued",
         "back_off": "backing_off",
-        "no_room": "held",
+        "no_room": "backing_off",
     },
     "running": {**_LIVE, "hang": "hung", "pause": "paused", "suspend": "suspended", "queue": "queued"},
     "hung": {**_LIVE, "step": "running", "pause": "paused"},
@@ -356,17 +319,22 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
         "clear_leftovers": "stopping",
         "exit": "stopping",
         "processes_gone": "stopping",
-        "clear_gpu": "cleaning",
+        "clear_gpu": "preparing",
         "hold": "stopped",
         "leave": "interrupted",
         "finish": "finished",
         "give_up": "given_up",
     },
-    "cleaning": {**_ENDED, "back_off": "backing_off", "no_room": "held", "no_gpu": "held_gpu", "hold": "stopped"},
-    "listing": {**_ENDED, "copy_aside": "copying", "verify": "verifying", "back_off": "backing_off", "hold": "stopped"},
-    "copying": {**_ENDED, "copy_aside": "copying", "back_off": "backing_off", "no_room": "held", "hold": "stopped"},
-    "verifying": {**_ENDED, "back_off": "backing_off", "hold": "stopped"},
-    **{state: {**_ENDED, "hold": "stopped"} for state in ("backing_off", "held", "held_gpu")},
+    "preparing": {
+        **_ENDED,
+        "copy_aside": "preparing",
+        "verify": "preparing",
+        "back_off": "backing_off",
+        "no_room": "backing_off",
+        "no_gpu": "backing_off",
+        "hold": "stopped",
+    },
+    "backing_off": {**_ENDED, "hold": "stopped"},
     "stopped": _ENDED,
     "interrupted": {**_ENDED, "hold": "stopped"},
     **dict.fromkeys(("finished", "ended_early", "given_up"), _ENDED),
@@ -392,7 +360,7 @@ def check_transition(before: Machine, event: Event, after: Machine) -> tuple[Sta
 def wake_t(machine: Machine) -> float | None:
     """Run time at which the state is due although nothing is observed; None for most states."""
     match machine:
-        case Hung(judged=False) | BackingOff() | WaitingForRoom():
+        case Hung(judged=False) | BackingOff():
             return machine.until_t
         case Stopping(saving=Saving(until_t=until_t)):
             return until_t

@@ -323,7 +323,9 @@ class StepBuilder:
         if waiting is not None and waiting.state != after:
             self.set(withheld=None)
             self.fact(facts.QuestionClosed(why=reason))
-        until = machine.until_t if isinstance(machine, run_states.BackingOff) else None
+        until = None
+        if isinstance(machine, run_states.BackingOff) and machine.need_bytes is None:
+            until = machine.until_t
         if run_states.WORDS[after] != run_states.WORDS[before] or until is not None:
             self.fact(facts.StateChanged(state=run_states.WORDS[after], reason=reason, until_t=until, why=why))
 

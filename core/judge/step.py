@@ -182,14 +182,8 @@ def _on_outcome(builder: StepBuilder, outcome: seen.Outcome) -> None:
             hang_check.end_hung(builder, machine, outcome)
         case run_states.Stopping(order=order) as machine if order == outcome.decision:
             restarts.on_stop_outcome(builder, machine, outcome)
-        case run_states.Cleaning(order=order) as machine if order == outcome.decision:
-            restarts.on_clear_outcome(builder, machine, outcome)
-        case run_states.Listing(order=order) as machine if order == outcome.decision:
-            resume_choice.on_listed(builder, machine, outcome)
-        case run_states.Copying(order=order) as machine if order == outcome.decision:
-            unclear_states.on_copied(builder, machine, outcome)
-        case run_states.Verifying(order=order) as machine if order == outcome.decision:
-            resume_choice.on_verify_outcome(builder, machine, outcome)
+        case run_states.Preparing(stage=stage, order=order) as machine if order == outcome.decision:
+            STAGES[stage](builder, machine, outcome)
         case run_states.Starting(order=order, launched=False) as machine if (
             order == outcome.decision and not outcome.ok
         ):
@@ -204,6 +198,12 @@ def _on_outcome(builder: StepBuilder, outcome: seen.Outcome) -> None:
                 builder.note(f"{outcome.action} failed: {outcome.detail or 'no detail'}")
 
 
+STAGES: dict[run_states.Stage, Callable[[StepBuilder, run_states.Preparing, seen.Outcome], None]] = {
+    "clear_gpu": restarts.on_clear_outcome,
+    "list": resume_choice.on_listed,
+    "copy_aside": unclear_states.on_copied,
+    "verify": resume_choice.on_verify_outcome,
+}
 HANDLERS: dict[type[seen.Observation], Callable[[StepBuilder, Any], None]] = {
     seen.Meta: lambda _builder, _meta: None,
     seen.Learned: _on_learned,
@@ -240,8 +240,6 @@ def _on_wake(builder: StepBuilder) -> None:
             hang_check.end_hung(builder, machine)
         case run_states.Stopping(saving=None) as machine:
             restarts.on_status_lost(builder, machine)
-        case run_states.WaitingForRoom(plan=plan):
-            resume_choice.choose(builder, plan)
         case run_states.Stopping() as machine:
             restarts.end_saving(builder, machine, "no complete checkpoint came in time after it was asked for")
         case machine:

@@ -9,7 +9,7 @@ from tests.unit.test_judge_branches import ANYWHERE, GENERIC, NOWHERE, at_step, 
 from tests.unit.test_judge_not_understood import is_held
 from tests.unit.test_judge_recovery import crash
 from tests.unit.test_judge_takeover import from_journal
-from trainwatch.core.judge.run_states import WaitingForRoom
+from trainwatch.core.judge.run_states import BackingOff
 from trainwatch.core.judge.state import to_snapshot
 from trainwatch.core.model.decision import CopyAside, ListCheckpoints, NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import IncidentOpened
@@ -86,7 +86,7 @@ def test_without_room_for_the_copy_the_run_waits_for_it() -> None:
     no_room = "the disk has 0.10 GB free, and the copies and one more save need 0.20 GB"
     world = crash(torn_run().answer("copy_aside", ok=False, detail=no_room, no_room=True))
 
-    assert isinstance(world.state.machine, WaitingForRoom)
+    assert isinstance(world.state.machine, BackingOff)
     assert len(world.of(StartAttempt)) == 1
     assert no_room in world.of(NotifyPeople)[-1].body
 

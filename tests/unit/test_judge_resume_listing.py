@@ -9,7 +9,7 @@ from trainwatch.core.judge.recovery.takeover import from_story
 from trainwatch.core.judge.resume import checkpoint_index
 from trainwatch.core.judge.resume.checkpoint_index import AT_MOST, IN_SNAPSHOT
 from trainwatch.core.judge.resume.resume_point import newest_verified
-from trainwatch.core.judge.run_states import Listing
+from trainwatch.core.judge.run_states import Preparing
 from trainwatch.core.judge.state import to_snapshot
 from trainwatch.core.model.decision import ListCheckpoints, NotifyPeople, Record, StartAttempt, VerifyCheckpoint
 from trainwatch.core.model.fact import Note, StateChanged
@@ -92,7 +92,7 @@ def test_a_folder_that_cannot_be_listed_holds_the_launch_and_is_told_once() -> N
     told = [notice for notice in world.of(NotifyPeople) if "cannot be listed" in notice.title]
     assert len(told) == 1
     assert "out does not answer within 60 s" in told[0].body
-    assert isinstance(world.state.machine, Listing)
+    assert isinstance(world.state.machine, Preparing)
     assert "out does not answer within 60 s" in world.of(StateChanged)[-1].reason
     world.silent.clear()
     outcome(world, ListCheckpoints)

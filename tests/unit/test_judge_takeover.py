@@ -7,7 +7,7 @@ import pytest
 
 from tests.builders import Story, World, judge
 from tests.unit.test_judge_recovery import crash, quick, running, save
-from trainwatch.core.judge.run_states import Machine, RestartPlan, Starting, WaitingForRoom
+from trainwatch.core.judge.run_states import BackingOff, Machine, RestartPlan, Starting
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
 from trainwatch.core.model.decision import ClearGpu, Record, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import AttemptEnded, AttemptStarted, RunCreated
@@ -31,10 +31,10 @@ def taken_over(world: World, *, live: bool) -> World:
 @pytest.mark.parametrize(
     ("stored", "state"),
     [
-        ({"is": "starting", "order": 7, "hold": True}, Starting(order=7, stop_requested=True)),
+        ({"is": "starting", "order": 7, "then": "hold"}, Starting(order=7, then="hold")),
         (
-            {"is": "held", "need_bytes": 2e9, "plan": {"reason": "disk_full"}},
-            WaitingForRoom(need_bytes=2e9, plan=RestartPlan(reason="disk_full")),
+            {"is": "backing_off", "need_bytes": 2e9, "plan": {"reason": "disk_full"}},
+            BackingOff(need_bytes=2e9, plan=RestartPlan(reason="disk_full")),
         ),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 from tests.builders import World, judge
 from tests.unit.test_judge_recovery import crash, save
 from trainwatch.core.judge.recovery.restarts import former, settings_of
-from trainwatch.core.judge.resume.resume_check import Compared, began_again
+from trainwatch.core.judge.resume.resume_check import Compared, compare_losses
 from trainwatch.core.judge.text.loss_run import LossCurve, with_loss
 from trainwatch.core.model.decision import GiveUp, NotifyPeople, StopAttempt
 from trainwatch.core.model.fact import Note
@@ -43,7 +43,8 @@ def judged(
         curve(range(1, killed + 1), before, lr),
         curve(range(resumed + 1, resumed + 20), after, lr_after or lr),
     )
-    return began_again(former, new, resumed, new_epoch=new_epoch)
+    found = compare_losses(former, new, resumed, new_epoch=new_epoch)
+    return found if found is not None and found.surely_anew else None
 
 
 def falls(step: int) -> float:

@@ -48,7 +48,7 @@ def on_gpu(builder: StepBuilder, sample: observations.GpuSample) -> None:
         _report_faults(builder, faults, begun, over)
     if watched and settings.profiles.ladder:
         hints.on_spare(builder)
-    if isinstance(machine, run_states.WaitingForGpu):
+    if isinstance(machine, run_states.BackingOff):
         restarts.on_gpus(builder, machine)
     if not watched and not run_states.is_live(machine):
         _close_vram(builder)
@@ -117,12 +117,14 @@ def on_host(builder: StepBuilder, sample: observations.HostSample) -> None:
     _take_levels(builder, health.host_values(sample))
     if state.tight_since is not None or (run_states.is_watched(machine) and hints.is_tight(sample)):
         hints.on_host(builder, sample)
-    if isinstance(machine, run_states.WaitingForRoom):
+    if isinstance(machine, run_states.BackingOff):
         restarts.on_room(builder, machine, sample)
     if run_states.is_watched(machine) and any(known.unclear is not None for known in state.checkpoints.known):
         unclear_states.recognise(builder)
         unclear_states.tell(builder)
-    if free is not None and not isinstance(builder.machine, run_states.WaitingForRoom):
+    machine = builder.machine
+    for_room = isinstance(machine, run_states.BackingOff) and machine.need_bytes is not None
+    if free is not None and not for_room:
         saves = sum([known.own and known.complete for known in state.checkpoints.known])
         if saves != state.disk.saves or builder.open_of(health.CLASS) is not None:
             _fill(builder, free, saves)

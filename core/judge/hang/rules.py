@@ -177,29 +177,25 @@ def checkpoint_is_too_old(run: HangInput, _share: float) -> Answer:
     return _verdict(run, kind, reason, run.dead_s, 0.0)
 
 
-def spinning(run: HangInput, share: float) -> Answer:
-    """A GPU near 100 % far below its usual power."""
-    if run.load != "spin":
-        return None
-    spin_s, still_s = deadlines.for_spin(run), run.still_s
-    line_s = min(run.hang.max_s, deadlines.LINE_FACTOR * (run.clock.slow_s or 0.0))
-    due = still_s >= share * spin_s and (run.silence_s >= line_s or still_s >= CONCLUSIVE * spin_s)
-    reason = "no step while the GPU spins far below its usual power"
-    return _verdict(run, "spin", reason, still_s, spin_s, weight="strong") if due else "alive"
-
-
 def at_full_load(run: HangInput, share: float) -> Answer:
-    """A GPU near 100 % whose power is unknown, or between that of a spin and the usual one."""
+    """A GPU near 100 %: far below its usual power (a spin), below it, or at an unknown one."""
     if run.load is None:
         return None
-    dim = run.load == "dim"
-    full_s = deadlines.for_dim(run) if dim else deadlines.for_pinned(run)
-    # In a run that makes pauses a smaller phase draws this power, too.
-    weight: Weight = "weak" if dim and run.clock.pause_s >= deadlines.PAUSE_BY_DESIGN_S else "strong"
-    power = "at much less power than usual" if dim else "(its power is unknown)"
-    due = run.still_s >= share * full_s and run.silence_s >= run.far_overdue_s
-    reason = f"no step while the GPU reports 100 % {power}"
-    return _verdict(run, "spin", reason, run.still_s, full_s, weight=weight) if due else "alive"
+    deadline_s = {"spin": deadlines.for_spin, "dim": deadlines.for_dim, "pinned": deadlines.for_pinned}[run.load](run)
+    late = run.silence_s >= run.far_overdue_s
+    weight: Weight = "strong"
+    if run.load == "spin":
+        reason = "no step while the GPU spins far below its usual power"
+        line_s = min(run.hang.max_s, deadlines.LINE_FACTOR * (run.clock.slow_s or 0.0))
+        late = run.silence_s >= line_s or run.still_s >= CONCLUSIVE * deadline_s
+    elif run.load == "dim":
+        reason = "no step while the GPU reports 100 % at much less power than usual"
+        # In a run that makes pauses a smaller phase draws this power, too.
+        weight = "weak" if run.clock.pause_s >= deadlines.PAUSE_BY_DESIGN_S else weight
+    else:
+        reason = "no step while the GPU reports 100 % (its power is unknown)"
+    due = late and run.still_s >= share * deadline_s
+    return _verdict(run, "spin", reason, run.still_s, deadline_s, weight=weight) if due else "alive"
 
 
 def no_sign_of_life(run: HangInput, share: float) -> Answer:
@@ -239,50 +235,32 @@ def blocked_for_now(run: HangInput, share: float) -> Answer:
     return "alive" if run.blocked and share >= 1.0 and run.silence_s < deadlines.BLOCKED_S else None
 
 
-def busy_beside_unseen_gpus(run: HangInput, share: float) -> Answer:
-    """Cores are busy, and no GPU can be read: they may be all that could be seen of work."""
-    seen, pinned_s = run.liveness, deadlines.for_pinned(run)
-    early = run.still_s < share * pinned_s or run.silence_s < run.far_overdue_s
-    if seen.gpu_at is not None or not run.clock.beats or early:
-        return None
+def busy_cores(run: HangInput, share: float) -> Answer:
+    """Nothing but cores is busy: the first row holds whose evidence has lasted for its deadline."""
+    seen, most_s = run.liveness, _most_s(run)
+    unseen = seen.gpu_at is None and run.clock.beats > 0 and run.silence_s >= run.far_overdue_s
     # As much CPU as if the processes polled for a GPU, used or waited for?
     cores = max(seen.cpu_sum, seen.run_sum) / max(1, seen.cpu_count)
     polls = cores >= POLLING_CORES * max(1.0, seen.cpu_normal or 0.0)
-    reason = "no step and no byte moved for long, only busy cores (no GPU can be read)"
-    return _verdict(
-        run, "spin" if polls else _kind(run), reason, run.still_s, pinned_s, weight="even" if polls else "weak"
-    )
-
-
-def step_is_not_due(run: HangInput, _share: float) -> Answer:
-    return "alive" if run.silence_s < run.hang.deadline_factor * (run.clock.slow_s or 0.0) else None
-
-
-def gpus_of_others(run: HangInput, share: float) -> Answer:
-    """GPUs are busy, and they are known to be of others."""
-    seen, most_s = run.liveness, _most_s(run)
+    due = run.silence_s >= run.hang.deadline_factor * (run.clock.slow_s or 0.0)
     own_s = (seen.process_at or 0.0) - max(liveness.last_byte(seen), seen.working.at or 0.0, run.since)
-    if not seen.foreign or own_s < share * most_s:
-        return None
-    reason = "no step and no sign of life, and the busy GPUs are not this run's"
-    return _verdict(run, _kind(run), reason, own_s, most_s, weight="strong")
-
-
-def one_busy_core(run: HangInput, share: float) -> Answer:
-    most_s, reason = _most_s(run), "no step for long, and only one core is busy"
-    return (
-        None if run.still_s < share * most_s else _verdict(run, _kind(run), reason, run.still_s, most_s, weight="weak")
+    idle_s = run.now - max(liveness.last_work(seen), run.clock.last)
+    longest_s = max(CONCLUSIVE * run.hang.max_s, most_s)
+    others = "no step and no sign of life, and the busy GPUs are not this run's"
+    alone = "no step and no byte moved for long, only busy cores (no GPU can be read)"
+    useless = "no step for very long; cores are busy, but no GPU works"
+    works = not run.clock.beats or run.announced
+    rows: tuple[tuple[bool, float, float, Weight, str], ...] = (
+        (unseen, run.still_s, deadlines.for_pinned(run), "even" if polls else "weak", alone),
+        (due and seen.foreign, own_s, most_s, "strong", others),
+        (due, run.still_s, most_s, "weak", "no step for long, and only one core is busy"),
+        (due and not works, idle_s, longest_s, "weak", useless),
     )
-
-
-def polling(run: HangInput, share: float) -> Answer:
-    """Cores are busy, and nothing comes of it."""
-    idle_s = run.now - max(liveness.last_work(run.liveness), run.clock.last)
-    most_s, waits = max(CONCLUSIVE * run.hang.max_s, _most_s(run)), not run.clock.beats or run.announced
-    if waits or idle_s < share * most_s:
-        return "alive"
-    reason = "no step for very long; cores are busy, but no GPU works"
-    return _verdict(run, _kind(run), reason, idle_s, most_s, weight="weak")
+    for holds, lasted_s, deadline_s, weight, reason in rows:
+        if holds and lasted_s >= share * deadline_s:
+            kind: HangKind = "spin" if weight == "even" else _kind(run)
+            return _verdict(run, kind, reason, lasted_s, deadline_s, weight=weight)
+    return "alive"
 
 
 RULES: tuple[Callable[[HangInput, float], Answer], ...] = (
@@ -292,16 +270,11 @@ RULES: tuple[Callable[[HangInput, float], Answer], ...] = (
     in_save,
     some_are_stopped,
     checkpoint_is_too_old,
-    spinning,
     at_full_load,
     no_sign_of_life,
     in_loop,
     blocked_for_now,
-    busy_beside_unseen_gpus,
-    step_is_not_due,
-    gpus_of_others,
-    one_busy_core,
-    polling,
+    busy_cores,
 )
 
 

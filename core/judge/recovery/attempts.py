@@ -33,7 +33,7 @@ def launch_after_delay(builder: StepBuilder, plan: run_states.RestartPlan) -> No
     if plan.delay_s <= 0.0:
         launch(builder, plan)
         return
-    waiting = run_states.BackingOff(until_t=builder.t + plan.delay_s, plan=plan)
+    waiting = run_states.BackingOff(plan, builder.t + plan.delay_s)
     builder.move("back_off", waiting, f"next attempt in {plan.delay_s:.0f} s: {plan.reason}")
 
 
@@ -90,7 +90,7 @@ def launch_again_later(builder: StepBuilder, plan: run_states.RestartPlan, kind:
     number = plan.no_room + 1
     delay_s = nth_wait_s(builder.settings.restart.network_wait_s, number)
     until_t = builder.t + delay_s
-    waiting = run_states.WaitingForRoom(need_bytes=0.0, plan=replace(plan, no_room=number), until_t=until_t)
+    waiting = run_states.BackingOff(replace(plan, no_room=number), until_t, need_bytes=0.0)
     held = Why(kind, other, until_t=until_t)
     builder.move("no_room", waiting, f"{why}; it is launched again in {delay_s:.0f} s", held)
     if number == 1:
@@ -177,7 +177,7 @@ def on_launched(builder: StepBuilder, machine: run_states.Starting, outcome: Out
             "unless it finds the checkpoint by itself, it starts from the beginning"
         )
     plan, number = machine.plan, builder.state.attempts
-    if number > 1 and plan is not None and not machine.stop_requested:
+    if number > 1 and plan is not None and machine.then != "hold":
         body = f"{plan.reason}: {_where(plan)}"
         builder.notify("restart", f"attempt {number} started", body, incident=plan.incident)
 

@@ -99,7 +99,7 @@ def _end(builder: StepBuilder, command: Command) -> CommandReply:
     plan = RestartPlan(reason=f"{command.verb} by {by}")
     builder.set(ends=None)
     if isinstance(machine, Starting) and not machine.launched:
-        builder.move("command", replace(machine, stop_requested=True, restart_plan=None))
+        builder.move("command", replace(machine, then="hold", next=None))
     elif isinstance(machine, Stopping):
         held = replace(machine, then="hold", by=by)
         if machine.saving is not None and machine.then == "hold" and not kill:
@@ -154,7 +154,7 @@ def _next(builder: StepBuilder, command: Command) -> CommandReply:
     elif isinstance(machine, Starting) and not machine.launched:
         plan = _ordered(builder, command)
         _take_wishes(builder, command)
-        builder.move("command", replace(machine, stop_requested=False, restart_plan=plan))
+        builder.move("command", replace(machine, then="restart", next=plan))
     elif live:
         plan = _ordered(builder, command)
         _take_wishes(builder, command)
@@ -388,7 +388,7 @@ def _shutdown(builder: StepBuilder, command: Command) -> CommandReply:
     reason = f"shutdown with the trainer by {command.by}"
     plan = RestartPlan(reason=reason, deadline_t=None if command.within_s is None else builder.t + command.within_s)
     if isinstance(machine, Starting) and launching:
-        builder.move("command", replace(machine, end_plan=replace(plan, by=command.by)))
+        builder.move("command", replace(machine, then="end", next=replace(plan, by=command.by)))
     elif isinstance(machine, Stopping):
         builder.move("command", replace(machine, then="end", plan=plan, by=command.by))
     else:

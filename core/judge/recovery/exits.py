@@ -269,14 +269,13 @@ def _leave_node_out(builder: StepBuilder, class_: str, observation: Exit) -> Non
 
 def on_launch_failed(builder: StepBuilder, machine: run_states.Starting, outcome: Outcome) -> None:
     """The launch itself failed: no such command, no room on the disk, a config that cannot be derived."""
-    if machine.end_plan is not None:
-        builder.move(
-            "lost", run_states.Interrupted(), f"{machine.end_plan.reason}; the launch failed: {outcome.detail}"
-        )
-        builder.decide(EndWatch, machine.end_plan.reason, exit_code=0)
+    if machine.then == "end" and machine.next is not None:
+        reason = machine.next.reason
+        builder.move("lost", run_states.Interrupted(), f"{reason}; the launch failed: {outcome.detail}")
+        builder.decide(EndWatch, reason, exit_code=0)
         return
     need = outcome.data.get("need_bytes")
-    meant = machine.restart_plan or machine.plan or run_states.RestartPlan(reason="")
+    meant = machine.next or machine.plan or run_states.RestartPlan(reason="")
     again = run_states.RestartPlan(
         reason="the launch failed", wanted=meant.wanted, fresh=meant.fresh, before_t=meant.before_t
     )

@@ -4,7 +4,7 @@ from typing import Literal, assert_never
 
 import msgspec
 
-from ...model.attempt import Evidence as AttemptEvidence
+from ...model.attempt import Evidence
 from ...model.decision import ClearGpu, CopyAside, EndLeftovers, EndWatch, StopAttempt
 from ...model.fact import BudgetChanged
 from ...model.observation import Exit, HostSample, Outcome
@@ -15,22 +15,9 @@ from .. import memory, run_states
 from ..attempt_progress import AttemptProgress, lost_steps
 from ..findings import health
 from ..handlers import checkpoint_jobs
-from ..resume import checkpoint_index
+from ..resume import checkpoint_index, resume_check
 from ..resume.checkpoint_index import base_name
-from ..resume.resume_check import (
-    VERIFIED,
-    WEIGHTS_NOT_LOADED,
-    Evidence,
-    awaits_losses,
-    check_count,
-    judge,
-    loss_began_again,
-    name_of,
-    of_save,
-    resume_in_words,
-    says_that_it_loads,
-    stays_open,
-)
+from ..resume.resume_check import VERIFIED, name_of
 from ..state import JudgeState, StepBuilder
 from ..text.loss_run import FEW, NO_LOSSES, LossCurve, moved, thinned
 from . import attempts, gate, unclear_states
@@ -175,7 +162,7 @@ def after_end(builder: StepBuilder, machine: run_states.Stopping) -> None:
         case "restart":
             held = "the GPU memory of the ended processes"
             order = builder.decide(ClearGpu, f"wait until {held} is released", incident=plan.incident)
-            builder.move("clear_gpu", run_states.Cleaning(order=order, plan=plan), f"waiting for {held}")
+            builder.move("clear_gpu", run_states.Preparing("clear_gpu", order, plan), f"waiting for {held}")
         case "give_up":
             give_up(builder, plan.ending, plan.incident, plan.advice)
         case "finish":
@@ -195,7 +182,7 @@ def after_end(builder: StepBuilder, machine: run_states.Stopping) -> None:
             assert_never(machine.then)
 
 
-def on_clear_outcome(builder: StepBuilder, machine: run_states.Cleaning, outcome: Outcome) -> None:
+def on_clear_outcome(builder: StepBuilder, machine: run_states.Preparing, outcome: Outcome) -> None:
     """The GPU memory is released, or the time limit passed: then go on or hold, as the settings say."""
     plan, why = machine.plan, outcome.detail or "time limit passed"
     if not outcome.ok and builder.settings.restart.if_gpu_not_clear != "go_on":
@@ -223,17 +210,16 @@ def _wait_for_gpu(builder: StepBuilder, plan: run_states.RestartPlan) -> None:
         f"go on with another GPU: `{builder.typed('stop')}`, and start again with CUDA_VISIBLE_DEVICES or "
         "run.gpus set to it"
     )
-    builder.move(
-        "no_gpu", run_states.WaitingForGpu(plan=replace(plan, needs_gpu=False), gone=gone), reason, Why("gpu_lost")
-    )
+    waiting = run_states.BackingOff(replace(plan, needs_gpu=False), gpu_gone=gone)
+    builder.move("no_gpu", waiting, reason, Why("gpu_lost"))
     builder.notify("warning", "held: the GPU is lost", f"{reason}\n{how}", incident=plan.incident)
 
 
-def on_gpus(builder: StepBuilder, machine: run_states.WaitingForGpu) -> None:
-    """A sample of the GPUs came: go on if one of the run answers again."""
-    if builder.state.gpus_usable is False and not machine.gone:
-        builder.set(machine=replace(machine, gone=True))
-    elif builder.state.gpus_usable and machine.gone:
+def on_gpus(builder: StepBuilder, machine: run_states.BackingOff) -> None:
+    """A sample of the GPUs came: go on if one of the run is waited for and answers again."""
+    if builder.state.gpus_usable is False and machine.gpu_gone is False:
+        builder.set(machine=replace(machine, gpu_gone=True))
+    elif builder.state.gpus_usable and machine.gpu_gone:
         builder.note("a GPU of this run answers again")
         choose(builder, machine.plan)
 
@@ -251,16 +237,15 @@ def wait_for_room(builder: StepBuilder, plan: run_states.RestartPlan, need_bytes
         why = Why("no_inodes")
         how = "`df -i` shows it; caches and folders with many small files take the most"
     builder.close_all("the disk is full", health.CLASS)
-    builder.move(
-        "no_room", run_states.WaitingForRoom(need_bytes=need_bytes, plan=replace(plan, need_bytes=None)), reason, why
-    )
+    builder.move("no_room", run_states.BackingOff(replace(plan, need_bytes=None), need_bytes=need_bytes), reason, why)
     builder.notify("warning", "held: the disk is full", f"{reason}\n{how}", incident=plan.incident)
 
 
-def on_room(builder: StepBuilder, machine: run_states.WaitingForRoom, sample: HostSample) -> None:
+def on_room(builder: StepBuilder, machine: run_states.BackingOff, sample: HostSample) -> None:
     """Go on if the sample shows the room that is waited for."""
-    has_room = (sample.disk_free_bytes or 0.0) >= machine.need_bytes and has_inodes(sample.disk_free_inodes)
-    if machine.until_t is None and has_room:
+    if machine.need_bytes is None or machine.until_t is not None:
+        return
+    if (sample.disk_free_bytes or 0.0) >= machine.need_bytes and has_inodes(sample.disk_free_inodes):
         builder.note("the disk has space again")
         choose(builder, machine.plan)
 
@@ -285,17 +270,17 @@ CHECKS = (
 def on_beat(builder: StepBuilder) -> None:
     """A step was made: check the resume, and close the incidents of earlier attempts if it took effect."""
     reading = main_reading(builder.state).certain
-    attempt, shows = check_count(builder.attempt, reading)
+    attempt, shows = resume_check.check_count(builder.attempt, reading)
     first = shows == "anew" and not attempt.counts_anew
     if first:
         # Its place is counted on from the resume point.
         at = attempt.resumed_at or 0
         position = None if attempt.step is None else at + attempt.step
         attempt = replace(attempt, counts_anew=True, offset=at, position=position)
-    found = judge(attempt, reading) if shows in {"anew", "unclear"} else None
+    found = resume_check.judge(attempt, reading) if shows in {"anew", "unclear"} else None
     if first and (found is None or not found.went_on):
         attempt = _put_aside(builder, attempt)
-    if found is None and shows in {"anew", "unclear"} and awaits_losses(attempt, reading):
+    if found is None and shows in {"anew", "unclear"} and resume_check.awaits_losses(attempt, reading):
         shows = "open"
     verdict: str = "unclear" if shows == "anew" else shows
     if found is not None:
@@ -323,7 +308,7 @@ def on_beat(builder: StepBuilder) -> None:
             _proved(builder, found)
         case "taken":
             unclear_states.note_taken(builder)
-            builder.note(resume_in_words(attempt), "" if attempt.elsewhere else "resume")
+            builder.note(resume_check.resume_in_words(attempt), "" if attempt.elsewhere else "resume")
         case _:
             pass
     _recover(builder)
@@ -349,7 +334,7 @@ def on_put_aside(builder: StepBuilder, outcome: Outcome) -> None:
         builder.note(f"{name_of(path)} cannot be copied aside: {outcome.detail or 'no reason given'}")
 
 
-def _proved(builder: StepBuilder, found: Evidence) -> None:
+def _proved(builder: StepBuilder, found: resume_check.Evidence) -> None:
     attempt = builder.attempt
     if found.by != "words":  # a script may load a file and not use it
         unclear_states.note_taken(builder)
@@ -364,7 +349,7 @@ def note_name_in_log(state: JudgeState, text: str) -> JudgeState:
     if attempt.resume_from is None or attempt.says_so or base_name(attempt.resume_from) not in text:
         return state
     named = attempt.named if "log" in attempt.named else (*attempt.named, "log")
-    known = replace(attempt, named=named, says_so=says_that_it_loads(text, attempt.resume_from))
+    known = replace(attempt, named=named, says_so=resume_check.says_that_it_loads(text, attempt.resume_from))
     return replace(state, attempt=known)
 
 
@@ -384,7 +369,7 @@ def _recover(builder: StepBuilder) -> None:
     ending = f"recovered: {_how(attempt, resumed_step)}{again}"
     for incident in state.incidents:
         closes = incident.kind in {"crash", "hang", "resume"} and incident.attempt < attempt.number
-        if not closes or stays_open(incident):
+        if not closes or resume_check.stays_open(incident):
             continue
         builder.close_incident(
             incident.id,
@@ -445,7 +430,7 @@ def saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> None
     """A complete checkpoint of this run came: it may show that the resume was taken, and restore the restart budget."""
     attempt = builder.attempt
     if attempt.counts_anew and attempt.resume_verdict in {"open", "unclear"} and known.step is not None:
-        found = of_save(attempt, known.step)
+        found = resume_check.of_save(attempt, known.step)
         if found is not None:
             builder.set(attempt=replace(attempt, resume_verdict="taken"))
             _proved(builder, found)
@@ -510,8 +495,8 @@ def compare(builder: StepBuilder) -> None:
     """Compare them, once for each attempt."""
     attempt, reading = builder.attempt, main_reading(builder.state).certain
     builder.change_attempt(losses_compared=True)
-    found = loss_began_again(attempt, reading)
-    if found is None:
+    found = resume_check.losses_of(attempt, reading)
+    if found is None or not found.surely_anew:
         return
     builder.change_attempt(began_again=True)
     builder.set(found_resume=replace(builder.state.found_resume, proven=False))
@@ -521,6 +506,7 @@ def compare(builder: StepBuilder) -> None:
         said = f"{name} was named as loaded, but steps and loss begin again"
     numbers = f"loss {found.words}"
     builder.note(f"the resume from {name} is not verified any more: the loss does not go on")
-    reason, evidence = f"{said}: {numbers}", (AttemptEvidence(what=numbers),)
-    incident = builder.open_incident("resume", WEIGHTS_NOT_LOADED, reason, evidence=evidence, explanation=WHAT_TO_DO)
+    reason, evidence = f"{said}: {numbers}", (Evidence(what=numbers),)
+    class_ = resume_check.WEIGHTS_NOT_LOADED
+    incident = builder.open_incident("resume", class_, reason, evidence=evidence, explanation=WHAT_TO_DO)
     builder.notify("incident", "the weights were not restored", f"{reason}\n{WHAT_TO_DO}", incident=incident)

@@ -28,7 +28,7 @@ from ..resume.checkpoint_index import (
     values_of,
     with_values,
 )
-from ..run_states import WORDS, Listing, RestartPlan, Verifying
+from ..run_states import WORDS, Preparing, RestartPlan
 from ..state import StepBuilder
 from . import unclear_states
 from .attempts import hold, launch_after_delay
@@ -59,18 +59,18 @@ def _list(builder: StepBuilder, plan: RestartPlan, limit_s: float, *, held: str 
     state, reason = builder.state, "list the checkpoints before the launch"
     saved = state.budget.best is not None or any(k.own and k.complete for k in state.checkpoints.known)
     order = builder.decide(ListCheckpoints, reason, incident=plan.incident, limit_s=limit_s, expected=saved)
-    listing = Listing(order=order, plan=plan, why=held, folders=len(state.outputs.known))
+    listing = Preparing("list", order, plan, why=held, folders=len(state.outputs.known))
     builder.move("list", listing, held or "listing the checkpoints in the output folder")
 
 
-def on_listed(builder: StepBuilder, machine: Listing, outcome: Outcome) -> None:
+def on_listed(builder: StepBuilder, machine: Preparing, outcome: Outcome) -> None:
     """The folder is listed: choose. Or it cannot be listed: a person may name a checkpoint, a restart waits."""
     plan, reason = machine.plan, machine.why
     if outcome.ok or plan.wanted is not None:
         if reason:
             again = "the output folder is listed again"
             builder.note(again)
-            builder.fact(StateChanged(state=WORDS["listing"], reason=again))
+            builder.fact(StateChanged(state=WORDS["preparing"], reason=again))
         if outcome.ok and len(builder.state.outputs.known) > machine.folders:
             _list(builder, plan, LISTING_S)  # the search found a folder that was not listed yet
         else:
@@ -82,7 +82,7 @@ def on_listed(builder: StepBuilder, machine: Listing, outcome: Outcome) -> None:
         how = f"it goes on when they can be; `{named}` or `--fresh` does not wait"
         builder.notify("warning", "held: the checkpoints cannot be listed", f"{reason}\n{how}", incident=plan.incident)
         builder.note(reason)
-        builder.fact(StateChanged(state=WORDS["listing"], reason=reason, why=Why("not_listed")))
+        builder.fact(StateChanged(state=WORDS["preparing"], reason=reason, why=Why("not_listed")))
     _list(builder, plan, HELD_LISTING_S, held=reason)
 
 
@@ -113,11 +113,11 @@ def _choose_from_list(builder: StepBuilder, plan: RestartPlan) -> None:
     what, deep = f"the resume point {base_name(path)}", builder.settings.checkpoints.verify == "deep"
     reason = f"verify {what} before the launch"
     order = builder.decide(VerifyCheckpoint, reason, incident=plan.incident, path=path, deep=deep)
-    verifying = Verifying(order=order, plan=replace(plan, path=path, step=step, verified=(path, time)))
+    verifying = Preparing("verify", order, replace(plan, path=path, step=step, verified=(path, time)))
     builder.move("verify", verifying, f"verifying {what}")
 
 
-def on_verify_outcome(builder: StepBuilder, machine: Verifying, outcome: Outcome) -> None:
+def on_verify_outcome(builder: StepBuilder, machine: Preparing, outcome: Outcome) -> None:
     """Launch from the verified resume point unless a newer one came; choose another one if it is bad or gone."""
     plan, path = machine.plan, machine.plan.path
     assert path is not None

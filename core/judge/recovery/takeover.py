@@ -28,6 +28,7 @@ from ..resume import checkpoint_index
 from ..resume.checkpoint_index import GOOD, CheckpointIndex, KnownCheckpoint
 from ..resume.resume_check import widest_gap
 from ..run_states import (
+    BackingOff,
     Between,
     EndedEarly,
     Finished,
@@ -44,8 +45,6 @@ from ..run_states import (
     Stopped,
     Stopping,
     Trains,
-    WaitingForGpu,
-    WaitingForRoom,
 )  # fmt: skip
 from ..state import JudgeState, StepBuilder, from_snapshot
 from . import attempts, gate, ramp, restarts, resume_choice
@@ -57,6 +56,7 @@ replace = msgspec.structs.replace
 CHANGES_KEPT = 6
 """Changes of a launch that are named if it does not start."""
 GO_ON = RestartPlan(reason="continue after an interruption")
+STOP_IN_LAUNCH = RestartPlan(reason="stop requested during the launch", by="a person")
 FRESH = JudgeState()
 OF_AN_ATTEMPT = (
     "other_logs", "reads_beats", "reads_log", "diagnosis", "pause", "saving", "ranks", "launcher", "gpu_fault",
@@ -69,7 +69,7 @@ def go_on(builder: StepBuilder) -> None:
     """No trainer process exists: start, restart or wait, depending on the state that the last supervisor left."""
     machine = builder.machine
     _lost(builder)
-    if isinstance(machine, WaitingForRoom | WaitingForGpu):
+    if isinstance(machine, BackingOff) and (machine.need_bytes, machine.gpu_gone) != (None, None):
         builder.set(wake_t=run_states.wake_t(machine))  # a restored state has none
         return
     if isinstance(machine, Between):
@@ -83,7 +83,7 @@ def go_on(builder: StepBuilder) -> None:
         case Stopping(then="end", plan=plan) if plan.deadline_t is not None:  # the machine ended before all was done
             builder.move("leave", Interrupted(), f"{plan.reason}; the next start goes on")
             restarts.clear_and_restart(builder, GO_ON)
-        case Starting(stop_requested=True) | Stopping(then="end"):
+        case Starting(then="hold") | Stopping(then="end"):
             builder.move("hold", Stopped(), "stopped by a person; held until resume or restart", Why("person"))
         case Stopping(then="restart", plan=plan):
             restarts.clear_and_restart(builder, plan)
@@ -218,12 +218,8 @@ def _stand(builder: StepBuilder, start: Start, *, same: bool, was: run_states.Ma
         builder.move("training", Running(), how)
     else:
         builder.move("started", Starting(launched=True), how)
-    if isinstance(was, Starting) and was.end_plan is not None and not start.adopted:
-        restarts.stop(builder, "end", was.end_plan, by=was.end_plan.by)
-    elif isinstance(was, Starting) and was.restart_plan is not None:
-        restarts.stop(builder, "restart", was.restart_plan, by=was.restart_plan.by)
-    elif isinstance(was, Starting) and was.stop_requested:
-        restarts.stop(builder, "hold", RestartPlan(reason="stop requested during the launch"), by="a person")
+    if isinstance(was, Starting) and was.then is not None and not (was.then == "end" and start.adopted):
+        restarts.stop(builder, was.then, was.next or STOP_IN_LAUNCH, by=(was.next or STOP_IN_LAUNCH).by)
 
 
 # The judge's state of a run that has a journal: what was learned from its snapshot, the run's state from its story.
@@ -313,7 +309,7 @@ def _machine(story: RunStory, learned: JudgeState | None) -> Machine:
     machine = _MACHINES.get(story.state, Starting(launched=True))
     if learned is not None and run_states.WORDS[run_states.name_of(learned.machine)] == story.state:
         machine = learned.machine
-    if not isinstance(machine, Starting | Trains) or (isinstance(machine, Starting) and machine.stop_requested):
+    if not isinstance(machine, Starting | Trains) or (isinstance(machine, Starting) and machine.then == "hold"):
         return machine
     last = story.attempt
     if last is None:

@@ -18,7 +18,7 @@ from ..memory import Cause
 from ..resume import checkpoint_index, output_folders, resume_point
 from ..resume.checkpoint_index import DAMAGED, KnownCheckpoint, age_of, base_name, is_verified, verdict_of
 from ..resume.output_folders import Sighting, Training
-from ..run_states import Copying, RestartPlan, is_live
+from ..run_states import Preparing, RestartPlan, is_live
 from ..state import JudgeState, StepBuilder
 from .attempts import cannot_be_told, give_up, hold, launch_after_delay, launch_again_later, ways
 
@@ -308,10 +308,10 @@ def _copy_then_begin(builder: StepBuilder, plan: RestartPlan) -> None:
     what = f"{_names(k.path for k in found)} aside before the run begins anew and may write over {_them(found)}"
     paths = tuple(k.path for k in found)
     order = builder.decide(CopyAside, f"copy {what}", incident=plan.incident, paths=paths)
-    builder.move("copy_aside", Copying(order=order, plan=plan), f"copying {what}")
+    builder.move("copy_aside", Preparing("copy_aside", order, plan), f"copying {what}")
 
 
-def on_copied(builder: StepBuilder, machine: Copying, outcome: Outcome) -> None:
+def on_copied(builder: StepBuilder, machine: Preparing, outcome: Outcome) -> None:
     """The copies are made: launch. Or they cannot be made: wait for room, or hold and ask people.
 
     A resume point that a person named is resumed from without a copy.
@@ -391,7 +391,7 @@ def keep_then_launch(builder: StepBuilder, plan: RestartPlan) -> None:
     verified = [k.path for k in builder.index.known if link and is_verified(k) and _is_at_stake(builder, k.path)]
     paths, reason = tuple(dict.fromkeys((plan.path, *verified))), f"copy {base_name(plan.path)} aside: {why}"
     order = builder.decide(CopyAside, reason, incident=plan.incident, paths=paths, link=link)
-    builder.move("copy_aside", Copying(order=order, plan=plan), "copying the resume point aside")
+    builder.move("copy_aside", Preparing("copy_aside", order, plan), "copying the resume point aside")
 
 
 def _why_kept(builder: StepBuilder, path: str | None) -> str:

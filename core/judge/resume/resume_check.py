@@ -13,7 +13,7 @@ restarts in each epoch (the epoch is compared, and a middle one proves nothing).
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Literal
 
@@ -78,16 +78,14 @@ def counts_since(
 # Source: a trainer that restores its step counter and not its weights prints the steps that prove a resume, and trains
 # from random weights. The loss shows it, if it had fallen clearly until then (or risen, where it is to rise).
 #
-# A rehearsal asks ``compare_losses``. A run of a night, where nobody chose the place of the resume, is held to more
-# (``began_again``). Known false alarms, and what prevents them: a loss without a clear trend, or one that jumps back
-# by itself (GANs, reinforcement learning, warm restarts): it reached such values before, in the later half of the way;
-# a loss that explodes after the resume: its values are not those of the beginning; a learning rate that begins high
-# again, or an epoch that begins with the resume: nothing is said.
+# A rehearsal asks only whether it goes on. A run of a night, where nobody chose the place of the resume, is held to
+# more (``surely_anew``). Known false alarms, and what prevents them: a loss without a clear trend, or one that jumps
+# back by itself (GANs, reinforcement learning, warm restarts): it reached such values before, in the later half of the
+# way; a loss that explodes after the resume: its values are not those of the beginning; a learning rate that begins
+# high again, or an epoch that begins with the resume: nothing is said.
 
 WEIGHTS_NOT_LOADED = "weights_not_loaded"
 """Class of the incident of kind *resume*."""
-FEWEST = 6
-"""Fewer losses before the end show no fall."""
 NOISES = 3.0
 """x the usual change from one printed loss to the next: a smaller fall may be chance."""
 SHARE = 0.02
@@ -108,39 +106,36 @@ class Fall(msgspec.Struct, frozen=True):
         return (value - self.late) / (self.start - self.late)
 
 
-def fall_of(values: Sequence[float], since: Sequence[float] | None) -> Fall | None:
-    """The fall of the loss over ``values``, oldest first; None if there are none.
-
-    ``since``: those of them at the checkpoint; None = its step is not known, and the last ones are taken.
-    """
-    if not values:
+def fall_until(former: LossCurve, resumed_at: int | None) -> Fall | None:
+    """The fall of the loss until a step of the run (None: until its end); None if there are too few losses."""
+    later = _later(former)
+    if len(former.first) < FEW or former.gap or not later:
         return None
-    few = min(FEW, max(1, len(values) // 2))
-    start = _median(values[:few])
-    late = _median(since[:few] if since else values[-few:])
-    noise = _median([abs(b - a) for a, b in pairwise(values)] or [0.0])
-    clear = len(values) >= FEWEST and abs(late - start) > max(NOISES * noise, SHARE * abs(start))
-    return Fall(start, late, clear)
+    at = former.points[-1].step if resumed_at is None else resumed_at
+    around = sorted(later, key=lambda p: abs(p.step - at))[:FEW]
+    values = [p.loss for p in (*former.first, *later)]
+    few = min(FEW, len(values) // 2)
+    start, late = _median(values[:few]), _median(p.loss for p in around[:few])
+    noise = _median(abs(b - a) for a, b in pairwise(values))
+    return Fall(start, late, abs(late - start) > max(NOISES * noise, SHARE * abs(start)))
 
 
-def continues(fall: Fall, now: float) -> bool | None:
-    """Whether a loss after a resume continues; False: it began again; None: that cannot be told."""
-    if not fall.clear:
-        return None
-    back = fall.way_back(now)
-    return True if back < MIDDLE[0] else False if back > MIDDLE[1] else None
+def _later(curve: LossCurve) -> tuple[Point, ...]:
+    """The losses after the first ones."""
+    return tuple(p for p in curve.points if p.step > curve.first[-1].step) if curve.first else ()
 
 
 class Compared(msgspec.Struct, frozen=True):
     """Losses (medians) at the beginning of the run, before the resume and after it.
 
-    ``goes_on``: False: it began again; None: that cannot be told.
+    ``goes_on``: False: it began again; None: that cannot be told. ``surely_anew``: nothing else explains that.
     """
 
     start: float
     before: float
     after: float
     goes_on: bool | None = None
+    surely_anew: bool = False
 
     @property
     def words(self) -> str:
@@ -149,53 +144,47 @@ class Compared(msgspec.Struct, frozen=True):
         return f"{values}, {self.start:.4g} at the beginning of the run"
 
 
-def began_again(former: LossCurve, new: LossCurve, resumed_at: int, *, new_epoch: bool) -> Compared | None:
-    """What shows that the loss began again after the resume; None: it continues, or it cannot be told.
+def compare_losses(
+    former: LossCurve, new: LossCurve, resumed_at: int | None, *, new_epoch: bool = False
+) -> Compared | None:
+    """The losses of the run before the attempt beside its first ones; None: there are too few of them.
 
     ``former``: losses of the run until the attempt before ended, ``new``: of this attempt, both in the count of the
     run. ``new_epoch``: this attempt began with another epoch than the last one seen.
     """
     after, fall = new.first, fall_until(former, resumed_at)
-    shown = [p for p in _until(former) if 2 * p.step > resumed_at]
-    if fall is None or len(after) < FEW or new.gap or len(shown) < FEW or shown[0].step > resumed_at:
-        return None
-    now = _median(p.loss for p in after)
-    begins_epoch = new_epoch and shown[-1].step <= resumed_at
-    rates, rates_now = [p.lr for p in shown if p.lr is not None], [p.lr for p in after if p.lr is not None]
-    higher_rate = bool(rates and rates_now and max(rates_now) > max(rates))  # it may have raised the loss
-    if continues(fall, now) is not False or begins_epoch or higher_rate:
-        return None
-    back = [fall.way_back(p.loss) for p in after]
-    begun = [fall.way_back(p.loss) for p in former.first]
-    spread = [fall.way_back(p.loss) for p in shown]
-    if min(back) <= max(spread) + (max(spread) - min(spread)):
-        return None  # the run comes to such losses, or near them, by itself
-    if min(back) > max(begun) or max(back) < min(begun):
-        return None  # not those of the beginning: it may have exploded
-    return Compared(fall.start, fall.late, now, goes_on=False)
-
-
-def compare_losses(attempt: AttemptProgress, reading: Reading) -> Compared | None:
-    """The losses of the run before the attempt beside its first ones; None: there are too few of them."""
-    former, new = attempt.former, curve_of(attempt, reading)
-    fall, after = fall_until(former, attempt.resumed_at), new.first
     if fall is None or len(after) < FEW or new.gap or former.name != new.name:
         return None
     now = _median(p.loss for p in after)
-    return Compared(fall.start, fall.late, now, continues(fall, now))
+    back = fall.way_back(now) if fall.clear else None
+    goes_on = None if back is None or MIDDLE[0] <= back <= MIDDLE[1] else back < MIDDLE[0]
+    sure = goes_on is False and resumed_at is not None and not former.name  # another measure may be one of the machine
+    sure = sure and _is_of_the_beginning(former, after, fall, resumed_at or 0, new_epoch=new_epoch)
+    return Compared(fall.start, fall.late, now, goes_on, surely_anew=sure)
 
 
-def _until(former: LossCurve) -> tuple[Point, ...]:
-    return tuple(p for p in former.points if p.step > former.first[-1].step) if former.first else ()
+def _is_of_the_beginning(
+    former: LossCurve, after: tuple[Point, ...], fall: Fall, resumed_at: int, *, new_epoch: bool
+) -> bool:
+    """Whether the losses after a resume are like the first ones of the run, and it does not come to such by itself."""
+    shown = [p for p in _later(former) if 2 * p.step > resumed_at]
+    if len(shown) < FEW or shown[0].step > resumed_at or (new_epoch and shown[-1].step <= resumed_at):
+        return False
+    rates, rates_now = [p.lr for p in shown if p.lr is not None], [p.lr for p in after if p.lr is not None]
+    if rates and rates_now and max(rates_now) > max(rates):  # it may have raised the loss
+        return False
+    back, begun, spread = ([fall.way_back(p.loss) for p in points] for points in (after, former.first, shown))
+    if min(back) <= max(spread) + (max(spread) - min(spread)):
+        return False  # the run comes to such losses, or near them, by itself
+    return min(back) <= max(begun) and max(back) >= min(begun)  # else it may have exploded
 
 
-def fall_until(former: LossCurve, resumed_at: int | None) -> Fall | None:
-    """The fall of the loss until a step of the run (None: until its end); None if there are too few losses."""
-    if len(former.first) < FEW or former.gap:
-        return None
-    at = former.points[-1].step if resumed_at is None else resumed_at
-    around = sorted(_until(former), key=lambda p: abs(p.step - at))[:FEW]
-    return None if not around else fall_of([p.loss for p in (*former.first, *_until(former))], [p.loss for p in around])
+def losses_of(attempt: AttemptProgress, reading: Reading) -> Compared | None:
+    """The losses of the run before an attempt beside its first ones, in the count of the run."""
+    new = replace(reading.curve, first=moved(reading.curve.first, attempt.offset or 0))
+    epoch, before = reading.opening.first_epoch, attempt.former_epoch
+    later = epoch is not None and before is not None and int(epoch) > int(before)
+    return compare_losses(attempt.former, new, attempt.resumed_at, new_epoch=later)
 
 
 def stays_open(incident: Incident) -> bool:
@@ -225,15 +214,14 @@ class Evidence(msgspec.Struct, frozen=True):
 
 def judge(attempt: AttemptProgress, reading: Reading) -> Evidence | None:
     """The best evidence, first what shows that it went on; None: nothing shows it (yet)."""
-    found = compare_losses(attempt, reading)
+    found = losses_of(attempt, reading)
     if found is not None and found.goes_on:
         return Evidence(went_on=True, why=f"the {attempt.former.name or 'loss'} goes on: {found.words}")
     if attempt.says_so:
         return Evidence(went_on=True, why=f"the trainer says that it loads {name_of(attempt.resume_from)}", by="words")
-    again = loss_began_again(attempt, reading)
-    if again is None or attempt.weights_only:  # its optimizer and schedule begin anew, so the loss may rise
+    if found is None or not found.surely_anew or attempt.weights_only:  # with those alone its loss may rise again
         return None
-    return Evidence(went_on=False, why=f"the loss begins again: {again.words}")
+    return Evidence(went_on=False, why=f"the loss begins again: {found.words}")
 
 
 def of_save(attempt: AttemptProgress, stored: int) -> Evidence | None:
@@ -252,21 +240,6 @@ def awaits_losses(attempt: AttemptProgress, reading: Reading) -> bool:
         return False
     fall = fall_until(attempt.former, attempt.resumed_at)  # clear: new ones show where a training is
     return fall is not None and fall.clear
-
-
-def loss_began_again(attempt: AttemptProgress, reading: Reading) -> Compared | None:
-    """What shows that the loss began again after the resume."""
-    at = attempt.resumed_at
-    if at is None or attempt.former.name or reading.curve.name:
-        return None  # another measure may be one of the machine
-    epoch, before = reading.opening.first_epoch, attempt.former_epoch
-    later = epoch is not None and before is not None and int(epoch) > int(before)
-    return began_again(attempt.former, curve_of(attempt, reading), at, new_epoch=later)
-
-
-def curve_of(attempt: AttemptProgress, reading: Reading) -> LossCurve:
-    """The losses of the attempt in the count of the run."""
-    return msgspec.structs.replace(reading.curve, first=moved(reading.curve.first, attempt.offset or 0))
 
 
 def says_that_it_loads(text: str, path: str) -> bool:
