@@ -11,7 +11,7 @@ import msgspec
 
 from ...model.shipped import FailureCatalogue, FailureClass, KernelPattern, KeyErrors, MessageWords, StatusCode
 from ...model.text import LazyPattern, bounded
-from ..text.lines import TRACEBACK, gate_of, gates_of, shape_of
+from ..text.lines import TRACEBACK, gates_of, shape_of
 from ..text.shapes import ShapeTable
 
 CONFIG_READS = ("args[", "cfg[", "onfig[")
@@ -92,10 +92,10 @@ class CompiledCatalogue:
         self._like = lru_cache(SHAPES_KEPT)(self._signatures_like)
         words = [*catalogue.gates, *CONFIG_READS, *CHECKPOINT_READS, TRACEBACK, FRAME_GATE]
         words += [gate for each in classes for gate in each.gates]
-        loose = [gate_of(row.pattern.text) for row in mine]
+        loose = [row.pattern.text for row in mine]
         self.gates = gates_of(words, loose)
         """Lines that may be evidence."""
-        self.watching = gates_of((*words, *POSITIONS), (*loose, *shapes.own_gates))
+        self.watching = gates_of((*words, *POSITIONS), (*loose, *shapes.own))
         """The same, and lines that may show progress."""
         self.codes = StatusCodes(classes)
         self._vendors = catalogue.vendors
