@@ -92,9 +92,9 @@ class KeyErrors(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Xid(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An error number of the NVIDIA driver."""
+    """Error numbers of the NVIDIA driver."""
 
-    number: int
+    numbers: tuple[int, ...]
     weight: float
     meaning: str
     fatal: bool = False
@@ -102,14 +102,14 @@ class Xid(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class StatusCode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A status code of a library or of the operating system. ``number`` None: every number but 0 that no row lists.
+    """A status code of a library or of the operating system. ``numbers``: in all versions, () = each that no row has.
 
     ``names``: its constants; ``text``: what the library prints for it.
     """
 
     system: Literal["cuda", "nccl", "nvml", "cublas", "cudnn", "hsa", "acl", "errno", "winerror"]
     weight: float
-    number: int | None = None
+    numbers: tuple[int, ...] = ()
     names: tuple[str, ...] = ()
     text: str = ""
 
