@@ -217,12 +217,12 @@ class Example(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class LineShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One form of line. ``gates``: fixed texts of which each matching line has at least one."""
+    """One form of line. ``gates``: each matching line has one of these fixed texts; empty: of ``line_fields.GATES``."""
 
     name: str
     pattern: str
-    gates: tuple[str, ...]
     source: str
+    gates: tuple[str, ...] = ()
     kind: ShapeKind = "step"
     epoch_before_bar: bool = False
     """The text before the bar may hold the epoch in a column (``41/100 1.12G 1.817``)."""

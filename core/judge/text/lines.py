@@ -197,9 +197,6 @@ _TRANSPORT = LazyPattern(
 )
 _RANKS = "abcdef"
 """Groups that name a rank."""
-_HEADS = frozenset("0123456789([{rRdDJFMASON")
-"""First characters of transports, but for those of compose."""
-_COMPOSED = "  | "
 _LOGGER = LazyPattern(
     r"(?:\[\s*\d+\.\d{3,6}\]\s"  # dmesg
     r"|[a-z][\w.-]*\d:\s(?=\[|\d{4}-|Traceback|\s+File|[\w.]+(?:Error|Exception)\b)"  # pdsh, clush
@@ -231,15 +228,12 @@ class Carried(NamedTuple):
 
 def own_text(line: str) -> Carried:
     """The line as it was printed, and the rank that it names: indentation and what a logger writes are kept."""
-    bare = line[:1] not in _HEADS and _COMPOSED not in line[:_COMPOSED_CHARS]
-    own = Carried(line) if bare else peel(line, loggers=False)
+    own = peel(line, loggers=False)
     if not own.source and "rank" in own.text[:10].lower() and (named := _RANK_WORD.match(own.text)) is not None:
         return own._replace(source=named["rank"])
     return own
 
 
-_COMPOSED_CHARS = 64
-"""Characters in which the name of a service of compose ends."""
 _RANK_WORD = LazyPattern(r"\s*\[?(?i:rank)[ :]{0,2}(?P<rank>\d+)\]?:?\s")
 """A rank that the trainer itself names first."""
 

@@ -129,7 +129,7 @@ def _own_row(written: str, pattern: str) -> CompiledShape:
     if unknown or not named:
         groups = ", ".join(sorted(unknown)) or "none"
         raise ValueError(f"progress shape {written!r}: named groups {groups}; use some of {', '.join(SHAPE_GROUPS)}")
-    row = LineShape(name="own", pattern=written, gates=(), source="")
+    row = LineShape(name="own", pattern=written, source="")
     return CompiledShape(row, LazyPattern(pattern), own=True)
 
 
