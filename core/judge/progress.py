@@ -13,7 +13,7 @@ from .text import loss_run
 from .text.columns import values_in
 from .text.counters import unwrapped
 from .text.line_fields import Metrics, find_loss, is_evaluation, metrics_of, row_of
-from .text.lines import Finished, LineFold, fold, is_dense, lines_with, message_of, own_text, plain
+from .text.lines import Finished, LineFold, fold, is_dense, message_of, own_text, plain
 from .text.loss_run import LossRun
 from .text.reading import Reading
 from .text.run_count import next_attempt
@@ -101,14 +101,14 @@ def read_progress(state: ProgressState, text: str, shapes: ShapeTable, *, skim: 
         if before.rest and text[0] in "\r\n" and before.rest[-1] not in _GROWING:  # ``now`` has read the rest
             settled = state.now
             done = msgspec.structs.replace(done, text=done.text[len(before.rest) :])
-        if skim and not shapes.own_gates and is_dense(done.text, shapes.gates):
+        if skim and not shapes.own and is_dense(done.text, shapes.gates):
             settled = read_dense(settled, done, shapes)
         elif len(done.text) > 1:
             settled = _read_finished(settled, done, shapes)
     now = settled
     if after.rest:
         rest = plain(after.rest)
-        if settled.goes_on or shapes.gates.any.search(rest):
+        if settled.goes_on or shapes.gates.passes(rest):
             now = read_segment(settled, rest, after.lines + 1, shapes)
             if after.rest[-1] in _GROWING:  # "loss=0.0" may become "loss=0.0912"
                 progress = msgspec.structs.replace(now.progress, loss=settled.progress.loss)
@@ -120,14 +120,9 @@ def read_progress(state: ProgressState, text: str, shapes: ShapeTable, *, skim: 
 
 def _read_finished(reading: Reading, done: Finished, shapes: ShapeTable) -> Reading:
     """The reading after the segments with a gate; below the head of a table, after all: its rows have none."""
-    below, read_to = reading.goes_on, -1
-    for number, end, line in () if below else lines_with(done, shapes.gates):
-        reading = read_segment(reading, line, number, shapes)
-        if reading.goes_on:
-            below, read_to = True, end
-            break
-    for number, end, line in done.segments() if below else ():
-        if end > read_to and (reading.goes_on or shapes.gates.any.search(line) is not None):
+    gates = shapes.gates.among(done.text)
+    for number, line in done.segments() if gates is not None or reading.goes_on else ():
+        if reading.goes_on or (gates is not None and gates.passes(line)):
             reading = read_segment(reading, line, number, shapes)
     return reading
 
@@ -175,7 +170,7 @@ def read_dense(reading: Reading, done: Finished, shapes: ShapeTable) -> Reading:
     def read(reading: Reading, places: list[int]) -> Reading:
         for place in places:
             line = plain(parts[place])
-            if reading.goes_on or shapes.gates.common in line or shapes.gates.any.search(line) is not None:
+            if reading.goes_on or shapes.gates.passes(line):
                 reading = read_segment(reading, line, numbers[place], shapes)
         return reading
 
@@ -258,7 +253,7 @@ class MetricReader:
             self._fold = LineFold(lines=self._fold.lines)
         self._fold, done = fold(self._fold, text)
         for number, redraws in groupby(done.segments(), key=itemgetter(0)):
-            for _, _, line in deque(redraws, REDRAWS_READ):
+            for _, line in deque(redraws, REDRAWS_READ):
                 self._read_line(number, line)
 
     def take(self) -> Mapping[str, float]:
@@ -270,7 +265,7 @@ class MetricReader:
     def _read_line(self, number: int, line: str) -> None:
         before = self._reading
         line = unwrapped(plain(own_text(line).text.rpartition("\n")[2]))
-        if before.goes_on or self._shapes.gates.any.search(line) is not None:
+        if before.goes_on or self._shapes.gates.passes(line):
             self._reading = read_segment(before, line, number, self._shapes)
         row = row_of(line) if number <= self._row_until or line.lstrip()[:1] == "|" else None
         phase = self._reading.progress.phase

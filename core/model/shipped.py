@@ -92,9 +92,9 @@ class KeyErrors(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Xid(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An error number of the NVIDIA driver."""
+    """Error numbers of the NVIDIA driver."""
 
-    number: int
+    numbers: tuple[int, ...]
     weight: float
     meaning: str
     fatal: bool = False
@@ -102,14 +102,14 @@ class Xid(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class StatusCode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A status code of a library or of the operating system. ``number`` None: every number but 0 that no row lists.
+    """A status code of a library or of the operating system. ``numbers``: in all versions, () = each that no row has.
 
     ``names``: its constants; ``text``: what the library prints for it.
     """
 
     system: Literal["cuda", "nccl", "nvml", "cublas", "cudnn", "hsa", "acl", "errno", "winerror"]
     weight: float
-    number: int | None = None
+    numbers: tuple[int, ...] = ()
     names: tuple[str, ...] = ()
     text: str = ""
 
@@ -217,12 +217,12 @@ class Example(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class LineShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One form of line. ``gates``: fixed texts of which each matching line has at least one."""
+    """One form of line. ``gates``: each matching line has one of these fixed texts; empty: of ``line_fields.GATES``."""
 
     name: str
     pattern: str
-    gates: tuple[str, ...]
     source: str
+    gates: tuple[str, ...] = ()
     kind: ShapeKind = "step"
     epoch_before_bar: bool = False
     """The text before the bar may hold the epoch in a column (``41/100 1.12G 1.817``)."""

@@ -10,7 +10,7 @@ from tests.tiers import examples
 from trainwatch.core.judge.failure.diagnosis import START_EVIDENCE, diagnose, read_evidence
 from trainwatch.core.judge.failure.evidence_state import DiagnosisState
 from trainwatch.core.judge.progress import START, ProgressState
-from trainwatch.core.judge.text.lines import Finished, LineFold, fold, gates_of, lines_with
+from trainwatch.core.judge.text.lines import Finished, LineFold, fold, gates_of
 
 PIECES = st.sampled_from(
     [
@@ -97,18 +97,18 @@ def test_progress_of_noise_is_the_same_for_any_chunking(text: str, places: list[
 def test_scanning_and_reading_find_the_same_progress_lines(text: str) -> None:
     gates = gates_of(["needle", "bad"], [r"^go+d$"])
     done = Finished(text * 8, 1)
-    found = [(number, line) for number, _, line in lines_with(done, gates)]
-    assert found == [(number, line) for number, _, line in done.segments() if gates.any.search(line)]
-    assert all(done.text[:end].endswith(line) for _, end, line in lines_with(done, gates))
+    here = gates.among(done.text)
+    assert all(gates.passes(line) == (here is not None and here.passes(line)) for _, line in done.segments())
 
 
 @given(st.text(alphabet="ab\r\n", max_size=60), st.lists(st.integers(min_value=0, max_value=60), max_size=6))
 def test_progress_line_numbers_do_not_depend_on_chunks(text: str, places: list[int]) -> None:
     def numbered(chunks: list[str]) -> tuple[LineFold, list[tuple[int, str]]]:
-        state, seen = LineFold(), []
+        state = LineFold()
+        seen: list[tuple[int, str]] = []
         for chunk in chunks:
             state, done = fold(state, chunk)
-            seen += [(number, line) for number, _, line in done.segments()]
+            seen += done.segments()
         return state, seen
 
     assert numbered(cut(text, places)) == numbered([text])

@@ -11,7 +11,7 @@ import msgspec
 
 from ...model.shipped import FailureCatalogue, FailureClass, KernelPattern, KeyErrors, MessageWords, StatusCode
 from ...model.text import LazyPattern, bounded
-from ..text.lines import TRACEBACK, gate_of, gates_of, shape_of
+from ..text.lines import TRACEBACK, gates_of, shape_of
 from ..text.shapes import ShapeTable
 
 CONFIG_READS = ("args[", "cfg[", "onfig[")
@@ -92,10 +92,10 @@ class CompiledCatalogue:
         self._like = lru_cache(SHAPES_KEPT)(self._signatures_like)
         words = [*catalogue.gates, *CONFIG_READS, *CHECKPOINT_READS, TRACEBACK, FRAME_GATE]
         words += [gate for each in classes for gate in each.gates]
-        loose = [gate_of(row.pattern.text) for row in mine]
+        loose = [row.pattern.text for row in mine]
         self.gates = gates_of(words, loose)
         """Lines that may be evidence."""
-        self.watching = gates_of((*words, *POSITIONS), (*loose, *shapes.own_gates))
+        self.watching = gates_of((*words, *POSITIONS), (*loose, *shapes.own))
         """The same, and lines that may show progress."""
         self.codes = StatusCodes(classes)
         self._vendors = catalogue.vendors
@@ -123,9 +123,10 @@ class CompiledCatalogue:
         )
         self.kernel_lines = tuple(_proofs((name, row, bounded(row.pattern)) for _, name, row in kernel))
         self.xids = {
-            row.number: Proof(each.name, row.weight, row.meaning, fatal=row.fatal)
+            number: Proof(each.name, row.weight, row.meaning, fatal=row.fatal)
             for each in classes
             for row in each.xids
+            for number in row.numbers
         }
         self.signals = {SIGNALS[name]: Proof(each.name, w) for each in classes for name, w in each.signals.items()}
         self.exit_codes = {int(code): Proof(each.name, w) for each in classes for code, w in each.exit_codes.items()}
@@ -261,11 +262,11 @@ class StatusCodes:
         rows = [(Proof(each.name, code.weight, told=True), code) for each in classes for code in each.codes]
         for each in classes:
             for name, weight in each.errnos.items():
-                code = StatusCode(system="errno", weight=weight, number=getattr(errno, name), names=(name,))
+                code = StatusCode(system="errno", weight=weight, numbers=(getattr(errno, name),), names=(name,))
                 rows.append((Proof(each.name, weight, told=True), code))
         self._names = {name: proof for proof, code in rows for name in code.names}
         self._numbers: dict[tuple[str, int | None], Proof]
-        self._numbers = {(code.system, code.number): proof for proof, code in rows}
+        self._numbers = {(code.system, number): proof for proof, code in rows for number in code.numbers or (None,)}
         self._texts = {code.text.lower(): proof for proof, code in rows if code.text}
         names = "|".join(sorted(map(re.escape, self._names), key=len, reverse=True))
         self._name = LazyPattern(rf"(?<![A-Za-z])(?:{names})(?![A-Za-z_])" if names else r"(?!)")

@@ -14,7 +14,7 @@ import msgspec
 
 from ...model.shipped import Diagnosis, EvidenceLine
 from ...model.text import LazyPattern
-from ..text.lines import Finished, fold, lines_with, peel, plain
+from ..text.lines import Finished, fold, peel, plain
 from ..text.reading import Reading
 from ..text.shapes import ShapeTable
 from ..text.worded_lines import read_segment
@@ -70,29 +70,18 @@ def with_last_line(state: DiagnosisState, catalogue: CompiledCatalogue) -> Diagn
 
 def _read_finished(state: DiagnosisState, done: Finished, catalogue: CompiledCatalogue) -> DiagnosisState:
     """Read all segments after evidence (``hot``), else those that a gate lets through."""
-    text, first = done.text, done.first_line
-    while text:
-        watching, hot = state.watch is not None, state.hot > 0
-        rest = ""
-        part = Finished(text, first)
-        gates = catalogue.watching if watching else catalogue.gates
-        for number, end, line in part.segments() if hot else lines_with(part, gates):
-            state = _read_line(state, number, line, catalogue)
-            if (state.watch is not None) != watching or (state.hot > 0) != hot:  # other lines count from here on
-                rest, first = text[end:], number
-                break
-        text = rest
-    return state
-
-
-def _read_line(state: DiagnosisState, number: int, line: str, catalogue: CompiledCatalogue) -> DiagnosisState:
-    if state.watch is not None:
-        state = _watch(state, state.watch, number, line, catalogue.shapes)
-    if state.hot:
-        state = msgspec.structs.replace(state, hot=state.hot - 1)
-    elif catalogue.gates.any.search(line) is None:
+    gates = catalogue.gates.among(done.text)
+    if gates is None and state.watch is None and not state.hot:
         return state
-    return read_line(state, number, line, catalogue)
+    for number, line in done.segments():
+        told = gates is not None and gates.passes(line)
+        if state.watch is not None and (told or state.hot or catalogue.watching.passes(line)):
+            state = _watch(state, state.watch, number, line, catalogue.shapes)
+        if state.hot:
+            state = read_line(msgspec.structs.replace(state, hot=state.hot - 1), number, line, catalogue)
+        elif told:
+            state = read_line(state, number, line, catalogue)
+    return state
 
 
 def _watch(state: DiagnosisState, watch: Reading, number: int, line: str, shapes: ShapeTable) -> DiagnosisState:
@@ -138,7 +127,7 @@ def kernel_evidence(state: DiagnosisState, text: str, catalogue: CompiledCatalog
 def is_news(line: str, catalogue: CompiledCatalogue) -> bool:
     """True if a line may be evidence or announces a phase: a burst of log keeps such lines."""
     line = plain(line)
-    if catalogue.gates.any.search(line) is not None:
+    if catalogue.gates.passes(line):
         rows = catalogue.matches(line)
         if rows or (rows is not None and (find_exception(peel(line).text, catalogue) is not None)):
             return True

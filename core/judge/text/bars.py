@@ -24,13 +24,8 @@ ANNOUNCED_LINES = 4
 """A bar without a label belongs to words such as "caching latents" that stand at most this many lines above it."""
 FASTEST_STEP_S = 1e-4
 """No optimizer step is faster: an unlabelled bar at 48 000 000 it/s counts bytes."""
-_LOSS_IN_POSTFIX = LazyPattern(
-    r"loss(?:_step)?['\"]?[=:]\s*['\"]?(?P<loss>(?>[-+]?\d+\.?\d*(?:e[-+]?\d+)?)|nan)(?![\w./])"
-)
 _FOREIGN_LOSS = LazyPattern(r"(?<![a-z])(?:val|valid|validation|test|eval)[_/ ]loss\b")
 _PAIR = LazyPattern(r"\s*\[(?P<epoch>\d+)/(?P<epochs>\d+)\]\s(?=.{0,300}loss)")
-_AVERAGE_PREFIXES = ("avr_", "avg_")
-_OWN_PREFIXES = (" ", ",", "{", "'", '"', "avr_", "avg_", "train_", "step_", "tr_")
 
 
 LABEL_CHARS = 80
@@ -66,7 +61,7 @@ def read_bar(
     seconds, unit = parse_rate(groups.get("rate") or "")
     if not rest.isascii():
         rest = shapes.in_english(rest)
-    loss = _loss(before, rest) if "oss" in rest or "oss" in before else None
+    loss = find_loss(f"{before.lower()} {rest}") if "oss" in rest or "oss" in before else None
     if loss is not None and shape.row.loss_is_average:
         loss = loss._replace(average=True)
     phase = shapes.units.get(groups.get("unit") or unit) or label.phase
@@ -176,13 +171,6 @@ def _with_training_bar(reading: Reading, bar: Bar, trusted: bool, firm: bool) ->
     if reading.main is not None and not reading.proven and reading.main != bar and not run.through:
         run = without_counts(run)  # the bar before it was of something else
     return msgspec.structs.replace(reading, main=bar, side=None, proven=proven, firm=firm, run=run)
-
-
-def _loss(before: str, rest: str) -> Loss | None:
-    quick = _LOSS_IN_POSTFIX.search(rest)
-    if quick is not None and rest.endswith(_OWN_PREFIXES, 0, quick.start()):
-        return Loss(parse_number(quick["loss"]), 0, average=rest.endswith(_AVERAGE_PREFIXES, 0, quick.start()))
-    return find_loss(f"{before.lower()} {rest}")
 
 
 def _read_postfix(news: TrainingFields, rest: str) -> None:

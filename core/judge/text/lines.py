@@ -49,20 +49,12 @@ class Finished(msgspec.Struct, frozen=True):
     text: str
     first_line: int
 
-    def segments(self) -> Iterator[tuple[int, int, str]]:
-        """Line number, offset of its end in ``text``, and plain text of each segment that is not empty, in order."""
-        number, at = self.first_line, 0
-        for line in self.text.split("\n"):
-            if "\r" in line:
-                start = at
-                for part in line.split("\r"):
-                    if part:
-                        yield number, start + len(part), plain(part)
-                    start += len(part) + 1
-            elif line:
-                yield number, at + len(line), plain(line)
-            number += 1
-            at += len(line) + 1
+    def segments(self) -> Iterator[tuple[int, str]]:
+        """Line number and plain text of each segment that is not empty, in order."""
+        for number, line in enumerate(self.text.split("\n"), self.first_line):
+            for part in line.split("\r") if "\r" in line else (line,):
+                if part:
+                    yield number, plain(part)
 
 
 def fold(state: LineFold, text: str) -> tuple[LineFold, Finished]:
@@ -85,28 +77,61 @@ def plain(segment: str) -> str:
 
 
 class Gates(msgspec.Struct, frozen=True):
-    """Fixed texts and patterns; each line with relevant content has at least one.
+    """Fixed texts, and patterns of a project (``own``), of which each line with relevant content has at least one.
 
-    ``any``: the same as one pattern; ``common``: the literal to try first. ``keys``: for each literal the longest part
-    of it that cannot be split over two words ("" = none). ``pairs``: a line with two numbers as a position and its
-    end passes, too.
+    ``pairs``: a line with two numbers as a position and its end passes, too.
     """
 
     literals: tuple[str, ...]
-    keys: tuple[bytes, ...]
-    patterns: tuple[LazyPattern, ...]
-    any: LazyPattern
-    common: str = ""
+    own: tuple[LazyPattern, ...] = ()
     pairs: bool = False
 
+    def passes(self, line: str) -> bool:
+        return (
+            any(map(line.__contains__, self.literals))
+            or (self.pairs and _has_pair(line))
+            or any(pattern.search(line) is not None for pattern in self.own)
+        )
 
-def gate_of(pattern: str) -> str:
-    """A project's pattern as one gate of several: its groups without names; "" if it has a back reference."""
-    return "" if _REFERENCE.search(pattern) else _NAMED_GROUP.sub("(?:", pattern)
+    def among(self, text: str) -> "Gates | None":
+        """The gates that a line of ``text`` may pass, None if none passes any: a log repeats its words.
+
+        A literal that stands in ``text`` has its longest part, between what divides words, in one of its words.
+        """
+        if len(text) < SMALL or "\x1b" in text or "\x08" in text:  # an escape sequence may divide a word
+            return self
+        kinds = _spaced(text).split(b"\n")
+        if 2 * len(set(kinds[:LIKE])) < LIKE:  # the same lines with other numbers
+            kinds = list(set(kinds))
+        words = b"\n".join(set(b" ".join(kinds).split()))
+        keys = ((each, max(_spaced(each).split(), key=len, default=b"")) for each in self.literals)
+        present = tuple(each for each, key in keys if key in words and each in text)
+        if not present and not self.own and not (self.pairs and _has_pair(text)):
+            return None
+        return msgspec.structs.replace(self, literals=present)
 
 
-_NAMED_GROUP = LazyPattern(r"\(\?P<\w+>")
-_REFERENCE = LazyPattern(r"\(\?P=|\\[1-9]|\(\?\(")
+SMALL = 4096
+"""Shorter texts (a redraw or a few lines) are read with all gates, in characters."""
+LIKE = 256
+"""Lines of which most are alike if all are."""
+_DIGITS = b"0123456789:,.-"
+_SPACED = bytes.maketrans(b"=/|[]()_'\"{}<>\r", b" " * 14 + b"\n")
+"""Characters between words. Digits are removed, for they make most words of a log differ, and what stands in times."""
+
+
+def _spaced(text: str) -> bytes:
+    return text.encode(errors="surrogatepass").translate(_SPACED, _DIGITS)
+
+
+def gates_of(literals: Iterable[str], own: Iterable[str] = (), *, pairs: bool = False) -> Gates:
+    """Make gates. A literal that contains another one is dropped: the shorter one finds its lines, too."""
+    kept: list[str] = []
+    for literal in sorted(set(literals), key=lambda text: (len(text), text)):
+        if not any(shorter in literal for shorter in kept):
+            kept.append(literal)
+    kept.sort(key=lambda literal: literal != "<")  # each redraw of a bar has it
+    return Gates(tuple(kept), tuple(map(LazyPattern, own)), pairs)
 
 
 PAIR_FORM = r"(?<![\w./:\-+])[BbIiSs]?\d+\s?/\s{0,8}\d+(?![\w./:\-]|\s\d\d?:\d\d)"
@@ -114,68 +139,15 @@ PAIR_FORM = r"(?<![\w./:\-+])[BbIiSs]?\d+\s?/\s{0,8}\d+(?![\w./:\-]|\s\d\d?:\d\d
 NAMED_OF_FORM = r"(?:^|[\]\-:|>])[ \t]{0,8}[Ii][Tt][ :#=]{1,3}\d+ (?:out )?of \d+(?![\w./:\-])(?=.*\d\.\d)"
 """The same in words, "it 12 of 90  L=0.5": only behind the one name of a step that is no gate, at the head of a message
 that measures something. "file 3 of 20" and "fold 2 of 5" stand in any log."""
+_PAIR, _NAMED_OF = LazyPattern(PAIR_FORM), LazyPattern(NAMED_OF_FORM, re.MULTILINE)
+_OF, _NAME = LazyPattern(r" of (?=\d)"), LazyPattern(r"[Ii][Tt][ :#=]{1,3}\d+(?: out)?$")
+NAME_CHARS = 24
+"""Characters before " of " that hold the name and the count. The search for it is as fast as ``str.find``."""
 
 
-def gates_of(literals: Iterable[str], patterns: Iterable[str] = (), *, pairs: bool = False) -> Gates:
-    """Compile gates. A literal that contains another one is dropped: the shorter one finds its lines, too."""
-    kept: list[str] = []
-    for literal in sorted(set(literals), key=lambda text: (len(text), text)):
-        if not any(shorter in literal for shorter in kept):
-            kept.append(literal)
-    rows = tuple(patterns)
-    common = "<" if "<" in kept else kept[0]
-    forms = (PAIR_FORM, NAMED_OF_FORM) if pairs else ()
-    every = "|".join([*_by_first_letters(kept), *(f"(?:{row})" for row in rows), *forms])
-    compiled = tuple(LazyPattern(row, re.MULTILINE) for row in rows)
-    keys = tuple(max(literal.encode().translate(_SPACED, _DIGITS).split(), key=len, default=b"") for literal in kept)
-    return Gates(tuple(kept), keys, compiled, LazyPattern(every or r"(?!)", re.MULTILINE), common, pairs)
-
-
-def _by_first_letters(literals: Iterable[str]) -> list[str]:
-    """The literals as patterns, those with the same first letter in one group: a third of the time to search."""
-    groups: dict[str, list[str]] = {}
-    for literal in sorted(set(literals)):
-        groups.setdefault(literal[0], []).append(literal[1:])
-    return [
-        re.escape(first + rest[0]) if len(rest) == 1 else f"{re.escape(first)}(?:{'|'.join(map(re.escape, rest))})"
-        for first, rest in groups.items()
-    ]
-
-
-_HEAD = 1 << 15
-"""Bytes that are compared to find out whether lines differ in their numbers only."""
-_DIGITS = b"0123456789:,.-"
-_SPACED = bytes.maketrans(b"=/|[]()_'\"{}<>\r", b" " * 15)
-"""Characters between words. Digits are removed, for they make most words of a log differ, and what stands in times."""
-
-
-LEAST_START = 6
-"""Bytes with which lines have to begin alike, so that this is cut off."""
-
-
-def _common_start(lines: list[bytes]) -> bytes:
-    """The whole words with which all lines begin."""
-    if not lines:
-        return b""
-    first, last = min(lines), max(lines)
-    end = next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
-    return first[: first.rfind(b" ", 0, end) + 1]
-
-
-def _present_literals(text: str, gates: Gates) -> list[str]:
-    """The literals that may be in ``text``: those whose key is part of one of its distinct words.
-
-    A log repeats its words, so a search in the few hundred distinct ones replaces one scan of the whole text for each
-    of fifty literals. This is twice as fast, and no literal in the text is missed.
-    """
-    plain_text = text.encode(errors="surrogatepass").translate(_SPACED, _DIGITS)
-    head = plain_text[:_HEAD].split(b"\n")
-    if 2 * len(set(head)) < len(head):
-        plain_text = b"\n".join(set(plain_text.split(b"\n")))  # the same lines with other numbers: three times as fast
-    elif len(start := _common_start(head[1:9])) >= LEAST_START:
-        plain_text = start + plain_text.replace(b"\n" + start, b"\n")  # what the logger writes before each message
-    words = b"\n".join(set(plain_text.split()))
-    return [literal for literal, key in zip(gates.literals, gates.keys, strict=True) if key in words]
+def _has_pair(text: str) -> bool:
+    named = any(_NAME.search(text[max(0, of.start() - NAME_CHARS) : of.start()]) for of in _OF.finditer(text))
+    return (named and _NAMED_OF.search(text) is not None) or ("/" in text and _PAIR.search(text) is not None)
 
 
 def shape_of(line: str) -> bytes:
@@ -186,80 +158,10 @@ def shape_of(line: str) -> bytes:
 _ONES = bytes.maketrans(b"023456789", b"1" * 9)
 
 
-def lines_with(done: Finished, gates: Gates) -> Iterator[tuple[int, int, str]]:
-    """Like ``Finished.segments``, but only segments that pass ``gates``.
-
-    A literal that is in no word of the text is skipped; the others are searched with ``str.find`` (about 1.5 GB/s),
-    because one regular expression for all of them runs at a tenth of that.
-    """
-    text = done.text
-    passes = gates.any.search
-    if len(text) < SMALL or "\x1b" in text or "\x08" in text or is_dense(text, gates):
-        common = gates.common
-        for number, end, line in done.segments():
-            if common in line or passes(line):
-                yield number, end, line
-        return
-    flat = text.replace("\r", "\n") if "\r" in text else text
-    starts: set[int] = set()
-    for literal in _present_literals(flat, gates):
-        at = flat.find(literal)
-        while at >= 0:
-            starts.add(flat.rfind("\n", 0, at) + 1)
-            end = flat.find("\n", at)
-            at = flat.find(literal, end) if end >= 0 else -1
-    if gates.pairs:
-        starts.update(_pair_lines(flat))
-    for pattern in gates.patterns:
-        starts.update(flat.rfind("\n", 0, found.start()) + 1 for found in pattern.finditer(flat))
-    number, counted = done.first_line, 0
-    for start in sorted(starts):
-        end = flat.find("\n", start)
-        number += text.count("\n", counted, start)
-        counted = start
-        end = end if end >= 0 else len(flat)
-        line = plain(flat[start:end])
-        if passes(line):  # the gate may stand beyond the cap
-            yield number, end, line
-
-
-_PAIR = LazyPattern(PAIR_FORM)
-_DIVIDED = LazyPattern(r"/(?:(?P<date>\d\d?/\d)|[ \t]{0,8}(?=\d))")
-"""What divides a pair, or the rest of a date, which is skipped whole. It begins with a fixed character, so that the
-search for it is as fast as ``str.find``."""
-
-
-_OF = LazyPattern(r" of (?=\d)")
-_NAMED = LazyPattern(r"[Ii][Tt][ :#=]{1,3}\d+(?: out)?$")
-NAME_CHARS = 24
-"""Characters before " of " that hold the name and the count."""
-
-
-def _pair_lines(flat: str) -> Iterator[int]:
-    """Starts of lines that may have a pair."""
-    for found in _OF.finditer(flat):
-        before = flat[max(0, found.start() - NAME_CHARS) : found.start()]
-        if _NAMED.search(before) is not None:
-            yield flat.rfind("\n", 0, found.start()) + 1
-    end = -1
-    for found in _DIVIDED.finditer(flat):
-        at = found.start()
-        if at < end or found["date"] or not flat[max(0, at - 2) : at].rstrip()[-1:].isdigit():
-            continue
-        start, end = flat.rfind("\n", 0, at) + 1, flat.find("\n", at)
-        end = len(flat) if end < 0 else end
-        if _PAIR.search(flat, start, end) is not None:
-            yield start
-
-
 def is_dense(text: str, gates: Gates) -> bool:
-    """True if so many segments pass that a look at each is cheaper than one scan per literal."""
+    """True if so many segments of its beginning pass that it is read as a row of redraws."""
     head = text[:SMALL].replace("\r", "\n").split("\n")
-    return 4 * sum(1 for line in head if gates.any.search(line)) > len(head)
-
-
-SMALL = 4096
-"""Shorter texts (a redraw or a few lines) are read segment by segment: scanning costs more, in characters."""
+    return 4 * sum(map(gates.passes, head)) > len(head)
 
 
 DEEPEST = 8
@@ -295,9 +197,6 @@ _TRANSPORT = LazyPattern(
 )
 _RANKS = "abcdef"
 """Groups that name a rank."""
-_HEADS = frozenset("0123456789([{rRdDJFMASON")
-"""First characters of transports, but for those of compose."""
-_COMPOSED = "  | "
 _LOGGER = LazyPattern(
     r"(?:\[\s*\d+\.\d{3,6}\]\s"  # dmesg
     r"|[a-z][\w.-]*\d:\s(?=\[|\d{4}-|Traceback|\s+File|[\w.]+(?:Error|Exception)\b)"  # pdsh, clush
@@ -329,15 +228,12 @@ class Carried(NamedTuple):
 
 def own_text(line: str) -> Carried:
     """The line as it was printed, and the rank that it names: indentation and what a logger writes are kept."""
-    bare = line[:1] not in _HEADS and _COMPOSED not in line[:_COMPOSED_CHARS]
-    own = Carried(line) if bare else peel(line, loggers=False)
+    own = peel(line, loggers=False)
     if not own.source and "rank" in own.text[:10].lower() and (named := _RANK_WORD.match(own.text)) is not None:
         return own._replace(source=named["rank"])
     return own
 
 
-_COMPOSED_CHARS = 64
-"""Characters in which the name of a service of compose ends."""
 _RANK_WORD = LazyPattern(r"\s*\[?(?i:rank)[ :]{0,2}(?P<rank>\d+)\]?:?\s")
 """A rank that the trainer itself names first."""
 

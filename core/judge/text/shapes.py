@@ -26,7 +26,7 @@ from .counters import (
     seconds_of,
 )
 from .line_fields import Loss, find_loss, find_lr, is_evaluation, lone_word, measure_of, without_name
-from .lines import gate_of, gates_of
+from .lines import gates_of
 from .reading import Reading, advance, enter, finish, with_run
 from .run_count import NO_RULE, Rule, TrainingFields, with_epoch
 
@@ -58,11 +58,10 @@ class ShapeTable:
             CompiledShape(row, LazyPattern(expand(row.pattern, short)), _rule(row)) for row in shapes.shapes
         )
         self.rows = (*mine, *shipped)
-        self.own_gates = tuple(gate_of(row.pattern.text) for row in mine)
-        """Patterns that stand for ``own`` in gates."""
+        self.own = tuple(row.pattern.text for row in mine)
         words = [gate for row in shapes.shapes for gate in row.gates]
         words += [gate for row in shapes.line_words for gate in row.gates]
-        self.gates = gates_of((*words, *line_fields.GATES, *shapes.translations.gates), self.own_gates, pairs=True)
+        self.gates = gates_of((*words, *line_fields.GATES, *shapes.translations.gates), self.own, pairs=True)
         self._labels = tuple((row.phase, _any_of(row.patterns, short)) for row in shapes.bar_labels)
         self._words = tuple((row.phase, _any_of(row.patterns, short)) for row in shapes.line_words)
         self._ends = tuple(
@@ -130,7 +129,7 @@ def _own_row(written: str, pattern: str) -> CompiledShape:
     if unknown or not named:
         groups = ", ".join(sorted(unknown)) or "none"
         raise ValueError(f"progress shape {written!r}: named groups {groups}; use some of {', '.join(SHAPE_GROUPS)}")
-    row = LineShape(name="own", pattern=written, gates=(), source="")
+    row = LineShape(name="own", pattern=written, source="")
     return CompiledShape(row, LazyPattern(pattern), own=True)
 
 
