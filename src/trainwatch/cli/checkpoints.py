@@ -3,7 +3,7 @@
 import argparse
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from trainwatch.core.app.errors import ExitCode
@@ -68,21 +68,17 @@ VERBS(
 
 
 def act_list(args: argparse.Namespace) -> int:
-    from trainwatch.core.app.checkpoint_tools import checkpoints_in, quality_of
+    from trainwatch.core.app.checkpoint_tools import checkpoints_in
 
     found, unknown = checkpoints_in(args.directory)
-    listing, known = found.listing, quality_of(found.listing.checkpoints)
-    lines = rows(
-        [
-            (named_below(c, args.directory), quality_words(known.get(c.path)) + resume_words(c, found))
-            for c in listing.checkpoints
-        ]
-    ) or [f"no checkpoints in {args.directory}"]
+    told = ((c, quality_words(found.quality.get(c.path)) + resume_words(c, found)) for c in found.listing.checkpoints)
+    lines = rows([(named_below(c, args.directory), words) for c, words in told])
+    lines = lines or [f"no checkpoints in {args.directory}"]
     others = [other.name for other in unknown]
     if others:
         more = f" and {len(others) - OTHERS_SHOWN} more" if len(others) > OTHERS_SHOWN else ""
         lines.append(f"may be the state of a training, of no known make: {', '.join(others[:OTHERS_SHOWN])}{more}")
-    return put(args, with_quality(found, known), *lines)
+    return put(args, with_quality(found), *lines)
 
 
 def named_below(checkpoint: "Checkpoint", folder: str) -> "Checkpoint":
@@ -207,7 +203,7 @@ def resume_words(checkpoint: "Checkpoint", found: "KnownListing") -> str:
     return doubt + ("  <- resume point" if checkpoint.path in found.known else QUICK_LOOK)
 
 
-def with_quality(found: "KnownListing", known: Mapping[str, "Quality"]) -> dict[str, Any]:
+def with_quality(found: "KnownListing") -> dict[str, Any]:
     """The listing for ``--json``, each checkpoint with its score and rating; ``best``: path of the best one.
 
     ``unused``: why a restart does not use it, though it is complete; ``doubt``: what speaks against its weights, though
@@ -222,12 +218,12 @@ def with_quality(found: "KnownListing", known: Mapping[str, "Quality"]) -> dict[
                 **to_builtins(each),
                 "unused": found.unused.get(each.path),
                 "doubt": found.doubts.get(each.path),
-                **quality_object(known.get(each.path)),
+                **quality_object(found.quality.get(each.path)),
             }
             for each in listing.checkpoints
         ],
         "resume_point": listing.resume_point,
-        "best": next((path for path, quality in known.items() if quality.best), None),
+        "best": next((path for path, quality in found.quality.items() if quality.best), None),
     }
 
 
