@@ -16,13 +16,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar, get_args
 
 import msgspec
 
 from .. import processes
+from ..act.config.derive import DeriveError, redirected
 from ..act.overlay import NoOverlayError, enter
 from ..judge.state import JudgeState
+from ..model.launch import Apart
 from ..model.observation import Command, Request
 from ..model.run import RunSpec
 from ..model.settings import Notify, Remedies, Tmux
@@ -45,6 +47,8 @@ ROOM_BYTES = 20e9
 """A place with less is used only if no other has more."""
 CACHES = ("HF_HOME", "HF_HUB_CACHE", "HF_DATASETS_CACHE", "TORCH_HOME", "XDG_CACHE_HOME", "TRITON_CACHE_DIR")
 """Folders of downloads: they stay the user's own, so that nothing is fetched twice."""
+Overlays = tuple[tuple[Path, ...], tuple[Path, ...], tuple[Path, ...]]
+"""The folders that are covered, kept and hidden (``act.overlay.enter``)."""
 
 
 def short_spec(spec: RunSpec, state: Path, what: str, settings: Mapping[str, Any], **changes: Any) -> RunSpec:
@@ -146,6 +150,11 @@ def written_folders(spec: RunSpec) -> list[Path]:
     return folders
 
 
+def _downloads() -> list[Path]:
+    user, named = os.environ.get("HOME"), (os.environ.get(name) for name in CACHES)
+    return [*map(Path, filter(None, named)), *([Path(user, ".cache")] if user else [])]
+
+
 def _hidden_folders(plan: LaunchPlan) -> list[Path]:
     """The output folder, if it holds checkpoints: tonight begins without them. One that holds input is not hidden."""
     spec = plan.spec
@@ -166,13 +175,13 @@ _Kind = TypeVar("_Kind")
 class Task(msgspec.Struct, frozen=True, kw_only=True):
     """What the process apart is told: an order of its own kind, whose child it is, and where it works.
 
-    ``overlays``: the folders that are covered, kept and hidden (``act.overlay.enter``); None: it makes none.
+    ``overlays`` None: it makes none.
     """
 
     parent: int
     cwd: str
     order: msgspec.Raw
-    overlays: tuple[tuple[Path, ...], tuple[Path, ...], tuple[Path, ...]] | None = None
+    overlays: Overlays | None = None
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -185,34 +194,60 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     interrupted: bool = False
 
 
-def behind_overlays(
-    module: str, plan: LaunchPlan, order: Callable[[Path], msgspec.Struct], kind: type[_Kind], *,
-    scratch: Path | None, keep: bool, say: Callable[[str], None], take: Callable[[_Kind], _Kind] = lambda seen: seen,
-) -> _Kind:  # fmt: skip
-    """Have an order obeyed with every path as tonight, in the first place that can hold overlays.
+class Job(NamedTuple):
+    """What is done apart. ``module``: obeys the orders; ``what``: for people. ``first``: the way that is tried first.
 
-    ``order``: made for a scratch folder. ``take``: takes out of it what is to stay.
-    Raises NoOverlayError, CliError, KeyboardInterrupt.
+    ``scratch``: parent of the scratch folder, None: where there is room; ``redirects_to``: that of redirected output.
+    ``keep``: the folder stays. ``say`` gets the lines of the process.
     """
-    wanted, why = written_folders(plan.spec), "no place for a scratch folder"
-    for parent in places(scratch, wanted):
-        with scratch_folder(parent, keep=keep) as folder:
-            downloads = [Path(os.environ[name]) for name in CACHES if os.environ.get(name)]
-            if user := os.environ.get("HOME"):
-                downloads.append(Path(user, ".cache"))
-            overlays = (tuple(wanted), tuple(downloads), tuple(_hidden_folders(plan)))
-            try:
-                return take(ordered(module, folder, plan.spec.cwd, order(folder), kind, say, overlays))
-            except NoOverlayError as error:
-                why = str(error)
-    raise NoOverlayError(why)
+
+    module: str
+    what: str
+    first: Apart
+    scratch: Path | None
+    keep: bool
+    redirects_to: Path | None = None
+    say: Callable[[str], None] = lambda _line: None
+
+
+def done_apart(  # noqa: PLR0917
+    job: Job, plan: LaunchPlan, spec: Callable[[Path], RunSpec], order: Callable[[RunSpec], msgspec.Struct],
+    kind: type[_Kind], take: Callable[[_Kind], _Kind] = lambda seen: seen,
+) -> tuple[_Kind, Apart]:  # fmt: skip
+    """Have an order obeyed, behind overlays with every path as tonight, or with the output options redirected.
+
+    No file of the user is written. ``spec``: the run of a scratch folder; ``order``: for that run. ``take``: takes out
+    of the answer what is to stay. Raises CliError, also if neither way is possible; KeyboardInterrupt.
+    """
+    wanted, why = written_folders(plan.spec), dict[Apart, str]()
+    for way in sorted(get_args(Apart), key=lambda way: way != job.first):
+        parents = places(job.scratch or (job.redirects_to if way == "redirect" else None), wanted)
+        for parent in parents if way == "overlay" else parents[:1]:
+            with scratch_folder(parent, keep=job.keep) as folder:
+                run, overlays = spec(folder), None
+                try:
+                    if way == "redirect":
+                        run = redirected(run, plan.preset, plan.profile, folder / "out")
+                        (folder / "out").mkdir()
+                    else:
+                        overlays = (tuple(wanted), tuple(_downloads()), tuple(_hidden_folders(plan)))
+                    return take(ordered(job, folder, order(run), kind, run.cwd, overlays)), way
+                except (NoOverlayError, DeriveError) as error:
+                    why[way] = str(error)
+        if way == job.first == "overlay":
+            job.say(f"no overlay here ({why[way]}): redirecting the output instead")
+    raise CliError(
+        ExitCode.FAILED,
+        f"no {job.what}: {why['redirect']}. Overlays over your folders, which need no such option, are not possible "
+        f"here: {why['overlay']}; nothing was started",
+    )
 
 
 def ordered(  # noqa: PLR0917
-    module: str, folder: Path, cwd: str, order: msgspec.Struct, kind: type[_Kind], say: Callable[[str], None],
-    overlays: tuple[tuple[Path, ...], tuple[Path, ...], tuple[Path, ...]] | None = None,
+    job: Job, folder: Path, order: msgspec.Struct, kind: type[_Kind], cwd: str,
+    overlays: Overlays | None = None,
 ) -> _Kind:  # fmt: skip
-    """Have an order obeyed by ``python -m module``, which has its state folder in ``folder``; ``say`` gets its lines.
+    """Have an order obeyed by ``python -m MODULE``, which has its state folder in ``folder``.
 
     Everything that it may have left is ended. Raises NoOverlayError, CliError, KeyboardInterrupt.
     """
@@ -221,7 +256,7 @@ def ordered(  # noqa: PLR0917
     make_private(folder / "home")
     log = folder / "own-process.log"
     env = {**os.environ, "TRAINWATCH_HOME": str(folder / "home")}
-    argv = [sys.executable, "-P", "-m", module, str(folder)]
+    argv = [sys.executable, "-P", "-m", job.module, str(folder)]
     with log.open("wb") as errors:
         child = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, env=env, start_new_session=True
@@ -229,7 +264,7 @@ def ordered(  # noqa: PLR0917
     try:
         with _passed_on(child) as interrupted:
             for line in child.stdout or ():
-                say(line.decode("utf-8", "replace").rstrip("\n"))
+                job.say(line.decode("utf-8", "replace").rstrip("\n"))
             child.wait()
     finally:
         if child.poll() is None:

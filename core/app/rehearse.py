@@ -18,9 +18,8 @@ from pathlib import Path
 import msgspec
 
 from .. import processes
-from ..act.config.derive import DeriveError, redirected
 from ..act.launch.launching import find_attempt
-from ..act.overlay import NoOverlayError, written
+from ..act.overlay import written
 from ..act.stopping import members
 from ..judge.recovery.restarts import COUNTS_ANEW
 from ..judge.resume.checkpoint_index import GOOD, KnownCheckpoint, base_name
@@ -39,18 +38,7 @@ from ..spool import read_start
 from ..store.journal import load_story, read_journal
 from ..store.learned import keep_rehearsal, source_digest
 from ..store.run_directory import RunDirectory
-from .apart import (
-    Judged,
-    behind_overlays,
-    end_trainer,
-    obey,
-    ordered,
-    places,
-    scratch_folder,
-    short_run,
-    short_spec,
-    written_folders,
-)
+from .apart import Job, Judged, done_apart, end_trainer, obey, short_run, short_spec
 from .errors import CliError, ExitCode
 from .gpu_survey import GpuSurvey, survey
 from .plan.launch_plan import LaunchPlan
@@ -103,15 +91,11 @@ def rehearse(plan: LaunchPlan, limits: Limits, say: Callable[[str], None]) -> Re
     began = time.time()
     source = source_digest(spec.command, spec.cwd, spec.config)
     before = _listing(spec)
-    apart: Apart = "overlay"
-    try:
-        seen = _on_overlays(plan, limits, say, hasty=False)
-        if seen.finished:
-            say("the training was done before it could be killed: once more, killed at the first sight of a checkpoint")
-            seen = _on_overlays(plan, limits, say, hasty=True)
-    except NoOverlayError as error:
-        say(f"no overlay here ({error}): redirecting the output instead")
-        seen, apart = _redirected(plan, limits, say, str(error)), "redirect"
+    job = Job(MODULE, "rehearsal", "overlay", limits.scratch, limits.keep, say=say)
+    seen, apart = _ordered(job, plan, limits, hasty=False)
+    if seen.finished:
+        say("the training was done before it could be killed: once more, killed at the first sight of a checkpoint")
+        seen, apart = _ordered(job, plan, limits, hasty=True)
     after = _listing(spec)
     changed = sorted(path for path in {**before, **after} if before.get(path) != after.get(path))
     known = Rehearsal(
@@ -127,32 +111,14 @@ def rehearse(plan: LaunchPlan, limits: Limits, say: Callable[[str], None]) -> Re
     return result
 
 
-def _on_overlays(plan: LaunchPlan, limits: Limits, say: Callable[[str], None], *, hasty: bool) -> Seen:
-    def order(scratch: Path) -> RehearsalOrder:
-        spec = spec_apart(plan.spec, scratch, offline(plan, os.environ, scratch))
-        return RehearsalOrder(spec=spec, tonight=plan.spec, limit_s=limits.limit_s, hasty=hasty)
+def _ordered(job: Job, plan: LaunchPlan, limits: Limits, *, hasty: bool) -> tuple[Seen, Apart]:
+    def order(spec: RunSpec) -> RehearsalOrder:
+        return RehearsalOrder(spec=spec, settings=plan.spec.settings, limit_s=limits.limit_s, hasty=hasty)
 
-    return behind_overlays(MODULE, plan, order, Seen, scratch=limits.scratch, keep=limits.keep, say=say)
-
-
-def _redirected(plan: LaunchPlan, limits: Limits, say: Callable[[str], None], no_overlay: str) -> Seen:
-    """With the output options of command and config changed. Raises CliError if none is known."""
-    parent = next(iter(places(limits.scratch, written_folders(plan.spec))))
-    with scratch_folder(parent, keep=limits.keep) as scratch:
-        apart = spec_apart(plan.spec, scratch, offline(plan, os.environ, scratch))
-        try:
-            spec = redirected(apart, plan.preset, plan.profile, scratch / "out")
-        except DeriveError as error:
-            raise CliError(
-                ExitCode.FAILED,
-                f"no rehearsal: {error}. Overlays over your folders, which need no such option, are not possible here: "
-                f"{no_overlay}; nothing was started",
-            ) from None
-        (scratch / "out").mkdir()
-        tonight = msgspec.structs.replace(spec, settings=plan.spec.settings)
-        order = RehearsalOrder(spec=spec, tonight=tonight, limit_s=limits.limit_s)
-        seen = ordered(MODULE, scratch, spec.cwd, order, Seen, say)
-        return msgspec.structs.replace(seen, saved_in=plan.spec.output_dir)
+    seen, apart = done_apart(
+        job, plan, lambda folder: spec_apart(plan.spec, folder, offline(plan, os.environ, folder)), order, Seen
+    )
+    return (seen if apart == "overlay" else msgspec.structs.replace(seen, saved_in=plan.spec.output_dir)), apart
 
 
 def _listing(spec: RunSpec) -> dict[str, tuple[int, int]]:
@@ -383,8 +349,8 @@ def _rehearse(order: RehearsalOrder, scratch: Path) -> Seen:
     resumes = seen.steps.holds
     if (seen.stage in {"restart", "proof"} and seen.failure) or seen.ignored or seen.loss.holds is False:
         resumes = False
-    # as `run` starts it once this is proven
-    tonight = resuming_by_itself(order.tonight) if seen.steps.holds else order.tonight
+    tonight = msgspec.structs.replace(order.spec, settings=order.settings)
+    tonight = resuming_by_itself(tonight) if seen.steps.holds else tonight  # as `run` starts it once this is proven
     has_loss = 1 in stages.states and reading_of(stages.states[1]).progress.loss is not None
     begin = partial(replay_of, tonight, definitions)
     faults = outlook(begin, recorded(run.trace), tonight, resumes=resumes, has_loss=has_loss)
