@@ -18,7 +18,6 @@ from ..model.launch import FaultOutlook, LossProof, Rehearsal, StepProof, Verdic
 from ..model.observation import Command, Exit, GpuSample, LogChunk, Observation, ProcessSample, Tick
 from ..model.resume import PLACEHOLDER, ResumeWay, Will
 from ..model.run import RunSpec
-from ..model.settings import Settings
 from ..replay import Replay
 from ..store.trace import TraceReading, trace_lines
 from .plan.launch_plan import LaunchPlan
@@ -115,21 +114,9 @@ def offline(plan: LaunchPlan, environ: Mapping[str, str], folder: Path) -> dict[
     return found
 
 
-# What the two processes of a rehearsal tell each other: the order, and what was seen.
+# What was seen in a rehearsal.
 
 Stage = Literal["start", "checkpoint", "kill", "restart", "proof", "done"]
-
-
-class RehearsalOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """``spec``: the run with the settings of a rehearsal; ``settings``: those of the user.
-
-    ``limit_s``: longest time. ``hasty``: kill at the first sight of a checkpoint, for a training that takes seconds.
-    """
-
-    spec: RunSpec
-    settings: Settings
-    limit_s: float
-    hasty: bool = False
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):

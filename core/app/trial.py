@@ -6,7 +6,6 @@ folder, without restarts, remedies and notices. No file of the user is written.
 
 import re
 import shutil
-import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -30,7 +29,7 @@ from ..store.journal import load_story
 from ..store.learned import keep_trial, trials_folder
 from ..store.lock import is_held
 from ..store.run_directory import RunDirectory
-from .apart import Job, Judged, done_apart, end_trainer, obey, short_run, short_spec
+from .apart import Job, Judged, Say, done_apart, end_trainer, short_run, short_spec
 from .errors import CliError, ExitCode
 from .plan.launch_plan import plan_command, plan_launch, plan_project
 from .plan.specs import Definitions, definitions_of
@@ -285,11 +284,6 @@ def run_to_try(
 # One trial on this machine; its result is kept.
 
 
-class TrialOrder(msgspec.Struct, frozen=True, kw_only=True):
-    spec: RunSpec
-    trial: Trial
-
-
 def try_here(spec: RunSpec, trial: Trial, scratch: Path | None, *, keep: bool) -> TrialResult:
     """Run one trial to its end, in the main thread, and keep its result. An interrupt ends its trainer, too.
 
@@ -301,11 +295,9 @@ def try_here(spec: RunSpec, trial: Trial, scratch: Path | None, *, keep: bool) -
     definitions = definitions_of(spec)
     planned = plan_trial(spec, trial, trials_folder(home()), definitions)
     below = make_private(trials_folder(home()) / "scratch")
-    job = Job("trainwatch.core.app.trial", f"trial of {trial.profile}", "redirect", scratch, keep, redirects_to=below)
+    job = Job(f"trial of {trial.profile}", "redirect", scratch, keep, redirects_to=below)
     plan = msgspec.structs.replace(plan_launch(spec, definitions), spec=planned)
-    result, _ = done_apart(
-        job, plan, lambda _: planned, lambda own: TrialOrder(spec=own, trial=trial), TrialResult, take=_with_log
-    )
+    result, _ = done_apart(job, partial(_try, trial=trial), plan, lambda _folder: planned, take=_with_log)
     if not trial.extra and (spec.project is not None or RunDirectory(runs_folder(home()) / spec.id).path.exists()):
         keep_trial(home(), spec.id, result)
     return result
@@ -321,12 +313,7 @@ def _with_log(result: TrialResult) -> TrialResult:
     return msgspec.structs.replace(result, log=str(kept))
 
 
-def _try(order: TrialOrder, folder: Path) -> TrialResult:
-    spec, follow = order.spec, partial(_end_in_time, length=order.trial.length)
-    run = short_run(spec, definitions_of(spec), folder / "home", follow)
+def _try(spec: RunSpec, folder: Path, _say: Say, *, trial: Trial) -> TrialResult:
+    run = short_run(spec, definitions_of(spec), folder / "home", partial(_end_in_time, length=trial.length))
     with HistoryReader(run.history) as history:
-        return measure(order.trial.profile, spec.created_wall, load_story(run.journal), history, spec.gpus)
-
-
-if __name__ == "__main__":
-    sys.exit(obey(Path(sys.argv[1]), TrialOrder, _try))
+        return measure(trial.profile, spec.created_wall, load_story(run.journal), history, spec.gpus)
