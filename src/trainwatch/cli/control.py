@@ -58,7 +58,7 @@ def sent(
         forced = args.force if launches else None
         return operate(args, ask=ask, starts_supervisor=launches, forced=forced, **values)
 
-    return Verb(help_, description, example, (*options, YES if ask else NEVER_ASKED, RUN), act)
+    return Verb(help_, description or help_, example, (*options, YES if ask else NEVER_ASKED, RUN), act)
 
 
 @VERBS(
