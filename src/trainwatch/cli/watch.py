@@ -350,17 +350,12 @@ def _listening(address: str) -> None:
     "metrics",
     "the newest values of all runs, for Prometheus",
     "Prints the newest values of all runs of this user in the Prometheus text format: steps, loss, checkpoints, "
-    "incidents, troubles, GPUs, host; runs that are over for a day are left out. --textfile writes them for the "
-    "textfile collector of node_exporter, in one rename; call it from a timer. For an endpoint that Prometheus reads "
+    "incidents, troubles, GPUs, host; runs that are over for a day are left out. For an endpoint that Prometheus reads "
     "itself, set [metrics] prometheus in trainwatch.toml.",
-    "--textfile /var/lib/node_exporter/trainwatch.prom",
-    arg("--textfile", metavar="PATH", help="write to this file (*.prom) instead; replaces an older one"),
+    "",
 )
-def metrics_verb(args: argparse.Namespace) -> int:
-    from trainwatch.core.app.export import prometheus_page, write_textfile
+def metrics_verb(_args: argparse.Namespace) -> int:
+    from trainwatch.core.app.export import prometheus_page
 
-    if args.textfile is not None:
-        write_textfile(Path(args.textfile), warn)
-        return ExitCode.DONE
     print(prometheus_page(warn), end="")
     return ExitCode.DONE
