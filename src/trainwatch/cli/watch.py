@@ -5,7 +5,6 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainwatch.core.app.errors import CliError, ExitCode
@@ -311,9 +310,6 @@ MISSING = "the screen in a browser needs textual-serve: pip install 'trainwatch-
     RUN,
     flag("--read-only", "screens that can change nothing"),
     arg("--port", type=int, default=PORT, metavar="N", help=f"default: {PORT}; 0: any free one"),
-    arg(
-        "--token-file", type=Path, metavar="FILE", help="keep the token in this file (default: a new one at each start)"
-    ),
 )
 def serve_verb(args: argparse.Namespace) -> int:
     """Serves until Ctrl-C; 1 if the port is taken."""
@@ -329,7 +325,7 @@ def serve_verb(args: argparse.Namespace) -> int:
 
     words = ["--run", find_run(args.run).id] if args.run else []
     words += ["--read-only"] if args.read_only else []
-    token = web.token_in(args.token_file) if args.token_file is not None else web.new_token()
+    token = web.new_token()
     title = f"trainwatch {args.run or ''}".strip()
     server = web.TokenServer(web.screen_command(words), token, title)
     web.use_browser_environment()
