@@ -4,25 +4,28 @@ The process sees the user's folders through overlays; signals are passed on to i
 """
 
 import ctypes
+import multiprocessing
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar, get_args
 
 import msgspec
 
 from .. import processes
+from ..act.config.derive import DeriveError, redirected
 from ..act.overlay import NoOverlayError, enter
 from ..judge.state import JudgeState
+from ..model.launch import Apart
 from ..model.observation import Command, Request
 from ..model.run import RunSpec
 from ..model.settings import Notify, Remedies, Tmux
@@ -45,6 +48,8 @@ ROOM_BYTES = 20e9
 """A place with less is used only if no other has more."""
 CACHES = ("HF_HOME", "HF_HUB_CACHE", "HF_DATASETS_CACHE", "TORCH_HOME", "XDG_CACHE_HOME", "TRITON_CACHE_DIR")
 """Folders of downloads: they stay the user's own, so that nothing is fetched twice."""
+Overlays = tuple[tuple[Path, ...], tuple[Path, ...], tuple[Path, ...]]
+"""The folders that are covered, kept and hidden (``act.overlay.enter``)."""
 
 
 def short_spec(spec: RunSpec, state: Path, what: str, settings: Mapping[str, Any], **changes: Any) -> RunSpec:
@@ -146,6 +151,11 @@ def written_folders(spec: RunSpec) -> list[Path]:
     return folders
 
 
+def _downloads() -> list[Path]:
+    user, named = os.environ.get("HOME"), (os.environ.get(name) for name in CACHES)
+    return [*map(Path, filter(None, named)), *([Path(user, ".cache")] if user else [])]
+
+
 def _hidden_folders(plan: LaunchPlan) -> list[Path]:
     """The output folder, if it holds checkpoints: tonight begins without them. One that holds input is not hidden."""
     spec = plan.spec
@@ -159,130 +169,123 @@ def _hidden_folders(plan: LaunchPlan) -> list[Path]:
     return [] if holds_input or is_work_folder else [folder]
 
 
-ORDER, ANSWER = "order.json", "answer.json"
 _Kind = TypeVar("_Kind")
+Say = Callable[[str], None]
+Work = Callable[[RunSpec, Path, Say], _Kind]
+"""What is done apart for a run, in a scratch folder; called in the process apart. It can be pickled."""
+SPAWN = multiprocessing.get_context("spawn")
 
 
-class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """What the process apart is told: an order of its own kind, whose child it is, and where it works.
+class Job(NamedTuple):
+    """How something is done apart. ``what``: for people. ``first``: the way that is tried first.
 
-    ``overlays``: the folders that are covered, kept and hidden (``act.overlay.enter``); None: it makes none.
+    ``scratch``: parent of the scratch folder, None: where there is room; ``redirects_to``: that of redirected output.
+    ``keep``: the folder stays. ``say`` gets lines of progress.
     """
 
-    parent: int
-    cwd: str
-    order: msgspec.Raw
-    overlays: tuple[tuple[Path, ...], tuple[Path, ...], tuple[Path, ...]] | None = None
+    what: str
+    first: Apart
+    scratch: Path | None
+    keep: bool
+    redirects_to: Path | None = None
+    say: Say = lambda _line: None
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """``value``, or why there is none: ``problem`` with the exit ``code`` of the verb; no overlay can be made."""
+def done_apart(
+    job: Job, work: Work[_Kind], plan: LaunchPlan, spec: Callable[[Path], RunSpec],
+    take: Callable[[_Kind], _Kind] = lambda seen: seen,
+) -> tuple[_Kind, Apart]:  # fmt: skip
+    """Have work done for a run, behind overlays with every path as tonight, or with the output options redirected.
 
-    value: msgspec.Raw = msgspec.Raw(b"null")
-    problem: str = ""
-    code: int = 1
-    no_overlay: str = ""
-    interrupted: bool = False
-
-
-def behind_overlays(
-    module: str, plan: LaunchPlan, order: Callable[[Path], msgspec.Struct], kind: type[_Kind], *,
-    scratch: Path | None, keep: bool, say: Callable[[str], None], take: Callable[[_Kind], _Kind] = lambda seen: seen,
-) -> _Kind:  # fmt: skip
-    """Have an order obeyed with every path as tonight, in the first place that can hold overlays.
-
-    ``order``: made for a scratch folder. ``take``: takes out of it what is to stay.
-    Raises NoOverlayError, CliError, KeyboardInterrupt.
+    No file of the user is written. ``spec``: the run of a scratch folder. ``take``: takes out of the result what is to
+    stay. Raises CliError, also if neither way is possible; KeyboardInterrupt.
     """
-    wanted, why = written_folders(plan.spec), "no place for a scratch folder"
-    for parent in places(scratch, wanted):
-        with scratch_folder(parent, keep=keep) as folder:
-            downloads = [Path(os.environ[name]) for name in CACHES if os.environ.get(name)]
-            if user := os.environ.get("HOME"):
-                downloads.append(Path(user, ".cache"))
-            overlays = (tuple(wanted), tuple(downloads), tuple(_hidden_folders(plan)))
-            try:
-                return take(ordered(module, folder, plan.spec.cwd, order(folder), kind, say, overlays))
-            except NoOverlayError as error:
-                why = str(error)
-    raise NoOverlayError(why)
+    wanted, why = written_folders(plan.spec), dict[Apart, str]()
+    for way in sorted(get_args(Apart), key=lambda way: way != job.first):
+        parents = places(job.scratch or (job.redirects_to if way == "redirect" else None), wanted)
+        for parent in parents if way == "overlay" else parents[:1]:
+            with scratch_folder(parent, keep=job.keep) as folder:
+                run, overlays = spec(folder), None
+                try:
+                    if way == "redirect":
+                        run = redirected(run, plan.preset, plan.profile, folder / "out")
+                        (folder / "out").mkdir()
+                    else:
+                        overlays = (tuple(wanted), tuple(_downloads()), tuple(_hidden_folders(plan)))
+                    return take(ordered(job, work, folder, run, overlays)), way
+                except (NoOverlayError, DeriveError) as error:
+                    why[way] = str(error)
+        if way == job.first == "overlay":
+            job.say(f"no overlay here ({why[way]}): redirecting the output instead")
+    raise CliError(
+        ExitCode.FAILED,
+        f"no {job.what}: {why['redirect']}. Overlays over your folders, which need no such option, are not possible "
+        f"here: {why['overlay']}; nothing was started",
+    )
 
 
-def ordered(  # noqa: PLR0917
-    module: str, folder: Path, cwd: str, order: msgspec.Struct, kind: type[_Kind], say: Callable[[str], None],
-    overlays: tuple[tuple[Path, ...], tuple[Path, ...], tuple[Path, ...]] | None = None,
-) -> _Kind:  # fmt: skip
-    """Have an order obeyed by ``python -m module``, which has its state folder in ``folder``; ``say`` gets its lines.
+def ordered(job: Job, work: Work[_Kind], folder: Path, run: RunSpec, overlays: Overlays | None) -> _Kind:
+    """Have work done in a process of its own, which has its state folder in ``folder``. ``overlays`` None: none.
 
     Everything that it may have left is ended. Raises NoOverlayError, CliError, KeyboardInterrupt.
     """
-    task = Task(parent=os.getpid(), cwd=cwd, order=msgspec.Raw(msgspec.json.encode(order)), overlays=overlays)
-    (folder / ORDER).write_bytes(msgspec.json.encode(task, enc_hook=str))
     make_private(folder / "home")
     log = folder / "own-process.log"
-    env = {**os.environ, "TRAINWATCH_HOME": str(folder / "home")}
-    argv = [sys.executable, "-P", "-m", module, str(folder)]
-    with log.open("wb") as errors:
-        child = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, env=env, start_new_session=True
-        )
+    said, says = SPAWN.Pipe(duplex=False)
+    child = SPAWN.Process(target=_obey, args=(says, os.getpid(), log, work, folder, run, overlays))
+    child.start()
+    says.close()
+    outcome: Any = ""
     try:
-        with _passed_on(child) as interrupted:
-            for line in child.stdout or ():
-                say(line.decode("utf-8", "replace").rstrip("\n"))
-            child.wait()
+        with _passed_on(child) as interrupted, suppress(EOFError):
+            while isinstance(outcome := said.recv(), str):
+                job.say(outcome)
+            child.join()
     finally:
-        if child.poll() is None:
-            child.kill()
-            child.wait()
+        child.kill()
+        child.join()
         _end_all(folder)
-    try:
-        answer = msgspec.json.decode((folder / ANSWER).read_bytes(), type=Answer)
-    except (OSError, msgspec.MsgspecError):
-        if interrupted.is_set():
-            raise KeyboardInterrupt from None
-        said = "\n".join(log.read_text(errors="replace").splitlines()[-LAST_LINES:])
-        raise CliError(
-            ExitCode.FAILED, f"the process of its own failed: {said or f'status {child.returncode}'}"
-        ) from None
-    if interrupted.is_set() or answer.interrupted:
+    if interrupted.is_set():
         raise KeyboardInterrupt
-    if answer.no_overlay:
-        raise NoOverlayError(answer.no_overlay)
-    if answer.problem:
-        raise CliError(ExitCode(answer.code), answer.problem)
-    return msgspec.json.decode(answer.value, type=kind)
+    if isinstance(outcome, str):
+        last = "\n".join(log.read_text(errors="replace").splitlines()[-LAST_LINES:])
+        raise CliError(ExitCode.FAILED, f"the process of its own failed: {last or f'status {child.exitcode}'}")
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return outcome  # type: ignore[no-any-return]  # what ``work`` returned
 
 
-def obey(folder: Path, kind: type[_Kind], work: Callable[[_Kind, Path], msgspec.Struct]) -> int:
-    """In the process apart: do what is ordered in ``folder``, and write the answer there."""
-    task = msgspec.json.decode((folder / ORDER).read_bytes(), type=Task, dec_hook=lambda to, text: to(text))
+def _obey(  # noqa: PLR0917
+    says: Connection, parent: int, log: Path, work: Work[object], folder: Path, run: RunSpec, overlays: Overlays | None
+) -> None:
+    """In the process apart: do the work, and send its lines, then its result or why there is none."""
+    os.setsid()
+    for number, path, flags in (
+        (0, os.devnull, os.O_RDONLY),
+        (1, log, os.O_WRONLY | os.O_CREAT),
+        (2, log, os.O_WRONLY),
+    ):
+        os.dup2(os.open(path, flags | os.O_APPEND, 0o600), number)
+    os.environ["TRAINWATCH_HOME"] = str(folder / "home")
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)  # this process ends with its parent
-    if os.getppid() != task.parent:  # it died before the kernel was asked
-        shutil.rmtree(folder, ignore_errors=True)
-        return ExitCode.INTERRUPTED
+    outcome: object = None
     try:
-        if task.overlays is not None:
-            wanted, kept, hidden = task.overlays
-            enter(folder, wanted=wanted, kept=kept, hidden=hidden)
-            os.chdir(task.cwd)
-        done = work(msgspec.json.decode(task.order, type=kind), folder)
-        answer = Answer(value=msgspec.Raw(msgspec.json.encode(done)))
-    except NoOverlayError as error:
-        answer = Answer(no_overlay=str(error))
-    except CliError as error:
-        answer = Answer(problem=str(error), code=error.code)
-    except KeyboardInterrupt:
-        answer = Answer(interrupted=True)
-    if os.getppid() != task.parent:
+        if os.getppid() == parent:  # else it died before the kernel was asked
+            if overlays is not None:
+                wanted, kept, hidden = overlays
+                enter(folder, wanted=wanted, kept=kept, hidden=hidden)
+                os.chdir(run.cwd)
+            outcome = work(run, folder, says.send)
+    except (NoOverlayError, CliError, KeyboardInterrupt) as error:
+        outcome = error
+    if os.getppid() == parent:
+        says.send(outcome)
+    else:
         shutil.rmtree(folder, ignore_errors=True)  # nobody else is left to do it
-        return ExitCode.INTERRUPTED
-    (folder / ANSWER).write_bytes(msgspec.json.encode(answer))
-    return ExitCode.DONE
 
 
 @contextmanager
-def _passed_on(child: "subprocess.Popen[bytes]") -> Iterator[threading.Event]:
+def _passed_on(child: SpawnProcess) -> Iterator[threading.Event]:
     """While it runs, signals that end this process end the other first. The event is set after one."""
     interrupted = threading.Event()
     if threading.current_thread() is not threading.main_thread():
@@ -291,7 +294,7 @@ def _passed_on(child: "subprocess.Popen[bytes]") -> Iterator[threading.Event]:
 
     def leave(_number: int, _frame: FrameType | None) -> None:
         interrupted.set()
-        child.send_signal(signal.SIGINT)
+        os.kill(child.pid or 0, signal.SIGINT)
 
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.signal(number, leave) for number in numbers}

@@ -3,7 +3,7 @@
 import getpass
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -30,7 +30,7 @@ from ..model.text import printable, typed
 from ..store.journal import JournalTooNew, load_story
 from ..store.learned import put_rating
 from .errors import CliError, ExitCode, file_errors
-from .runs.checkpoint_quality import KnownListing, Quality, as_journals_know, qualities, worth_keeping
+from .runs.checkpoint_quality import KnownListing, Quality, as_journals_know, worth_keeping
 from .runs.known_runs import all_runs, home
 
 __all__ = ["CheckpointOverview", "Comparison", "KnownListing", "PruneOutcome", "PrunePlan", "Quality"]
@@ -102,14 +102,14 @@ def compare_two(a: str, b: str) -> Comparison:
 def prune_plan(directory: str, keep: int) -> PrunePlan:
     """Which checkpoints could be deleted if ``keep`` verified ones stay. Deletes nothing."""
     try:
-        return plan_prune(_directory(directory), keep, good=lambda found: worth_keeping(qualities(home(), found)))
+        return plan_prune(_directory(directory), keep, good=lambda found: worth_keeping(quality_of(found)))
     except ValueError as error:
         raise CliError(ExitCode.USAGE, f"--keep: {error}") from None
 
 
-def quality_of(checkpoints: Sequence[Checkpoint]) -> dict[str, Quality]:
+def quality_of(checkpoints: Iterable[Checkpoint]) -> Mapping[str, Quality]:
     """By path: scores of evaluations, and what a person thinks of them."""
-    return qualities(home(), checkpoints)
+    return as_journals_know(home(), CheckpointListing(checkpoints=tuple(checkpoints), resume_point=None)).quality
 
 
 def inspect_one(name: str) -> Checkpoint | None:

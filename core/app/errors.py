@@ -28,6 +28,10 @@ class CliError(Exception):
         super().__init__(message)
         self.code = code
 
+    def __reduce__(self) -> tuple[type["CliError"], tuple[ExitCode, str]]:
+        """It may come from another process."""
+        return CliError, (self.code, str(self))
+
 
 @contextmanager
 def config_errors() -> Iterator[None]:

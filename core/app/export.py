@@ -1,7 +1,6 @@
 """What a run measured, for other programs: the Prometheus page, series and traces as files, and a replay of a trace."""
 
 import contextlib
-import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +18,6 @@ from ..model.redact import EDGE
 from ..model.run import TERMINAL_STATES
 from ..model.settings import Settings
 from ..store.history_reader import HistoryReader
-from ..store.home import write_atomically
 from ..store.journal import JournalTooNew, load_story
 from ..store.lock import is_held
 from ..store.run_directory import RunDirectory, RunUnreadable
@@ -70,32 +68,6 @@ def prometheus_page(warn: Callable[[str], None]) -> str:
         warn(problem)
     own = [Sample(BUILD, 1, {"version": __version__}), Sample(UNREADABLE, len(problems), {})]
     return EDGE.text(exposition(METRICS, [*own, *(sample for now in runs for sample in run_samples(now))]))
-
-
-def write_textfile(target: Path, warn: Callable[[str], None]) -> None:
-    """Replace ``target`` by the page, for the textfile collector of node_exporter. Raises CliError.
-
-    A file that is no such page is left alone.
-    """
-    if not _is_page(target):
-        raise CliError(ExitCode.USAGE, f"{target}: is there already and was not written by trainwatch; name another")
-    if target.suffix != ".prom":
-        warn(f"{target}: the textfile collector reads only files that end in .prom")
-    with writing(target):
-        write_atomically(target, prometheus_page(warn).encode(), mode=0o644)
-
-
-def _is_page(target: Path) -> bool:
-    """Whether there is no file, or one that begins as a page of trainwatch does."""
-    try:
-        if not stat.S_ISREG(target.lstat().st_mode):
-            return False
-        with target.open("rb") as file:
-            return file.read(18) == b"# HELP trainwatch_"
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
 
 
 def _run_now(run: RunDirectory) -> RunNow | None:

@@ -1,6 +1,7 @@
-"""Read all GPUs and their processes once, in a child process: a driver call that hangs cannot be ended, only abandoned.
+"""Read all GPUs and their processes once, in the child process that the sensor of a run reads them with, too.
 
-The child is this module. ``survey()`` runs it with a time limit, ``surveying()`` beside other work.
+A driver call that hangs cannot be ended, only abandoned. ``survey()`` asks with a time limit, ``surveying()`` beside
+other work.
 """
 
 import contextlib
@@ -12,11 +13,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from ..bound_process import bound
 from ..model.text import memory
 
 TIMEOUT_S = 15.0
@@ -64,7 +63,7 @@ def surveying(timeout_s: float = TIMEOUT_S) -> Iterator[Callable[[], GpuSurvey]]
     """
     try:
         asked = subprocess.Popen(
-            bound([sys.executable, "-P", "-m", "trainwatch.core.app.gpu_survey"]),
+            [sys.executable, "-P", "-m", "trainwatch.core.sense.gpu.nvml_child", str(os.getpid()), "0"],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/",
         )  # fmt: skip
     except OSError as error:
@@ -86,10 +85,25 @@ def _answer(asked: "subprocess.Popen[bytes]", timeout_s: float) -> GpuSurvey:
         out, _ = asked.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
         return GpuSurvey(trouble=f"the GPU driver did not answer within {timeout_s:g} s", stuck=True)
+    from ..sense.gpu.gpu_sensor import Message, decoded
+
     try:
-        return msgspec.json.decode(out, type=GpuSurvey)
+        message = msgspec.json.decode(out, type=Message)
+        read = decoded(message)
     except msgspec.MsgspecError:
         return GpuSurvey(trouble=f"the GPU driver ended the process that queried it (status {asked.returncode})")
+    told = next((device.detail for device, _ in read if device.detail), {})
+    return GpuSurvey(
+        gpus=tuple(
+            GpuSeen(
+                index=device.index, name=seen.name, mem_used_bytes=seen.mem_used_bytes,
+                mem_total_bytes=seen.mem_total_bytes,
+                users=None if device.procs is None else tuple(GpuUser(pid=p, mem_bytes=m) for p, m in device.procs),
+            )
+            for device, seen in read
+        ),
+        driver=told.get("driver"), cuda=told.get("cuda"), trouble=message.text or None,
+    )  # fmt: skip
 
 
 def process_name(pid: int) -> str:
@@ -129,52 +143,3 @@ def named_users(timeout_s: float = TIMEOUT_S) -> tuple[str, ...]:
         for gpu in survey(timeout_s).gpus
         for user in gpu.users or ()
     )
-
-
-# In the child: what the driver says of all GPUs and their processes, as JSON on standard output.
-
-
-def _answer_of_driver() -> dict[str, Any]:
-    """The fields of a ``GpuSurvey``; what the driver does not tell is None."""
-    import pynvml
-
-    try:
-        pynvml.nvmlInit()
-        count = int(pynvml.nvmlDeviceGetCount())
-    except pynvml.NVMLError as error:
-        return {"trouble": str(error)}
-    cuda = _try(pynvml.nvmlSystemGetCudaDriverVersion)
-    return {
-        "gpus": [_gpu(index) for index in range(count)],
-        "driver": _try(pynvml.nvmlSystemGetDriverVersion),
-        "cuda": None if cuda is None else f"{cuda // 1000}.{cuda % 1000 // 10}",
-    }
-
-
-def _gpu(index: int) -> dict[str, Any]:
-    import pynvml
-
-    handle = _try(pynvml.nvmlDeviceGetHandleByIndex, index)
-    if handle is None:
-        return {"index": index}
-    memory = _try(pynvml.nvmlDeviceGetMemoryInfo, handle)
-    users = _try(pynvml.nvmlDeviceGetComputeRunningProcesses, handle)
-    return {
-        "index": index,
-        "name": _try(pynvml.nvmlDeviceGetName, handle),
-        "mem_used_bytes": None if memory is None else float(memory.used),
-        "mem_total_bytes": None if memory is None else float(memory.total),
-        "users": None if users is None else [{"pid": u.pid, "mem_bytes": u.usedGpuMemory} for u in users],
-    }
-
-
-def _try(call: Any, *arguments: Any) -> Any:
-    try:
-        return call(*arguments)
-    except Exception:  # unknown stays unknown
-        return None
-
-
-if __name__ == "__main__":
-    os.write(1, msgspec.json.encode(_answer_of_driver()))
-    os._exit(0)  # no clean-up: it may hang in the driver

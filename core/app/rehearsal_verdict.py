@@ -114,21 +114,9 @@ def offline(plan: LaunchPlan, environ: Mapping[str, str], folder: Path) -> dict[
     return found
 
 
-# What the two processes of a rehearsal tell each other: the order, and what was seen.
+# What was seen in a rehearsal.
 
 Stage = Literal["start", "checkpoint", "kill", "restart", "proof", "done"]
-
-
-class RehearsalOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """``spec``: the run with the settings of a rehearsal; ``tonight``: with those of the user.
-
-    ``limit_s``: longest time. ``hasty``: kill at the first sight of a checkpoint, for a training that takes seconds.
-    """
-
-    spec: RunSpec
-    tonight: RunSpec
-    limit_s: float
-    hasty: bool = False
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,6 @@ that, the known output options are redirected, or the rehearsal is refused.
 
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,9 +17,8 @@ from pathlib import Path
 import msgspec
 
 from .. import processes
-from ..act.config.derive import DeriveError, redirected
 from ..act.launch.launching import find_attempt
-from ..act.overlay import NoOverlayError, written
+from ..act.overlay import written
 from ..act.stopping import members
 from ..judge.recovery.restarts import COUNTS_ANEW
 from ..judge.resume.checkpoint_index import GOOD, KnownCheckpoint, base_name
@@ -35,29 +33,18 @@ from ..model.launch import Apart, Rehearsal
 from ..model.preset import Preset
 from ..model.resume import ResumeSupport, resume_support
 from ..model.run import TERMINAL_STATES, RunSpec, is_below
+from ..model.settings import Settings
 from ..spool import read_start
 from ..store.journal import load_story, read_journal
 from ..store.learned import keep_rehearsal, source_digest
 from ..store.run_directory import RunDirectory
-from .apart import (
-    Judged,
-    behind_overlays,
-    end_trainer,
-    obey,
-    ordered,
-    places,
-    scratch_folder,
-    short_run,
-    short_spec,
-    written_folders,
-)
+from .apart import Job, Judged, Say, done_apart, end_trainer, short_run, short_spec
 from .errors import CliError, ExitCode
 from .gpu_survey import GpuSurvey, survey
 from .plan.launch_plan import LaunchPlan
 from .plan.resume_plan import resuming_by_itself
 from .plan.specs import definitions_of
 from .rehearsal_verdict import (
-    RehearsalOrder,
     Seen,
     Stage,
     conclude,
@@ -77,7 +64,6 @@ from .trial import rivals
 LIMIT_S = 1800.0
 """Longest time by default: half an hour before the night."""
 MOST_FILES = 50_000
-MODULE = "trainwatch.core.app.rehearse"
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +74,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     keep: bool = False
 
 
-def rehearse(plan: LaunchPlan, limits: Limits, say: Callable[[str], None]) -> Rehearsal:
+def rehearse(plan: LaunchPlan, limits: Limits, say: Say) -> Rehearsal:
     """Rehearse a planned launch. ``say`` gets lines of progress. Raises CliError, KeyboardInterrupt."""
     spec = plan.spec
     if plan.problem is not None:
@@ -103,15 +89,10 @@ def rehearse(plan: LaunchPlan, limits: Limits, say: Callable[[str], None]) -> Re
     began = time.time()
     source = source_digest(spec.command, spec.cwd, spec.config)
     before = _listing(spec)
-    apart: Apart = "overlay"
-    try:
-        seen = _on_overlays(plan, limits, say, hasty=False)
-        if seen.finished:
-            say("the training was done before it could be killed: once more, killed at the first sight of a checkpoint")
-            seen = _on_overlays(plan, limits, say, hasty=True)
-    except NoOverlayError as error:
-        say(f"no overlay here ({error}): redirecting the output instead")
-        seen, apart = _redirected(plan, limits, say, str(error)), "redirect"
+    seen, apart = _seen_apart(plan, limits, say, hasty=False)
+    if seen.finished:
+        say("the training was done before it could be killed: once more, killed at the first sight of a checkpoint")
+        seen, apart = _seen_apart(plan, limits, say, hasty=True)
     after = _listing(spec)
     changed = sorted(path for path in {**before, **after} if before.get(path) != after.get(path))
     known = Rehearsal(
@@ -127,32 +108,12 @@ def rehearse(plan: LaunchPlan, limits: Limits, say: Callable[[str], None]) -> Re
     return result
 
 
-def _on_overlays(plan: LaunchPlan, limits: Limits, say: Callable[[str], None], *, hasty: bool) -> Seen:
-    def order(scratch: Path) -> RehearsalOrder:
-        spec = spec_apart(plan.spec, scratch, offline(plan, os.environ, scratch))
-        return RehearsalOrder(spec=spec, tonight=plan.spec, limit_s=limits.limit_s, hasty=hasty)
-
-    return behind_overlays(MODULE, plan, order, Seen, scratch=limits.scratch, keep=limits.keep, say=say)
-
-
-def _redirected(plan: LaunchPlan, limits: Limits, say: Callable[[str], None], no_overlay: str) -> Seen:
-    """With the output options of command and config changed. Raises CliError if none is known."""
-    parent = next(iter(places(limits.scratch, written_folders(plan.spec))))
-    with scratch_folder(parent, keep=limits.keep) as scratch:
-        apart = spec_apart(plan.spec, scratch, offline(plan, os.environ, scratch))
-        try:
-            spec = redirected(apart, plan.preset, plan.profile, scratch / "out")
-        except DeriveError as error:
-            raise CliError(
-                ExitCode.FAILED,
-                f"no rehearsal: {error}. Overlays over your folders, which need no such option, are not possible here: "
-                f"{no_overlay}; nothing was started",
-            ) from None
-        (scratch / "out").mkdir()
-        tonight = msgspec.structs.replace(spec, settings=plan.spec.settings)
-        order = RehearsalOrder(spec=spec, tonight=tonight, limit_s=limits.limit_s)
-        seen = ordered(MODULE, scratch, spec.cwd, order, Seen, say)
-        return msgspec.structs.replace(seen, saved_in=plan.spec.output_dir)
+def _seen_apart(plan: LaunchPlan, limits: Limits, say: Say, *, hasty: bool) -> tuple[Seen, Apart]:
+    """``hasty``: killed at the first sight of a checkpoint, for a training that takes seconds."""
+    job = Job("rehearsal", "overlay", limits.scratch, limits.keep, say=say)
+    work = partial(_rehearse, settings=plan.spec.settings, limit_s=limits.limit_s, hasty=hasty)
+    seen, apart = done_apart(job, work, plan, lambda f: spec_apart(plan.spec, f, offline(plan, os.environ, f)))
+    return (seen if apart == "overlay" else msgspec.structs.replace(seen, saved_in=plan.spec.output_dir)), apart
 
 
 def _listing(spec: RunSpec) -> dict[str, tuple[int, int]]:
@@ -193,9 +154,9 @@ class Stages:
     """One rehearsed run; ``follow`` runs in a thread beside its supervisor, and asks the judge what it knows."""
 
     def __init__(
-        self, support: ResumeSupport, limit_s: float, first_sight: Callable[[], Checkpoint | None] | None = None
+        self, support: ResumeSupport, limit_s: float, say: Say, first_sight: Callable[[], Checkpoint | None] | None
     ) -> None:
-        """``first_sight``: looks for a checkpoint by itself; the kill then follows at once."""
+        """``first_sight``: looks for a checkpoint by itself; the kill then follows at once. None: the judge does."""
         self.states: dict[int, JudgeState] = {}
         """Attempt → the last state of the judge in it."""
         self.stage: Stage = "start"
@@ -203,7 +164,7 @@ class Stages:
         self.killed = False
         self.first_checkpoint: str | None = None
         self.checkpoint_after_s: float | None = None
-        self._support, self._first_sight = support, first_sight
+        self._support, self._say, self._first_sight = support, say, first_sight
         self._end = time.monotonic() + limit_s
         self._since = time.monotonic()
 
@@ -236,7 +197,7 @@ class Stages:
             case "kill" if before is not None and self._enough(before):
                 self._kill(run, before)
             case "restart" if after is not None and after.attempt.beat_t is not None:
-                _say("it trains again")
+                self._say("it trains again")
                 self._next("proof")
             case "proof" if (before and after and _is_settled(before, after)) or self._waited > PROOF_S:
                 self._next("done")
@@ -270,7 +231,7 @@ class Stages:
             return
         name, step = found
         self.first_checkpoint, self.checkpoint_after_s = name, self._waited
-        _say(f"first checkpoint after {self._waited:.0f} s: {name}{'' if step is None else f' at step {step}'}")
+        self._say(f"first checkpoint after {self._waited:.0f} s: {name}{'' if step is None else f' at step {step}'}")
         self._next("kill")
         if self._first_sight is not None:
             self._kill(run, state)
@@ -292,7 +253,7 @@ class Stages:
     def _kill(self, run: RunDirectory, state: JudgeState) -> None:
         self._next("restart")
         self.killed = True
-        _say(f"kill -9{f' at step {state.attempt.step}' if state.attempt.step else ''}")
+        self._say(f"kill -9{f' at step {state.attempt.step}' if state.attempt.step else ''}")
         folder = run.attempt(state.attempt.number)
         start = read_start(folder)
         if start is None:
@@ -369,22 +330,23 @@ SHOWN_LINES = 8
 TAIL_BYTES = 1 << 16
 
 
-def _rehearse(order: RehearsalOrder, scratch: Path) -> Seen:
+def _rehearse(given: RunSpec, scratch: Path, say: Say, *, settings: Settings, limit_s: float, hasty: bool) -> Seen:
+    """``given``: with the settings of a rehearsal; ``settings``: those of the user."""
     from .wiring.sensors import replay_of
 
-    spec, definitions = order.spec, definitions_of(order.spec)
+    spec, definitions = given, definitions_of(given)
     preset = definitions.preset_of(spec)
     if not resume_support(preset, spec.command).forms:  # whether it goes on without being told is what is rehearsed
         spec = resuming_by_itself(spec)
     support = resume_support(definitions.preset_of(spec), spec.command)
-    stages = Stages(support, order.limit_s, partial(_first_sight, spec, preset) if order.hasty else None)
+    stages = Stages(support, limit_s, say, partial(_first_sight, spec, preset) if hasty else None)
     run = short_run(spec, definitions, scratch / "home", stages.follow)
-    seen = _seen(stages, run, spec, scratch, takes_path=spec is order.spec)
+    seen = _seen(stages, run, spec, scratch, takes_path=spec is given)
     resumes = seen.steps.holds
     if (seen.stage in {"restart", "proof"} and seen.failure) or seen.ignored or seen.loss.holds is False:
         resumes = False
-    # as `run` starts it once this is proven
-    tonight = resuming_by_itself(order.tonight) if seen.steps.holds else order.tonight
+    tonight = msgspec.structs.replace(given, settings=settings)
+    tonight = resuming_by_itself(tonight) if seen.steps.holds else tonight  # as `run` starts it once this is proven
     has_loss = 1 in stages.states and reading_of(stages.states[1]).progress.loss is not None
     begin = partial(replay_of, tonight, definitions)
     faults = outlook(begin, recorded(run.trace), tonight, resumes=resumes, has_loss=has_loss)
@@ -452,12 +414,3 @@ def _new_files(scratch: Path, spec: RunSpec) -> list[str]:
                 if path.is_file() and not path.is_symlink() and not name.startswith("."):
                     found.append((path.stat().st_mtime, str(place / path.relative_to(upper))))
     return [name for _, name in sorted(found, reverse=True)[:SHOWN_FILES]]
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    sys.exit(obey(Path(sys.argv[1]), RehearsalOrder, _rehearse))

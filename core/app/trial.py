@@ -6,7 +6,6 @@ folder, without restarts, remedies and notices. No file of the user is written.
 
 import re
 import shutil
-import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -15,9 +14,8 @@ from pathlib import Path
 
 import msgspec
 
-from ..act.config.derive import DeriveError, redirected
+from ..act.config.derive import DeriveError
 from ..act.config.flags import option_groups
-from ..act.overlay import NoOverlayError
 from ..judge.recovery.ending import main_reading
 from ..model.attempt import AttemptStory
 from ..model.launch import TrialResult
@@ -31,7 +29,7 @@ from ..store.journal import load_story
 from ..store.learned import keep_trial, trials_folder
 from ..store.lock import is_held
 from ..store.run_directory import RunDirectory
-from .apart import Judged, behind_overlays, end_trainer, obey, scratch_folder, short_run, short_spec
+from .apart import Job, Judged, Say, done_apart, end_trainer, short_run, short_spec
 from .errors import CliError, ExitCode
 from .plan.launch_plan import plan_command, plan_launch, plan_project
 from .plan.specs import Definitions, definitions_of
@@ -105,15 +103,6 @@ def _added(extra: Sequence[str]) -> tuple[tuple[str, ...], tuple[Change, ...]]:
     return tuple(extra[:first]), tuple(
         Change(where="flag", key=group.key, before=None, after=group.value, why=why) for group in options
     )
-
-
-def measured(
-    planned: RunSpec, trial: Trial, definitions: Definitions, state: Path, gpus: Sequence[int] | None
-) -> TrialResult:
-    """Run a planned trial, and measure it; its events are in its journal. Raises CliError, KeyboardInterrupt."""
-    run = short_run(planned, definitions, state, partial(_end_in_time, length=trial.length))
-    with HistoryReader(run.history) as history:
-        return measure(trial.profile, planned.created_wall, load_story(run.journal), history, gpus)
 
 
 def _end_in_time(run: RunDirectory, over: threading.Event, judged: Judged, length: TrialLength) -> None:
@@ -292,16 +281,7 @@ def run_to_try(
     return spec, names
 
 
-# One trial on this machine: its output redirected, or behind overlays; its result is kept.
-#
-# Overlays are for a trainer whose output folder nobody can name: they take what it writes (``app/apart.py``).
-
-
-class TrialOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """What is tried behind overlays."""
-
-    spec: RunSpec
-    trial: Trial
+# One trial on this machine; its result is kept.
 
 
 def try_here(spec: RunSpec, trial: Trial, scratch: Path | None, *, keep: bool) -> TrialResult:
@@ -314,29 +294,13 @@ def try_here(spec: RunSpec, trial: Trial, scratch: Path | None, *, keep: bool) -
     """
     definitions = definitions_of(spec)
     planned = plan_trial(spec, trial, trials_folder(home()), definitions)
-    parent = make_private(trials_folder(home()) / "scratch") if scratch is None else scratch.absolute()
-    with scratch_folder(parent, keep=keep) as folder:
-        preset = definitions.preset_of(spec)
-        try:
-            own = redirected(planned, preset, definitions.profiles.get(trial.profile), folder / "out")
-        except DeriveError as why:
-            try:
-                result = behind_overlays(
-                    "trainwatch.core.app.trial", plan_launch(spec), lambda _: TrialOrder(spec=spec, trial=trial),
-                    TrialResult, scratch=scratch, keep=keep, say=lambda _: None, take=_with_log,
-                )  # fmt: skip
-            except NoOverlayError as error:
-                raise CliError(
-                    ExitCode.FAILED,
-                    f"no trial of {trial.profile}: {why}. Overlays over your folders, which need no such option, are "
-                    f"not possible here: {error}",
-                ) from None
-        else:
-            (folder / "out").mkdir()
-            result = measured(own, trial, definitions, trials_folder(home()), spec.gpus)
-        if not trial.extra and (spec.project is not None or RunDirectory(runs_folder(home()) / spec.id).path.exists()):
-            keep_trial(home(), spec.id, result)
-        return result
+    below = make_private(trials_folder(home()) / "scratch")
+    job = Job(f"trial of {trial.profile}", "redirect", scratch, keep, redirects_to=below)
+    plan = msgspec.structs.replace(plan_launch(spec, definitions), spec=planned)
+    result, _ = done_apart(job, partial(_try, trial=trial), plan, lambda _folder: planned, take=_with_log)
+    if not trial.extra and (spec.project is not None or RunDirectory(runs_folder(home()) / spec.id).path.exists()):
+        keep_trial(home(), spec.id, result)
+    return result
 
 
 def _with_log(result: TrialResult) -> TrialResult:
@@ -349,11 +313,7 @@ def _with_log(result: TrialResult) -> TrialResult:
     return msgspec.structs.replace(result, log=str(kept))
 
 
-def _try(order: TrialOrder, _folder: Path) -> TrialResult:
-    definitions, state = definitions_of(order.spec), make_private(trials_folder(home()))
-    planned = plan_trial(order.spec, order.trial, state, definitions)
-    return measured(planned, order.trial, definitions, state, order.spec.gpus)
-
-
-if __name__ == "__main__":
-    sys.exit(obey(Path(sys.argv[1]), TrialOrder, _try))
+def _try(spec: RunSpec, folder: Path, _say: Say, *, trial: Trial) -> TrialResult:
+    run = short_run(spec, definitions_of(spec), folder / "home", partial(_end_in_time, length=trial.length))
+    with HistoryReader(run.history) as history:
+        return measure(trial.profile, spec.created_wall, load_story(run.journal), history, spec.gpus)

@@ -49,7 +49,6 @@ class NotHere(NamedTuple):
 RENTED = "trainwatch run --headless --save-signal USR1 --output-dir /data/out -- python train.py --resume '{resume}'"
 POWEROFF = "trainwatch run --end-by 08:00 --at-finish 'sudo poweroff' -- python train.py --config cfg.yaml"
 ELSEWHERE = re.compile(r"trainwatch ((--on|hosts \w+) box1\b|runs --on all)")
-TEXTFILE = "trainwatch metrics --textfile /var/lib/node_exporter/trainwatch.prom"
 NOT_HERE = {
     "./trainwatch.sh test": NotHere("is what runs this"),
     "./trainwatch.sh demo": NotHere("installs tmux; what it starts is run by test_e2e_demo", "trainwatch demo --help"),
@@ -63,7 +62,6 @@ NOT_HERE = {
         RENTED.replace("/data/out", "out").replace("--headless", "--headless --dry-run"),
     ),
     POWEROFF: NotHere("switches the machine off", POWEROFF.replace("--end-by", "--dry-run --end-by")),
-    TEXTFILE: NotHere("node_exporter's folder", TEXTFILE.replace("/var/lib/node_exporter", ".")),
 }
 
 
@@ -268,7 +266,7 @@ SCENES: Mapping[str, Scene] = {
     "trainwatch restart luca --incident 3": Scene(_asks, apart=True),
     "trainwatch trial --all --minutes 5": Scene(_kohya),
     "trainwatch trial --profile safe_mode --timeout 300 -- --epochs 5 --batch_size 16 --quiet": Scene(_search),
-    TEXTFILE: Scene(_training),
+    "trainwatch metrics > trainwatch.new && mv trainwatch.new trainwatch.prom": Scene(_training),
     "trainwatch queue add --gpu-memory 10GB -- python train.py --config a.yaml": Scene(_queue),
     "trainwatch rehearse -- python train.py --output_dir outputs --resume '{resume}'": Scene(
         _script_and_config, apart=True

@@ -1,4 +1,4 @@
-"""``trainwatch metrics``: all runs of the user on one page, and the file for the textfile collector."""
+"""``trainwatch metrics``: all runs of the user on one page."""
 
 import os
 import time
@@ -59,24 +59,3 @@ def test_all_runs_are_on_one_page_until_a_day_after_their_end(
     assert 'trainwatch_supervisor_up{run="d-4"} 0' in lines  # it is not over, and nobody watches it
     assert "trainwatch_unreadable_runs{} 1" in lines
     assert "e-5" in said.err
-
-
-def test_the_textfile_replaces_only_a_page_of_trainwatch(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
-    page = tmp_path / "trainwatch.prom"
-    assert main(["metrics", "--textfile", str(page)]) == 0
-    made(tmp_path / "home", "a-1")
-    assert main(["metrics", "--textfile", str(page)]) == 0
-    assert 'run="a-1"' in page.read_text()
-    assert page.stat().st_mode & 0o777 == 0o644
-    assert [file.name for file in tmp_path.iterdir() if file.is_file()] == [page.name]
-
-    mine = tmp_path / "node.prom"
-    mine.write_text("node_up 1\n")
-    assert main(["metrics", "--textfile", str(mine)]) == 2
-    assert mine.read_text() == "node_up 1\n"
-    assert main(["metrics", "--textfile", str(tmp_path / "home")]) == 2
-    assert main(["metrics", "--textfile", str(tmp_path / "no" / "x.prom")]) == 3
-    assert "x.prom" in capsys.readouterr().err

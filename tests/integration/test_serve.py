@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,12 +14,11 @@ import pytest
 
 from tests.fakes.e2e_world import World, until
 from tests.tiers import SECOND_TIER
-from trainwatch.core.app.errors import CliError
 
 aiohttp = pytest.importorskip("aiohttp")
 pytest.importorskip("textual_serve")
 
-from trainwatch.cli.web import TokenServer, new_token, token_in  # noqa: E402
+from trainwatch.cli.web import TokenServer  # noqa: E402
 
 TOKEN = "a-token-of-this-test"
 
@@ -94,21 +92,6 @@ def test_with_the_token_the_page_opens_and_the_token_leaves_the_address() -> Non
             assert answer.status == 400
 
     asked(requests)
-
-
-def test_a_token_file_is_made_for_its_owner_only_and_read_again(tmp_path: Path) -> None:
-    path = tmp_path / "token"
-    token = token_in(path)
-    assert token_in(path) == token
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert len({new_token(), new_token(), token}) == 3
-    path.chmod(0o640)
-    with pytest.raises(CliError, match="chmod 600"):
-        token_in(path)
-    path.chmod(0o600)
-    path.write_text("short")
-    with pytest.raises(CliError, match="16 printable"):
-        token_in(path)
 
 
 async def screen_says(socket: Any, *words: str) -> str:

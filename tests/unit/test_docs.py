@@ -52,7 +52,7 @@ def test_the_pages_show_commands() -> None:
 @pytest.mark.parametrize("shown", EXAMPLES, ids=str)
 def test_a_command_that_is_shown_parses(shown: Shown, capsys: pytest.CaptureFixture[str]) -> None:
     words = shlex.split(shown.text, comments=True)[1:]
-    words = words[: words.index("|")] if "|" in words else words
+    words = words[: next((at for at, word in enumerate(words) if word in {"|", ">"}), None)]
     words = words[: words.index("--")] if "--" in words else words
     try:
         build_parser(words).parse_args(words)

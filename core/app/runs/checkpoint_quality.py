@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
@@ -40,29 +40,6 @@ class Quality(msgspec.Struct, frozen=True, kw_only=True):
 UNKNOWN = Quality()
 
 
-def qualities(home: Path, checkpoints: Iterable[Checkpoint]) -> dict[str, Quality]:
-    """By path, those of which something is known. Reads the journals of the runs that saved beside them.
-
-    Raises CliError if the ratings cannot be read.
-    """
-    real = RealPaths()
-    wanted = {(real.of(c.path), c.mtime): c.path for c in checkpoints}
-    folders = {os.path.dirname(path) for path, _ in wanted}  # noqa: PTH120  of real paths, as text
-    found: dict[str, Quality] = {}
-    for story in reversed(_stories_beside(home, folders)):
-        best = None if story.best is None else story.best.path
-        for each in story.evaluations.values():
-            if (key := (os.path.realpath(each.path), each.mtime)) in wanted:
-                found[wanted[key]] = Quality(evaluation=each, best=each.path == best)
-    with file_errors():
-        ratings = read_ratings(home)
-    for rating in ratings:
-        if rating.key in wanted:
-            path = wanted[rating.key]
-            found[path] = msgspec.structs.replace(found.get(path, UNKNOWN), rating=rating)
-    return found
-
-
 def _stories_beside(home: Path, folders: AbstractSet[str]) -> list[RunStory]:
     """The stories of the runs that save to one of these real paths, newest first; what cannot be read is left out."""
     found = []
@@ -71,20 +48,6 @@ def _stories_beside(home: Path, folders: AbstractSet[str]) -> list[RunStory]:
             if folders & {os.path.realpath(folder) for folder in run.load_spec().output_folders}:
                 found.append(load_story(run.journal))
     return found
-
-
-class RealPaths:
-    """The real paths of many entries of few folders: one call to the system for each."""
-
-    def __init__(self) -> None:
-        self._folders: dict[str, str] = {}
-
-    def of(self, path: str) -> str:
-        folder, name = os.path.split(path)
-        if folder not in self._folders:
-            self._folders[folder] = os.path.realpath(folder)
-        found = os.path.join(self._folders[folder], name)  # noqa: PTH118  thousands
-        return os.path.realpath(found) if os.path.islink(found) else found  # noqa: PTH114
 
 
 def worth_keeping(found: Mapping[str, Quality]) -> dict[str, KeepReason]:
@@ -116,22 +79,22 @@ class KnownListing(msgspec.Struct, frozen=True, kw_only=True):
     """A listing with the verdicts of journals. ``known``: paths of those that a journal knows as they are now.
 
     ``unused``: path → why an automatic restart does not use it, though it is complete. ``doubts``: path → what speaks
-    against its weights, though a restart uses it.
+    against its weights, though a restart uses it. ``quality``: path → scores and ratings, of those that have any.
     """
 
     listing: CheckpointListing
     known: frozenset[str]
     unused: Mapping[str, str]
     doubts: Mapping[str, str] = {}
+    quality: Mapping[str, Quality] = {}
 
 
 def as_journals_know(home: Path, listing: CheckpointListing) -> KnownListing:
-    """The listing with what the journals of the runs that save to its folders know."""
-    real = RealPaths()
-    keys = {c.path: _key(c, real) for c in listing.checkpoints}
+    """The listing with what people and the journals of the runs that save to its folders know. Raises CliError."""
+    keys = {c.path: _key(c) for c in listing.checkpoints}
     folders = {os.path.dirname(path) for path, _, _ in keys.values()}  # noqa: PTH120  of real paths, as text
     stories = _stories_beside(home, folders)
-    told = [(story, {_key(c, real): c for c in story.checkpoints}) for story in stories]
+    told = [(story, {_key(c): c for c in story.checkpoints}) for story in stories]
     found, known, unused, doubts = [], set(), {}, {}
     for checkpoint in listing.checkpoints:
         of_it = [(story, there[key]) for story, there in told if (key := keys[checkpoint.path]) in there]
@@ -152,7 +115,25 @@ def as_journals_know(home: Path, listing: CheckpointListing) -> KnownListing:
         known=frozenset(known),
         unused=unused,
         doubts=doubts,
+        quality=_qualities(home, {key[:2]: path for path, key in keys.items()}, stories),
     )
+
+
+def _qualities(home: Path, wanted: Mapping[tuple[str, float], str], stories: list[RunStory]) -> dict[str, Quality]:
+    """``wanted``: (real path, modification time) → path. Of several runs the newest one counts."""
+    found: dict[str, Quality] = {}
+    for story in reversed(stories):
+        best = None if story.best is None else story.best.path
+        for each in story.evaluations.values():
+            if (key := (os.path.realpath(each.path), each.mtime)) in wanted:
+                found[wanted[key]] = Quality(evaluation=each, best=each.path == best)
+    with file_errors():
+        ratings = read_ratings(home)
+    for rating in ratings:
+        if rating.key in wanted:
+            path = wanted[rating.key]
+            found[path] = msgspec.structs.replace(found.get(path, UNKNOWN), rating=rating)
+    return found
 
 
 def _with_damage(checkpoint: Checkpoint, saved: list[Checkpoint]) -> Checkpoint:
@@ -165,6 +146,6 @@ def _with_damage(checkpoint: Checkpoint, saved: list[Checkpoint]) -> Checkpoint:
     )
 
 
-def _key(checkpoint: Checkpoint, real: RealPaths) -> Key:
+def _key(checkpoint: Checkpoint) -> Key:
     """The same file as it was: a checkpoint that was written again has another time or size."""
-    return real.of(checkpoint.path), checkpoint.mtime, checkpoint.size_bytes
+    return os.path.realpath(checkpoint.path), checkpoint.mtime, checkpoint.size_bytes

@@ -7,6 +7,8 @@
   answer has a growing ``age_s``; with the details of each for DETAILS_S after a byte on standard input,
 - ``{"kind": "error", "code": NVML code, "text": …}`` as last line.
 
+With an INTERVAL_S of 0 it writes one line, with the details, when all GPUs have answered, and ends.
+
 Each GPU is read in a thread of its own: one that hangs delays no other. The program imports nothing else of trainwatch
 and ends with its parent. A value that the driver refuses is null, never 0.
 """
@@ -301,7 +303,7 @@ def open_driver(interval_s: float) -> list[Reader] | tuple[int, str]:
 
     thread = threading.Thread(target=call, name="gpu-opening", daemon=True)
     thread.start()
-    thread.join(interval_s)
+    thread.join(interval_s or None)
     while thread.is_alive():
         listen(0.0)
         write({"kind": "opening"})
@@ -319,10 +321,13 @@ def main(parent: int, interval_s: float) -> int:
     while True:
         begun = time.monotonic()
         for reader in readers:
-            reader.request(detailed=begun < detailed_until)
+            reader.request(detailed=not interval_s or begun < detailed_until)
         for reader in readers:
-            reader.done.wait(max(0.0, begun + min(REPORT_WAIT_S, interval_s) - time.monotonic()))
+            limit_s = begun + min(REPORT_WAIT_S, interval_s) - time.monotonic()
+            reader.done.wait(max(0.0, limit_s) if interval_s else None)
         write({"kind": "gpus", "gpus": [reader.report() for reader in readers]})
+        if not interval_s:
+            return 0
         codes = {reader.code for reader in readers}
         driver_wide = driver_wide + 1 if readers and codes <= DRIVER_WIDE else 0
         if driver_wide >= DRIVER_WIDE_POLLS:

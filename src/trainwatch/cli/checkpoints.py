@@ -3,14 +3,14 @@
 import argparse
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from trainwatch.core.app.errors import ExitCode
 from trainwatch.core.model.text import size, verdict_word
 
 from .output import printable, put
-from .verb import Verbs, act_part, add_part, add_parts, arg, flag
+from .verb import PART_JSON, Verb, Verbs, arg, flag
 
 if TYPE_CHECKING:
     from trainwatch.core.app.checkpoint_tools import (
@@ -27,62 +27,29 @@ if TYPE_CHECKING:
 VERBS = Verbs()
 
 
-def checkpoints_arguments(parser: argparse.ArgumentParser) -> None:
-    parts = add_parts(parser)
-    directory = arg("directory", help="the directory that the trainer saves into")
-    path = arg("path", help="a checkpoint file or directory")
-    deep = flag("--deep", "read every byte: checksums, and every value finite")
-    both = (arg("a", help="a checkpoint file or directory"), arg("b", help="another one"))
-    rating = (
-        arg("path", help="a checkpoint, or the name of one that a run of yours saved"),
-        arg("stars", type=int, help="1 to 5; with 4 or 5, retention and prune never delete it; 0 removes the rating"),
-        arg("--note", default="", help="what you think of it"),
-    )
-    pruning = (
-        arg("--keep", type=int, required=True, metavar="N", help="how many of the newest verified ones stay"),
-        flag("--apply", "delete them; the resume point always stays"),
-    )
-    target = arg(
-        "destination", help="a folder (made if missing), or a name that does not exist yet; nothing is overwritten"
-    )
-    for name, what, example, act, arguments in (
-        ("list", "the checkpoints of a directory", "outputs/", act_list, (directory,)),
-        ("verify", "verify one checkpoint", "outputs/checkpoint-500 --deep", act_verify, (path, deep)),
-        ("show", "what a checkpoint contains", "outputs/checkpoint-500", act_show, (path,)),
-        ("compare", "how two checkpoints differ", "checkpoint-500 checkpoint-1000", act_compare, both),
-        ("rate", "rate a checkpoint with 1 to 5 stars", "checkpoint-500 4 --note sharp", act_rate, rating),
-        ("prune", "which old checkpoints could be deleted (dry run)", "outputs/ --keep 3", act_prune,
-         (directory, *pruning)),
-        ("backup", "copy a checkpoint and verify the copy", "best.safetensors /backup", act_backup, (path, target)),
-    ):  # fmt: skip
-        add_part(parts, name, what, f"checkpoints {name} {example}", act, *arguments)
-
-
-VERBS(
-    "checkpoints",
+VERBS.add("checkpoints", Verb(
     "list, verify, show, compare, rate, prune and back up checkpoints",
     "Works with saved checkpoints. Nothing is ever unpickled; only prune --apply and backup write.",
     "list outputs/ --json",
-    checkpoints_arguments,
-)(act_part)
+    (), None,
+))  # fmt: skip
+DIRECTORY = arg("directory", help="the directory that the trainer saves into")
+PATH = arg("path", help="a checkpoint file or directory")
 
 
+@VERBS("checkpoints list", "the checkpoints of a directory", "", "outputs/", PART_JSON, DIRECTORY)
 def act_list(args: argparse.Namespace) -> int:
-    from trainwatch.core.app.checkpoint_tools import checkpoints_in, quality_of
+    from trainwatch.core.app.checkpoint_tools import checkpoints_in
 
     found, unknown = checkpoints_in(args.directory)
-    listing, known = found.listing, quality_of(found.listing.checkpoints)
-    lines = rows(
-        [
-            (named_below(c, args.directory), quality_words(known.get(c.path)) + resume_words(c, found))
-            for c in listing.checkpoints
-        ]
-    ) or [f"no checkpoints in {args.directory}"]
+    told = ((c, quality_words(found.quality.get(c.path)) + resume_words(c, found)) for c in found.listing.checkpoints)
+    lines = rows([(named_below(c, args.directory), words) for c, words in told])
+    lines = lines or [f"no checkpoints in {args.directory}"]
     others = [other.name for other in unknown]
     if others:
         more = f" and {len(others) - OTHERS_SHOWN} more" if len(others) > OTHERS_SHOWN else ""
         lines.append(f"may be the state of a training, of no known make: {', '.join(others[:OTHERS_SHOWN])}{more}")
-    return put(args, with_quality(found, known), *lines)
+    return put(args, with_quality(found), *lines)
 
 
 def named_below(checkpoint: "Checkpoint", folder: str) -> "Checkpoint":
@@ -92,6 +59,10 @@ def named_below(checkpoint: "Checkpoint", folder: str) -> "Checkpoint":
     return replace(checkpoint, name=os.path.relpath(checkpoint.path, folder))
 
 
+@VERBS(
+    "checkpoints verify", "verify one checkpoint", "", "outputs/checkpoint-500 --deep", PART_JSON, PATH,
+    flag("--deep", "read every byte: checksums, and every value finite"),
+)  # fmt: skip
 def act_verify(args: argparse.Namespace) -> int:
     """Print the verdict on one checkpoint; exit code 1 unless it is complete."""
     from trainwatch.core.app.checkpoint_tools import verify_one
@@ -101,6 +72,7 @@ def act_verify(args: argparse.Namespace) -> int:
     return ExitCode.DONE if found.verdict == "complete" else ExitCode.FAILED
 
 
+@VERBS("checkpoints show", "what a checkpoint contains", "", "outputs/checkpoint-500", PART_JSON, PATH)
 def act_show(args: argparse.Namespace) -> int:
     from trainwatch.core.app.checkpoint_tools import overview_of
 
@@ -108,6 +80,10 @@ def act_show(args: argparse.Namespace) -> int:
     return put(args, overview, *overview_lines(overview))
 
 
+@VERBS(
+    "checkpoints compare", "how two checkpoints differ", "", "checkpoint-500 checkpoint-1000", PART_JSON,
+    arg("a", help="a checkpoint file or directory"), arg("b", help="another one"),
+)  # fmt: skip
 def act_compare(args: argparse.Namespace) -> int:
     """1 if the two cannot be compared."""
     from msgspec import to_builtins
@@ -122,6 +98,12 @@ def act_compare(args: argparse.Namespace) -> int:
     return put(args, told, *comparison_lines(found), *quality)
 
 
+@VERBS(
+    "checkpoints rate", "rate a checkpoint with 1 to 5 stars", "", "checkpoint-500 4 --note sharp", PART_JSON,
+    arg("path", help="a checkpoint, or the name of one that a run of yours saved"),
+    arg("stars", type=int, help="1 to 5; with 4 or 5, retention and prune never delete it; 0 removes the rating"),
+    arg("--note", default="", help="what you think of it"),
+)  # fmt: skip
 def act_rate(args: argparse.Namespace) -> int:
     """Write the rating down; 3 if there is no such checkpoint, 2 for another number of stars."""
     from trainwatch.core.app.checkpoint_tools import rate
@@ -131,6 +113,12 @@ def act_rate(args: argparse.Namespace) -> int:
     return put(args, told, f"{found.name}: {rating.words or 'not rated'}")
 
 
+@VERBS(
+    "checkpoints prune", "which old checkpoints could be deleted (dry run)", "", "outputs/ --keep 3", PART_JSON,
+    DIRECTORY,
+    arg("--keep", type=int, required=True, metavar="N", help="how many of the newest verified ones stay"),
+    flag("--apply", "delete them; the resume point always stays"),
+)  # fmt: skip
 def act_prune(args: argparse.Namespace) -> int:
     """1 if a deletion was refused."""
     from trainwatch.core.app.checkpoint_tools import delete_planned, prune_plan
@@ -141,6 +129,10 @@ def act_prune(args: argparse.Namespace) -> int:
     return ExitCode.FAILED if outcome is not None and outcome.refused else ExitCode.DONE
 
 
+@VERBS(
+    "checkpoints backup", "copy a checkpoint and verify the copy", "", "best.safetensors /backup", PART_JSON, PATH,
+    arg("destination", help="a folder (made if missing), or a name that does not exist yet; nothing is overwritten"),
+)  # fmt: skip
 def act_backup(args: argparse.Namespace) -> int:
     """Copy and verify the copy. Returns 1 if that failed; the copy is then removed."""
     from trainwatch.core.app.checkpoint_tools import back_up
@@ -207,7 +199,7 @@ def resume_words(checkpoint: "Checkpoint", found: "KnownListing") -> str:
     return doubt + ("  <- resume point" if checkpoint.path in found.known else QUICK_LOOK)
 
 
-def with_quality(found: "KnownListing", known: Mapping[str, "Quality"]) -> dict[str, Any]:
+def with_quality(found: "KnownListing") -> dict[str, Any]:
     """The listing for ``--json``, each checkpoint with its score and rating; ``best``: path of the best one.
 
     ``unused``: why a restart does not use it, though it is complete; ``doubt``: what speaks against its weights, though
@@ -222,12 +214,12 @@ def with_quality(found: "KnownListing", known: Mapping[str, "Quality"]) -> dict[
                 **to_builtins(each),
                 "unused": found.unused.get(each.path),
                 "doubt": found.doubts.get(each.path),
-                **quality_object(known.get(each.path)),
+                **quality_object(found.quality.get(each.path)),
             }
             for each in listing.checkpoints
         ],
         "resume_point": listing.resume_point,
-        "best": next((path for path, quality in known.items() if quality.best), None),
+        "best": next((path for path, quality in found.quality.items() if quality.best), None),
     }
 
 

@@ -101,16 +101,11 @@ def _text(run: "RunDirectory", form: str) -> str:
     arg("--exit-code", type=int, help="exit code of the trainer (negative or 128+N: a signal)"),
     arg("--oom-kills", type=int, metavar="N", help="processes that the kernel killed for memory"),
     arg("--disk-free", type=float, metavar="BYTES", help="room on the disk of the output"),
-    arg("--inodes-free", type=float, metavar="N", help="files that could still be created there"),
-    arg("--swap-used", type=float, metavar="PERCENT", help="share of swap in use"),
     arg("--kernel-log", metavar="FILE", help="lines of the kernel log from that time (dmesg)"),
     arg(
         "--checkpoint",
         choices=("complete", "torn", "corrupt", "nonfinite"),
         help="verdict on the checkpoint that it resumed from (trainwatch checkpoints verify)",
-    ),
-    arg(
-        "--earlier", action="append", default=[], metavar="CLASS", help="how an earlier attempt ended (may be repeated)"
     ),
     arg("--teach", metavar="CLASS", help="remember the line that ended it as one of this failure class"),
     JSON,
@@ -128,14 +123,7 @@ def diagnose_verb(args: argparse.Namespace) -> int:
         raise CliError(ExitCode.USAGE, "which log? give its path, - for standard input, or --run RUN")
     code = args.exit_code if args.exit_code is not None or end is None else end.code
     kernel = "" if args.kernel_log is None else "".join(text_blocks(args.kernel_log))
-    given = {
-        "oom_kills": args.oom_kills,
-        "disk_free_bytes": args.disk_free,
-        "disk_free_inodes": args.inodes_free,
-        "swap_used": None if args.swap_used is None else args.swap_used / 100,
-        "checkpoint": args.checkpoint,
-        "earlier": tuple(args.earlier) or None,
-    }
+    given = {"oom_kills": args.oom_kills, "disk_free_bytes": args.disk_free, "checkpoint": args.checkpoint}
     facts, tail = {name: value for name, value in given.items() if value is not None}, list[str]()
     diagnosis = diagnose_log(_kept(text_blocks(name), tail), code, warn, end=end, facts=facts, kernel=kernel)
     if args.teach is not None:

@@ -127,18 +127,27 @@ def _parser(wanted: Sequence[str], *, overview: bool, bare: bool) -> OneLinePars
         parser.set_defaults(act=bare_command.act)
     subparsers = parser.add_subparsers(metavar="VERB", dest="verb", prog="trainwatch", help=argparse.SUPPRESS)
     for name in wanted:
-        one = verb(name)
-        shown: dict[str, Any] = {} if one.help is None else {"help": one.help}
-        inner = subparsers.add_parser(
-            name,
-            description=one.description,
-            epilog=f"example: trainwatch {name} {one.example}".rstrip(),
-            **shown,
-        )
-        for argument in one.arguments:
-            argument(inner)
-        inner.set_defaults(act=one.act)
+        _add(subparsers, "trainwatch", name, verb(name))
     return parser
+
+
+def _add(subparsers: Any, before: str, name: str, one: Verb) -> None:
+    """Add a verb with its parts. ``before``: what is typed before its name."""
+    shown: dict[str, Any] = {} if one.help is None else {"help": one.help}
+    inner = subparsers.add_parser(
+        name,
+        description=one.description or one.help,
+        epilog=f"example: {before} {name} {one.example}".rstrip(),
+        **shown,
+    )
+    for argument in one.arguments:
+        argument(inner)
+    inner.set_defaults(act=one.act)
+    if one.parts:
+        inner.set_defaults(json=False)
+        parts = inner.add_subparsers(title="parts", metavar="PART", dest="part", required=one.act is None)
+        for part, row in one.parts:
+            _add(parts, f"{before} {name}", part, row)
 
 
 def _suggestion(word: str, known: Sequence[str]) -> str:

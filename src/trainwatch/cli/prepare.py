@@ -14,12 +14,11 @@ from trainwatch.core.app.errors import CliError, ExitCode
 from .output import jsonable, printable, put, warn
 from .parser import every_action, whole_parser
 from .start import asked_plan, overrides_of, words_of
-from .verb import JSON, RUN, Verbs, add_part, add_parts, arg, command_words, flag, one_of, usage
+from .verb import JSON, PART_JSON, RUN, Verb, Verbs, arg, command_words, flag, one_of, usage
 
 if TYPE_CHECKING:
     from trainwatch.core.app.preflight.check import Check
     from trainwatch.core.model.launch import Rehearsal, TrialResult
-    from trainwatch.core.model.preset import Preset, Profile
     from trainwatch.core.model.run import Host
 
 
@@ -195,27 +194,46 @@ def _scratch_of(args: argparse.Namespace) -> Path | None:
     return Path(args.scratch) if args.scratch else None
 
 
-def profiles_arguments(parser: argparse.ArgumentParser) -> None:
-    parts = add_list_and_show(parser, "profiles", "balanced")
-    names = (arg("a", help="name of a profile"), arg("b", help="name of another one"))
-    add_part(parts, "diff", "how two profiles differ", "profiles diff balanced aggressive", None, *names)
+NAME = arg("name", help="which one (see list)")
+
+
+@VERBS("profiles list", "all profiles", "", "", PART_JSON)
+@VERBS("presets list", "all presets", "", "", PART_JSON)
+@VERBS(
+    "profiles", "bundles of training settings",
+    "Shows profiles: bundles of training settings, shipped and your own.", "show balanced", JSON,
+)  # fmt: skip
+@VERBS(
+    "presets", "what trainwatch knows about frameworks",
+    "Shows presets: what trainwatch knows about frameworks, shipped and your own.", "show kohya", JSON,
+)  # fmt: skip
+def list_definitions(args: argparse.Namespace) -> int:
+    from msgspec import to_builtins
+
+    known = _definitions(args).values()
+    told = {args.verb: [to_builtins(item) for item in known]}
+    return put(args, told, *(f"{item.name:18} {item.title}" for item in known))
+
+
+@VERBS("profiles show", "one of the profiles, as a TOML file would define it", "", "balanced", PART_JSON, NAME)
+@VERBS("presets show", "one of the presets, as a TOML file would define it", "", "kohya", PART_JSON, NAME)
+def show_definition(args: argparse.Namespace) -> int:
+    """3 if there is none of that name."""
+    from msgspec import to_builtins
+    from tomlkit import dumps
+
+    item = to_builtins(_named(args, args.name))
+    filled = {key: value for key, value in item.items() if value not in (None, "", (), [], {})}
+    return put(args, item, *([] if args.json else dumps(_without_none(filled)).splitlines()))
 
 
 @VERBS(
-    "profiles",
-    "bundles of training settings",
-    "Shows profiles: bundles of training settings, shipped and your own.",
-    "show balanced",
-    profiles_arguments,
-)
-def profiles_verb(args: argparse.Namespace) -> int:
+    "profiles diff", "how two profiles differ", "", "balanced aggressive", PART_JSON,
+    arg("a", help="name of a profile"), arg("b", help="name of another one"),
+)  # fmt: skip
+def diff_verb(args: argparse.Namespace) -> int:
     """3 if there is none of that name."""
-    from trainwatch.core.app.plan.specs import definitions_here
-
-    known = definitions_here().profiles
-    if args.part != "diff":
-        return list_or_show(args, known)
-    a, b = named(known, args.a, "profile"), named(known, args.b, "profile")
+    a, b = _named(args, args.a), _named(args, args.b)
     both = {key: {"a": a.settings.get(key), "b": b.settings.get(key)} for key in sorted({*a.settings, *b.settings})}
     changes = {key: values for key, values in both.items() if values["a"] != values["b"]}
     lines = [f"{key:34} {a.name} {v['a']!r:12} {b.name} {v['b']!r}" for key, v in changes.items()]
@@ -223,18 +241,20 @@ def profiles_verb(args: argparse.Namespace) -> int:
     return put(args, {"a": a.name, "b": b.name, "changes": changes}, *(lines or [same]))
 
 
-@VERBS(
-    "presets",
-    "what trainwatch knows about frameworks",
-    "Shows presets: what trainwatch knows about frameworks, shipped and your own.",
-    "show kohya",
-    lambda parser: add_list_and_show(parser, "presets", "kohya"),
-)
-def presets_verb(args: argparse.Namespace) -> int:
-    """3 if there is none of that name."""
+def _definitions(args: argparse.Namespace) -> Mapping[str, Any]:
+    """Those that the verb is about."""
     from trainwatch.core.app.plan.specs import definitions_here
 
-    return list_or_show(args, definitions_here().presets)
+    found: Mapping[str, Any] = getattr(definitions_here(), args.verb)
+    return found
+
+
+def _named(args: argparse.Namespace, name: str) -> Any:
+    """The definition of that name; ends the verb with exit code 3 if there is none."""
+    known = _definitions(args)
+    if name not in known:
+        raise CliError(ExitCode.NOT_FOUND, f'no {args.verb.removesuffix("s")} "{name}"; there are: {", ".join(known)}')
+    return known[name]
 
 
 @VERBS(
@@ -279,20 +299,16 @@ def _row(host: "Host", *, may_ask: bool) -> dict[str, Any]:
 
 
 NOTIFY_HELP = "send a test notice to all that [notify] names"
-
-
-def notify_arguments(parser: argparse.ArgumentParser) -> None:
-    add_part(add_parts(parser), "test", NOTIFY_HELP, "notify test", None, RUN)
-
-
-@VERBS(
-    "notify",
+VERBS.add("notify", Verb(
     NOTIFY_HELP,
     "`trainwatch notify test` sends one notice as a run would, and says who was notified. It needs a trainwatch.toml "
     "with [notify] urls or command, or a run that was started with one.",
     "test",
-    notify_arguments,
-)
+    (), None,
+))  # fmt: skip
+
+
+@VERBS("notify test", NOTIFY_HELP, "", "", PART_JSON, RUN)
 def notify_verb(args: argparse.Namespace) -> int:
     """1 if somebody was not notified."""
     from trainwatch.core.app.operate import send_test_notice
@@ -423,41 +439,6 @@ def show_checks(args: argparse.Namespace, checks: Sequence["Check"]) -> int:
         lines += [f"{MARKS[check.result]}  {check.name:14} {first}", *(f"{'':21}{line}" for line in (*more, *remedy))]
     put(args, {"passed": not failed, "checks": checks}, *lines)
     return ExitCode.FAILED if failed else ExitCode.DONE
-
-
-def add_list_and_show(parser: argparse.ArgumentParser, verb: str, example: str) -> Any:
-    """Add ``list`` and ``show NAME``; without a part the verb lists. Returns what ``add_part`` adds others to.
-
-    ``example``: a name.
-    """
-    parser.add_argument("--json", action="store_true", help="one JSON object")
-    parts = add_parts(parser, required=False)
-    parser.set_defaults(part="list")
-    add_part(parts, "list", f"all {verb}", f"{verb} list")
-    name = arg("name", help="which one (see list)")
-    add_part(parts, "show", f"one of the {verb}, as a TOML file would define it", f"{verb} show {example}", None, name)
-    return parts
-
-
-def list_or_show(args: argparse.Namespace, known: "Mapping[str, Profile | Preset]") -> int:
-    """All of them, or one as the TOML file that would define it."""
-    from msgspec import to_builtins
-
-    if args.part != "show":
-        told = {args.verb: [to_builtins(item) for item in known.values()]}
-        return put(args, told, *(f"{item.name:18} {item.title}" for item in known.values()))
-    from tomlkit import dumps
-
-    item = to_builtins(named(known, args.name, args.verb.removesuffix("s")))
-    filled = {key: value for key, value in item.items() if value not in (None, "", (), [], {})}
-    return put(args, item, *([] if args.json else dumps(_without_none(filled)).splitlines()))
-
-
-def named(known: Mapping[str, Any], name: str, what: str) -> Any:
-    """The definition of that name; ends the verb with exit code 3 if there is none."""
-    if name not in known:
-        raise CliError(ExitCode.NOT_FOUND, f'no {what} "{name}"; there are: {", ".join(known)}')
-    return known[name]
 
 
 def _without_none(value: Any) -> Any:

@@ -10,7 +10,7 @@ from trainwatch.core.app.errors import CliError, ExitCode
 
 from .output import print_json, put, warn
 from .start import asked_plan, launch_options, overrides_of, words_of
-from .verb import Verbs, act_part, add_part, add_parts, arg, flag
+from .verb import PART_JSON, Verb, Verbs, arg, flag, usage
 
 if TYPE_CHECKING:
     from trainwatch.core.model.launch import QueueEntry
@@ -19,52 +19,33 @@ if TYPE_CHECKING:
 VERBS = Verbs()
 
 
-def queue_arguments(parser: argparse.ArgumentParser) -> None:
-    parts = add_parts(parser)
-    add = parts.add_parser(
-        "add",
-        help="add a run at the end",
-        description="add a run at the end",
-        epilog="example: trainwatch queue add --gpu-memory 10GB -- python train.py",
-    )
-    add.set_defaults(act_part=act_add)
-    add.usage = "trainwatch queue add [options] [-- COMMAND …]"
-    for argument in (
-        arg("--gpu-memory", metavar="SIZE", help="GPU memory that it needs on each GPU: 10GB, 10000MiB"),
-        arg("--gpus", type=int, default=1, metavar="N", help="how many GPUs it gets (default 1; 0: none)"),
-        flag("--beside", "it may share a GPU with processes that the queue did not start"),
-        arg("--profile", help="profile of training settings (see `trainwatch profiles`)"),
-        arg("--from", dest="checkpoint", metavar="CHECKPOINT", help='begin from a checkpoint, or "newest"'),
-        flag("--fresh", "start from the beginning, even over the checkpoints that are there"),
-        *launch_options(queued=True),
-    ):
-        argument(add)
-    entry = arg("entry", type=int, help="the number of the entry")
-    place = arg("place", type=int, help="its new place among those that wait; 1 is the next one")
-    detach = flag("--detach", "in the background")
-    printed = flag("--print", "show what would be written, and write nothing")
-    add_part(parts, "list", "what waits, runs and is over", "queue list --json", act_list)
-    add_part(parts, "move", "change the place of an entry that waits", "queue move 4 1", act_move, entry, place)
-    add_part(parts, "remove", "remove an entry that waits or is over", "queue remove 4", act_remove, entry)
-    add_part(parts, "work", "start queued runs until none is left (`add` does this)", "queue work", act_work, detach)
-    add_part(parts, "enable", "go on with the queue after a reboot", "queue enable --print", act_enable, printed)
-    start = parts.add_parser("start", description="Starts the run of one entry; the queue itself calls it.")
-    entry(start)
-    start.set_defaults(act_part=act_start)
-
-
-VERBS(
-    "queue",
+VERBS.add("queue", Verb(
     "start runs one after the other, when a GPU has room",
     "Runs that wait for GPUs of this machine. Each is started in its turn on the least loaded GPUs that have enough "
     "free memory, never beside a process that the queue did not start. The need is measured by `trainwatch trial` or "
     "stated; without either a run gets a GPU for itself alone. The queue outlives this terminal; after a reboot it "
     "goes on with `trainwatch queue work`, or by itself with `trainwatch queue enable`.",
     "add --gpu-memory 10GB -- python train.py --config cfg.yaml",
-    queue_arguments,
-)(act_part)
+    (), None,
+))  # fmt: skip
+ENTRY = arg("entry", type=int, help="the number of the entry")
+PLACE = arg("place", type=int, help="its new place among those that wait; 1 is the next one")
 
 
+@VERBS(
+    "queue add",
+    "add a run at the end",
+    "",
+    "--gpu-memory 10GB -- python train.py",
+    usage("trainwatch queue add [options] [-- COMMAND …]"),
+    arg("--gpu-memory", metavar="SIZE", help="GPU memory that it needs on each GPU: 10GB, 10000MiB"),
+    arg("--gpus", type=int, default=1, metavar="N", help="how many GPUs it gets (default 1; 0: none)"),
+    flag("--beside", "it may share a GPU with processes that the queue did not start"),
+    arg("--profile", help="profile of training settings (see `trainwatch profiles`)"),
+    arg("--from", dest="checkpoint", metavar="CHECKPOINT", help='begin from a checkpoint, or "newest"'),
+    flag("--fresh", "start from the beginning, even over the checkpoints that are there"),
+    *launch_options(queued=True),
+)
 def act_add(args: argparse.Namespace) -> int:
     """Add the run, and start the process that starts queued runs."""
     import msgspec
@@ -98,6 +79,7 @@ def act_add(args: argparse.Namespace) -> int:
     )
 
 
+@VERBS("queue list", "what waits, runs and is over", "", "--json", PART_JSON)
 def act_list(args: argparse.Namespace) -> int:
     """0 also if nothing is queued."""
     from trainwatch.core.app.queue import queue_now
@@ -114,6 +96,7 @@ def act_list(args: argparse.Namespace) -> int:
     return ExitCode.DONE
 
 
+@VERBS("queue move", "change the place of an entry that waits", "", "4 1", PART_JSON, ENTRY, PLACE)
 def act_move(args: argparse.Namespace) -> int:
     """3 if there is no such entry, 2 if it does not wait."""
     from trainwatch.core.app.queue import move_entry
@@ -122,6 +105,7 @@ def act_move(args: argparse.Namespace) -> int:
     return put(args, {"id": args.entry, "place": place}, f"{args.entry}: place {place}")
 
 
+@VERBS("queue remove", "remove an entry that waits or is over", "", "4", PART_JSON, ENTRY)
 def act_remove(args: argparse.Namespace) -> int:
     """3 if there is no such entry, 2 if it is started."""
     from trainwatch.core.app.queue import remove_entry
@@ -130,6 +114,10 @@ def act_remove(args: argparse.Namespace) -> int:
     return put(args, _as_json(entry, None), f"{entry.id}: {entry.name} is removed")
 
 
+@VERBS(
+    "queue work", "start queued runs until none is left (`add` does this)", "", "", PART_JSON,
+    flag("--detach", "in the background"),
+)  # fmt: skip
 def act_work(args: argparse.Namespace) -> int:
     """Start queued runs; 4 if another process does it already."""
     import logging
@@ -144,6 +132,10 @@ def act_work(args: argparse.Namespace) -> int:
     return work()
 
 
+@VERBS(
+    "queue enable", "go on with the queue after a reboot", "", "--print", PART_JSON,
+    flag("--print", "show what would be written, and write nothing"),
+)  # fmt: skip
 def act_enable(args: argparse.Namespace) -> int:
     from trainwatch.core.app.enable import enabling_of_queue
     from trainwatch.core.app.runs.known_runs import home
@@ -153,6 +145,7 @@ def act_enable(args: argparse.Namespace) -> int:
     return enable(enabling_of_queue(home()), args)
 
 
+@VERBS("queue start", None, "Starts the run of one entry; the queue itself calls it.", "4", ENTRY)
 def act_start(args: argparse.Namespace) -> int:
     """Start the run of one entry; prints what became of it as JSON."""
     from trainwatch.core.app.queue import queue_now, start_entry

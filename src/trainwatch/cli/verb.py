@@ -1,7 +1,7 @@
 """What a verb of the command line is, and what verbs share: the run that is meant, the question on a terminal.
 
 Each file of a section has a table ``VERBS`` of them, by name. ``@VERBS(name, help, description, example, *arguments)``
-stands before the function that carries the verb out.
+stands before the function that carries the verb out; ``queue add`` is the part ``add`` of the verb ``queue``.
 """
 
 import argparse
@@ -25,14 +25,15 @@ Argument = Callable[[argparse.ArgumentParser], object]
 class Verb(NamedTuple):
     """``help``: its line in ``trainwatch --help``; None hides it. ``example``: what is typed after it.
 
-    ``act`` returns the exit code.
+    ``act`` returns the exit code; None: one of the parts has to be named. ``parts``: with their names.
     """
 
     help: str | None
     description: str
     example: str
     arguments: tuple[Argument, ...]
-    act: Act
+    act: Act | None
+    parts: "tuple[tuple[str, Verb], ...]" = ()
 
 
 class Verbs(dict[str, Verb]):
@@ -44,10 +45,15 @@ class Verbs(dict[str, Verb]):
         """For the function that carries the verb out. The rest: see ``Verb``."""
 
         def add(act: Act) -> Act:
-            self[name] = Verb(help_, description, example, arguments, act)
+            self.add(name, Verb(help_, description, example, arguments, act))
             return act
 
         return add
+
+    def add(self, name: str, verb: Verb) -> None:
+        """``name``: of the verb, or of a verb that was added before and of its part."""
+        of, _, part = name.partition(" ")
+        self[of] = self[of]._replace(parts=(*self[of].parts, (part, verb))) if part else verb
 
 
 def arg(*names: str, **options: Any) -> Argument:
@@ -74,33 +80,14 @@ def one_of(*arguments: Argument, required: bool = False) -> Argument:
 
 
 JSON = flag("--json", "one JSON object")
+PART_JSON = arg("--json", action="store_true", default=argparse.SUPPRESS, help="one JSON object")
+"""Of a part of a verb: the option may also stand before it."""
 YES = arg("--yes", "-y", action="store_true", help="do not ask")
 
 
 def command_words(help_: str = "the trainer's command line") -> Argument:
     """All that follows: the words of a command."""
     return arg("words", nargs=argparse.REMAINDER, metavar="COMMAND", help=help_)
-
-
-def add_parts(parser: argparse.ArgumentParser, *, required: bool = True) -> Any:
-    """Where ``add_part`` adds the parts of a verb (``checkpoints list``). ``args.part``: the one that was given."""
-    parser.set_defaults(json=False)
-    return parser.add_subparsers(title="parts", metavar="PART", dest="part", required=required)
-
-
-def add_part(parts: Any, name: str, what: str, example: str, act: Act | None = None, *arguments: Argument) -> None:
-    """Add a part with ``--json``. ``example``: what is typed after trainwatch. ``act``: carried out by ``act_part``."""
-    parser: argparse.ArgumentParser = parts.add_parser(
-        name, help=what, description=what, epilog=f"example: trainwatch {example}"
-    )
-    parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="one JSON object")
-    parser.set_defaults(act_part=act)
-    for argument in arguments:
-        argument(parser)
-
-
-def act_part(args: argparse.Namespace) -> int:
-    return int(args.act_part(args))
 
 
 RUN = arg(

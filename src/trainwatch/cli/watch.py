@@ -5,7 +5,6 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainwatch.core.app.errors import CliError, ExitCode
@@ -311,9 +310,6 @@ MISSING = "the screen in a browser needs textual-serve: pip install 'trainwatch-
     RUN,
     flag("--read-only", "screens that can change nothing"),
     arg("--port", type=int, default=PORT, metavar="N", help=f"default: {PORT}; 0: any free one"),
-    arg(
-        "--token-file", type=Path, metavar="FILE", help="keep the token in this file (default: a new one at each start)"
-    ),
 )
 def serve_verb(args: argparse.Namespace) -> int:
     """Serves until Ctrl-C; 1 if the port is taken."""
@@ -329,7 +325,7 @@ def serve_verb(args: argparse.Namespace) -> int:
 
     words = ["--run", find_run(args.run).id] if args.run else []
     words += ["--read-only"] if args.read_only else []
-    token = web.token_in(args.token_file) if args.token_file is not None else web.new_token()
+    token = web.new_token()
     title = f"trainwatch {args.run or ''}".strip()
     server = web.TokenServer(web.screen_command(words), token, title)
     web.use_browser_environment()
@@ -350,17 +346,12 @@ def _listening(address: str) -> None:
     "metrics",
     "the newest values of all runs, for Prometheus",
     "Prints the newest values of all runs of this user in the Prometheus text format: steps, loss, checkpoints, "
-    "incidents, troubles, GPUs, host; runs that are over for a day are left out. --textfile writes them for the "
-    "textfile collector of node_exporter, in one rename; call it from a timer. For an endpoint that Prometheus reads "
+    "incidents, troubles, GPUs, host; runs that are over for a day are left out. For an endpoint that Prometheus reads "
     "itself, set [metrics] prometheus in trainwatch.toml.",
-    "--textfile /var/lib/node_exporter/trainwatch.prom",
-    arg("--textfile", metavar="PATH", help="write to this file (*.prom) instead; replaces an older one"),
+    "",
 )
-def metrics_verb(args: argparse.Namespace) -> int:
-    from trainwatch.core.app.export import prometheus_page, write_textfile
+def metrics_verb(_args: argparse.Namespace) -> int:
+    from trainwatch.core.app.export import prometheus_page
 
-    if args.textfile is not None:
-        write_textfile(Path(args.textfile), warn)
-        return ExitCode.DONE
     print(prometheus_page(warn), end="")
     return ExitCode.DONE

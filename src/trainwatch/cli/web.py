@@ -13,16 +13,12 @@ import re
 import secrets
 import shlex
 import signal
-import stat
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 from aiohttp import web
 from textual_serve.server import Server
-
-from trainwatch.core.app.errors import CliError, ExitCode
 
 HOST = "127.0.0.1"
 CLOSE_S = 3.0
@@ -47,8 +43,6 @@ OPEN = "/open/"
 REFUSED = "trainwatch: open the address with its token, as `trainwatch serve` printed it.\n"
 TOKEN_BYTES = 24
 DERIVED = 32
-SHORTEST = 16
-"""Characters of a token that a person chose."""
 _HOST = re.compile(r"[\w.:\[\]-]+")
 PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -207,32 +201,6 @@ def _scheme(request: web.Request) -> str:
 
 def new_token() -> str:
     return secrets.token_urlsafe(TOKEN_BYTES)
-
-
-def token_in(path: Path) -> str:
-    """The token of a file that only its owner can read; a missing file is made with a new token."""
-    try:
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return _read(path)
-    except OSError as error:
-        raise CliError(ExitCode.FAILED, f"{path}: {error.strerror}") from None
-    token = new_token()
-    with os.fdopen(file, "w") as out:
-        out.write(token + "\n")
-    return token
-
-
-def _read(path: Path) -> str:
-    try:
-        mode, token = path.stat().st_mode, path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise CliError(ExitCode.FAILED, f"{path}: {getattr(error, 'strerror', None) or error}") from None
-    if mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise CliError(ExitCode.FAILED, f"{path} can be read by others: chmod 600 {path}")
-    if len(token) < SHORTEST or not (token.isascii() and token.isprintable()) or " " in token:
-        raise CliError(ExitCode.FAILED, f"{path}: a token has {SHORTEST} printable characters or more, without blanks")
-    return token
 
 
 def derived(token: str, use: str) -> str:
