@@ -237,7 +237,7 @@ def environment(
     spec: RunSpec, preset: Preset, profile: Profile | None, changes: Sequence[Change], *, base: Mapping[str, str]
 ) -> tuple[dict[str, str], list[Change]]:
     """The trainer's whole environment, and the changes of profile and remedies. A preset overrides nothing."""
-    env = {**preset.env, **base, **spec.env}
+    env = {**preset.environment, **base, **spec.env}
     if spec.gpus is not None and "CUDA_VISIBLE_DEVICES" not in spec.env:
         # CUDA's default order begins with the fastest GPU; the indices of [run] gpus are those of nvidia-smi.
         env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
