@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from types import FrameType
@@ -176,7 +176,9 @@ class Loader:
         fork = multiprocessing.get_context("fork")
         self._pool = ProcessPoolExecutor(workers, fork, initializer=_begin_worker, initargs=(os.getpid(),))
         self._make, self._last, self._ahead = make, last, workers * _AHEAD
-        self._asked = {step: self._pool.submit(make, step) for step in range(first, min(first + self._ahead, last + 1))}
+        self._asked: dict[int, Future[Any]] = {
+            step: self._pool.submit(make, step) for step in range(first, min(first + self._ahead, last + 1))
+        }
         self._pids = ", ".join(str(process.pid) for process in multiprocessing.active_children())
 
     def take(self, step: int) -> Batch:
@@ -184,9 +186,10 @@ class Loader:
         try:
             if step + self._ahead <= self._last:
                 self._asked[step + self._ahead] = self._pool.submit(self._make, step + self._ahead)
-            return self._asked.pop(step).result()
+            batch: Batch = self._asked.pop(step).result()
         except BrokenProcessPool:
             raise RuntimeError(f"DataLoader worker (pid(s) {self._pids}) exited unexpectedly") from None
+        return batch
 
     def stop_delivering(self, step: int) -> None:
         """Let the batch of a step be one that is never made."""
