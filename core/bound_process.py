@@ -20,9 +20,9 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import FrameType
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 PR_SET_PDEATHSIG = 1
 KILL_S = 2.0
@@ -47,6 +47,60 @@ def bound(
         return list(argv)
     how = "tree" if tree else str(int(at_end))
     return [sys.executable, "-I", "-S", os.path.abspath(__file__), str(os.getpid()), how, *argv]  # noqa: PTH100
+
+
+class NoAnswerError(Exception):
+    """A program did not begin, did not answer in time, or failed. The message is a clause that begins with its name.
+
+    ``printed``, ``said``: its output and its errors. ``code``: its exit status; negative: the signal that ended it.
+    """
+
+    def __init__(
+        self, message: str, why: Literal["absent", "not begun", "late", "failed"], code: int | None = None,
+        printed: str = "", said: str = "",
+    ) -> None:  # fmt: skip
+        super().__init__(message)
+        self.why = why
+        self.code, self.printed, self.said = code, printed, said
+
+
+def answer(
+    argv: Sequence[str],
+    limit_s: float,
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+    tree: bool = False,
+) -> str:
+    """What a program prints that ends well within ``limit_s``; else it is ended. Raises NoAnswerError.
+
+    ``tree``: it may start others, which end with it.
+    """
+    import subprocess  # only here: the runner has no use for it
+
+    name, path = os.path.basename(argv[0]), None if env is None else env.get("PATH")  # noqa: PTH119
+    try:
+        child = subprocess.Popen(
+            bound(argv, tree=tree, cwd=cwd or ".", path=path), cwd=cwd, env=env, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=tree,
+        )  # fmt: skip
+    except (OSError, ValueError) as fault:
+        if isinstance(fault, FileNotFoundError) and fault.filename == argv[0]:
+            raise NoAnswerError(f"{name} is not found", "absent") from fault
+        raise NoAnswerError(f"{name}: {getattr(fault, 'strerror', None) or fault}", "not begun") from fault
+    with child:
+        try:
+            printed, said = child.communicate(timeout=limit_s)
+        except BaseException as fault:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL) if tree else child.kill()
+            if isinstance(fault, subprocess.TimeoutExpired):
+                raise NoAnswerError(f"{name} did not answer within {limit_s:g} s", "late") from fault
+            raise
+    if child.returncode != 0:
+        why = " ".join(said.split())[:400].removeprefix(f"{name}: ") or f"exit code {child.returncode}"
+        raise NoAnswerError(f"{name}: {why}", "failed", child.returncode, printed, said)
+    return printed
 
 
 def missing_files() -> str:

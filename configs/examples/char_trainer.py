@@ -235,15 +235,13 @@ class Training:
     def _make_trouble(self, step: int) -> None:
         if self.trouble.due("nan", step):
             self.model.weights["hidden.weight"][0, 0] = np.nan
-        if self.loader is not None and self.trouble.due("kill-loader", step):
-            self.loader.kill_one()
+        if self.trouble.due("kill-loader", step):
+            demo.kill_a_worker()
         if self.loader is not None and self.trouble.due("hang-loader", step):
-            self.loader.stop_delivering()
+            self.loader.stop_delivering(step + 1)
         if self.trouble.due("torn-save", step):
             self._save(self._step_name())
-            torn = self.out / self._step_name()
-            os.truncate(torn, torn.stat().st_size // 2)
-            raise RuntimeError(demo.UNKNOWN_CUDA_ERROR)
+            self.trouble.tear(self.out / self._step_name())
         self.trouble.after_step(step)
 
     def _save(self, name: str) -> None:

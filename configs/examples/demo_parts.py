@@ -9,15 +9,16 @@ have the characters that tqdm would print, as the trainers must run with nothing
 import argparse
 import multiprocessing
 import os
-import queue
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from types import FrameType
-from typing import Any, TextIO
+from typing import Any, NoReturn
 
 UNKNOWN_CUDA_ERROR = (
     "CUDA error: unknown error\n"
@@ -94,6 +95,11 @@ class Trouble:
         if self.due("spin", step):
             spin()
 
+    def tear(self, checkpoint: Path) -> NoReturn:
+        """Cut a checkpoint in half, and crash."""
+        os.truncate(checkpoint, checkpoint.stat().st_size // 2)
+        raise RuntimeError(UNKNOWN_CUDA_ERROR)
+
     def at_exit(self) -> None:
         """Do not exit when that was asked for: everything is saved, but a thread is still there."""
         if self._exit_hang and self._first_time("exit-hang"):
@@ -145,150 +151,76 @@ _AHEAD = 2
 """Batches asked for in advance, per worker."""
 
 
-def _work(make: Callable[[int], Batch], asked: Any, done: Any, parent: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # ends with its parent, which has to save first
-    while os.getppid() == parent:
-        try:
-            step = asked.get(timeout=0.5)
-        except queue.Empty:
-            continue
-        if step is None:
-            return
-        while step < 0:  # told to stop delivering
+def kill_a_worker() -> None:
+    """Kill a process that makes batches, as the kernel does when memory runs out."""
+    multiprocessing.active_children()[0].kill()
+
+
+def _begin_worker(parent: int) -> None:
+    """Ignore what ends the trainer, which has to save first; end with it."""
+
+    def end_with_parent() -> None:
+        while os.getppid() == parent:
             time.sleep(0.5)
-            if os.getppid() != parent:
-                return
-        done.put((step, make(step)))
+        os._exit(0)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    threading.Thread(target=end_with_parent, daemon=True).start()
 
 
 class Loader:
     """``take(step)`` gives the batch of a step; which process made it does not matter to its content."""
 
     def __init__(self, make: Callable[[int], Batch], workers: int, first: int, last: int) -> None:
-        context = multiprocessing.get_context("fork")
-        self._asked = [context.Queue() for _ in range(workers)]
-        self._done = context.Queue()
-        self._ready: dict[int, Batch] = {}
-        self._next, self._last = first, last
-        self._processes = [
-            context.Process(target=_work, args=(make, asked, self._done, os.getpid()), name=f"loader-{n}")
-            for n, asked in enumerate(self._asked)
-        ]
-        for process in self._processes:
-            process.start()
-        for _ in range(workers * _AHEAD):
-            self._ask()
+        fork = multiprocessing.get_context("fork")
+        self._pool = ProcessPoolExecutor(workers, fork, initializer=_begin_worker, initargs=(os.getpid(),))
+        self._make, self._last, self._ahead = make, last, workers * _AHEAD
+        self._asked: dict[int, Future[Any]] = {
+            step: self._pool.submit(make, step) for step in range(first, min(first + self._ahead, last + 1))
+        }
+        self._pids = ", ".join(str(process.pid) for process in multiprocessing.active_children())
 
     def take(self, step: int) -> Batch:
         """The batch of a step. Raises RuntimeError when a worker died."""
-        while step not in self._ready:
-            try:
-                number, batch = self._done.get(timeout=0.2)
-            except queue.Empty:
-                self._look_for_the_dead()
-                continue
-            self._ready[number] = batch
-        self._look_for_the_dead()
-        self._ask()
-        return self._ready.pop(step)
+        try:
+            if step + self._ahead <= self._last:
+                self._asked[step + self._ahead] = self._pool.submit(self._make, step + self._ahead)
+            batch: Batch = self._asked.pop(step).result()
+        except BrokenProcessPool:
+            raise RuntimeError(f"DataLoader worker (pid(s) {self._pids}) exited unexpectedly") from None
+        return batch
 
-    def kill_one(self) -> None:
-        """Kill the first worker, as the kernel does when memory runs out."""
-        pid = self._processes[0].pid
-        if pid is not None:
-            os.kill(pid, signal.SIGKILL)
-            self._processes[0].join()
-
-    def stop_delivering(self) -> None:
-        """Let every worker get stuck; what they made already is thrown away."""
-        for asked in self._asked:
-            for _ in range(_AHEAD):
-                try:
-                    asked.get_nowait()
-                except queue.Empty:
-                    break
-            asked.put(-1)
-        self._next = self._last + 1
-        self._ready.clear()
-        time.sleep(0.1)
-        while True:
-            try:
-                self._done.get(timeout=0.1)
-            except queue.Empty:
-                return
+    def stop_delivering(self, step: int) -> None:
+        """Let the batch of a step be one that is never made."""
+        self._asked[step] = self._pool.submit(wait_for_a_lock_that_is_never_released)
 
     def close(self) -> None:
-        """Tell the workers to end and wait half a second for each."""
-        for asked in self._asked:
-            asked.put(None)
-        for process in self._processes:
-            process.join(timeout=0.5)
-            if process.is_alive():
-                process.kill()
-                process.join()
-        for channel in (*self._asked, self._done):
-            channel.cancel_join_thread()
-            channel.close()
-
-    def _ask(self) -> None:
-        if self._next <= self._last:
-            self._asked[self._next % len(self._asked)].put(self._next)
-            self._next += 1
-
-    def _look_for_the_dead(self) -> None:
-        for process in self._processes:
-            if process.exitcode is not None:
-                raise RuntimeError(f"DataLoader worker (pid(s) {process.pid}) exited unexpectedly")
+        """End the workers, which do not react to the SIGTERM of a broken pool."""
+        for worker in multiprocessing.active_children():
+            worker.kill()
+        self._pool.shutdown(cancel_futures=True)
 
 
-_FINE = " ▏▎▍▌▋▊▉█"
-_PLAIN = " 123456789#"
-
-
-def interval_text(seconds: float) -> str:
+def _interval(seconds: float) -> str:
     """``05:09``, ``1:02:30``."""
     minutes, s = divmod(int(seconds), 60)
     hours, m = divmod(minutes, 60)
     return f"{hours:d}:{m:02d}:{s:02d}" if hours else f"{m:02d}:{s:02d}"
 
 
-def bar_text(fraction: float, width: int, *, plain: bool) -> str:
-    """The bar itself, ``width`` characters."""
-    symbols = _PLAIN if plain else _FINE
-    parts = len(symbols) - 1
-    full, part = divmod(int(fraction * width * parts), parts)
-    if full >= width:
-        return symbols[-1] * width
-    return symbols[-1] * full + symbols[part] + symbols[0] * (width - full - 1)
-
-
-def meter(
-    n: int, total: int, elapsed: float, *, initial: int, desc: str, postfix: str, width: int, rate: bool, plain: bool
-) -> str:
-    """One line as tqdm formats it: ``steps:  12%|█▏        | 123/1000 [00:12<01:29,  9.84it/s, avr_loss=2.31]``."""
-    done = n - initial
-    speed = done / elapsed if done and elapsed else 0.0
-    remaining = interval_text((total - n) / speed) if speed else "?"
-    speed_text = "?it/s"
-    if speed:
-        speed_text = f"{1 / speed:5.2f}s/it" if speed < 1 else f"{speed:5.2f}it/s"
-    tail = (f", {speed_text}" if rate else "") + (f", {postfix}" if postfix else "")
-    fraction = n / total if total else 1.0
-    bar = bar_text(fraction, width, plain=plain)
-    return f"{desc}: {fraction * 100:3.0f}%|{bar}| {n}/{total} [{interval_text(elapsed)}<{remaining}{tail}]"
-
-
 class Bar:
-    """A bar on stderr that overwrites itself, at most every ``TQDM_MININTERVAL`` seconds (0.1)."""
+    """A bar on stderr that overwrites itself, at most every ``TQDM_MININTERVAL`` seconds (0.1).
+
+    As tqdm draws it: ``steps:  12%|█▏        | 123/1000 [00:12<01:29,  9.84it/s, avr_loss=2.31]``.
+    """
 
     def __init__(self, desc: str, total: int, initial: int = 0, *, width: int = 10, rate: bool = True) -> None:
-        self._stream: TextIO = sys.stderr
         self._desc, self._total, self._initial = desc, total, initial
         self._width, self._rate = width, rate
-        self._plain = "utf" not in (self._stream.encoding or "").lower()
+        self._symbols = " ▏▎▍▌▋▊▉█" if "utf" in (sys.stderr.encoding or "").lower() else " 123456789#"
         self._every = float(os.environ.get("TQDM_MININTERVAL", "0.1"))
-        self._begun = self._drawn = time.monotonic()
+        self._begun = time.monotonic()
         self._n, self._postfix = initial, ""
         self._draw()
 
@@ -300,30 +232,24 @@ class Bar:
 
     def line(self, text: str) -> None:
         """A line of text that does not end up behind the bar."""
-        self._draw()
-        self._stream.write("\n")
-        self._stream.flush()
+        self.close()
         print(text, flush=True)
 
     def close(self) -> None:
         """Draw the last state and end the line."""
         self._draw()
-        self._stream.write("\n")
-        self._stream.flush()
+        print(file=sys.stderr, flush=True)
 
     def _draw(self) -> None:
-        now = time.monotonic()
-        self._drawn = now
-        text = meter(
-            self._n,
-            self._total,
-            now - self._begun,
-            initial=self._initial,
-            desc=self._desc,
-            postfix=self._postfix,
-            width=self._width,
-            rate=self._rate,
-            plain=self._plain,
-        )
-        self._stream.write(f"\r{text}")
-        self._stream.flush()
+        self._drawn = time.monotonic()
+        elapsed, n, total = self._drawn - self._begun, self._n, self._total
+        speed = (n - self._initial) / elapsed if elapsed else 0.0
+        rate = f"{1 / speed:5.2f}s/it" if 0 < speed < 1 else f"{speed:5.2f}it/s" if speed else "?it/s"
+        told = [_interval(elapsed) + "<" + (_interval((total - n) / speed) if speed else "?")]
+        told += [rate] * self._rate + [self._postfix] * bool(self._postfix)
+        fraction = n / total if total else 1.0
+        parts = len(self._symbols) - 1
+        full, part = divmod(int(fraction * self._width * parts), parts)
+        bar = (self._symbols[-1] * full + self._symbols[part])[: self._width].ljust(self._width)
+        text = f"\r{self._desc}: {fraction * 100:3.0f}%|{bar}| {n}/{total} [{', '.join(told)}]"
+        print(text, end="", file=sys.stderr, flush=True)

@@ -12,8 +12,6 @@ import argparse
 import importlib
 import json
 import math
-import multiprocessing
-import os
 import re
 import shutil
 import sys
@@ -250,7 +248,7 @@ class Training:
             with torch.no_grad():
                 next(self.model.parameters()).fill_(math.nan)
         if self.trouble.due("kill-loader", self.step):
-            os.kill(next(p.pid for p in multiprocessing.active_children() if p.pid), 9)  # a worker of the loader
+            demo.kill_a_worker()
             time.sleep(2.0)  # PyTorch hears of it by SIGCHLD and raises here, before the queue breaks in its own way
         if self.trouble.due("hang-loader", self.step):
             return iter(self._loader(StuckPictures))
@@ -258,9 +256,7 @@ class Training:
             raise torch.OutOfMemoryError(demo.OUT_OF_MEMORY)
         if self.trouble.due("torn-save", self.step):
             self._save(f"checkpoint-{self.step}")
-            torn = self.out / f"checkpoint-{self.step}" / "optimizer.pt"
-            os.truncate(torn, torn.stat().st_size // 2)
-            raise RuntimeError(demo.UNKNOWN_CUDA_ERROR)
+            self.trouble.tear(self.out / f"checkpoint-{self.step}" / "optimizer.pt")
         self.trouble.after_step(self.step)
         return source
 

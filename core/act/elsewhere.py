@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from .. import processes, spool
-from ..bound_process import bound
+from ..bound_process import NoAnswerError, answer
 from ..model.ports import AttemptTarget
 from ..model.wrappers import CONTAINER_FILE, ContainerRecord, Layer, layers
 from ..processes import ATTEMPT_VARIABLE, Process, read_process
@@ -223,28 +222,10 @@ def called(argv: Sequence[str], *, cwd: str, env: Mapping[str, str] | None = Non
     """What the tool printed. ``env``: the trainer's, which may name the engine (DOCKER_HOST). Raises PlaceError."""
     environment = {**(os.environ if env is None else env), "LC_ALL": "C"}
     environment.pop(ATTEMPT_VARIABLE, None)  # the call is no process of the attempt
-    name = Path(argv[0]).name
     try:
-        done = subprocess.run(
-            bound(argv, tree=True, cwd=cwd, path=environment.get("PATH")),
-            cwd=cwd,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=ANSWER_S,
-            check=False,
-            start_new_session=True,
-        )
-    except subprocess.TimeoutExpired as fault:
-        raise PlaceError(f"{name} did not answer within {ANSWER_S:.0f} s") from fault
-    except OSError as fault:
-        raise PlaceError(f"{name}: {fault.strerror or fault}") from fault
-    if done.returncode != 0:
-        said = " ".join(done.stderr.split())[:300] or f"exit code {done.returncode}"
-        raise PlaceError(f"{name}: {said.removeprefix(f'{name}: ')}")
-    return done.stdout
+        return answer(argv, ANSWER_S, env=environment, cwd=cwd, tree=True)
+    except NoAnswerError as error:
+        raise PlaceError(str(error)) from error
 
 
 # Processes of another user that ``sudo`` started: they are signalled by ``sudo`` itself, if it asks for no password.

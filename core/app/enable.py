@@ -7,13 +7,12 @@ import contextlib
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from ..bound_process import bound
+from ..bound_process import NoAnswerError, answer
 from ..model.text import printable
 from ..sense.host.host_sensor import is_wsl
 from ..store.run_directory import RunDirectory
@@ -135,19 +134,10 @@ def switch_on(found: Enabling) -> str | None:
         return "systemctl is not installed"
     for words in (["daemon-reload"], ["enable", found.path.name]):
         try:
-            done = subprocess.run(
-                bound([program, "--user", *words]),
-                capture_output=True,
-                text=True,
-                timeout=SYSTEMCTL_S,
-                check=False,
-                stdin=subprocess.DEVNULL,
-            )
-        except (OSError, subprocess.SubprocessError) as error:
-            return f"systemctl --user {words[0]}: {error}"
-        if done.returncode != 0:
-            said = (done.stderr or done.stdout).strip().splitlines()
-            return f"systemctl --user {words[0]}: {said[-1] if said else f'exit code {done.returncode}'}"
+            answer([program, "--user", *words], SYSTEMCTL_S)
+        except NoAnswerError as error:
+            said = (error.said or error.printed).strip().splitlines()
+            return f"systemctl --user {words[0]}: {said[-1] if said else error}"
     return None
 
 

@@ -16,7 +16,7 @@ from ..model.attempt import HangKind
 from ..model.preset import Preset, Profile
 from ..model.shipped import HINTED, FailureCatalogue, LogShapes, Remedy, RemedyCatalogue
 from .bounds import failure_patterns
-from .document import ConfigError, Document, Problem
+from .document import ConfigError, Document, KeyPath, Problem
 
 CONFIGS = Path(trainwatch.configs.__path__[0])
 """The shipped data. Read as files: ``importlib.resources`` takes longer to import than the tables to read."""
@@ -154,28 +154,39 @@ def _load_all(folder: Path, shape: type[_Shape]) -> dict[str, _Shape]:
     problems: list[Problem] = []
     for file in sorted(folder.glob("[!.]*.toml")):
         try:
-            value = _load(file, shape)
+            values = _load(file, shape)
         except ConfigError as error:
             problems += error.problems
             continue
-        if value.name in found:
-            problems.append(Problem(str(file), None, f'a second "{value.name}"; names must differ'))
-        found[value.name] = value
+        for value in values:
+            if value.name in found:
+                problems.append(Problem(str(file), None, f'a second "{value.name}"; names must differ'))
+            found[value.name] = value
     if problems:
         raise ConfigError(problems)
     return found
 
 
-def _load(path: Path, shape: type[_Shape]) -> _Shape:
+def _load(path: Path, shape: type[_Shape]) -> list[_Shape]:
+    """What a file holds: one, or a family of them: its ``[[rows]]``, with the keys that all of them share above."""
     document = Document.read(path)
-    table: dict[str, Any] = {"name": path.stem, **document.data}
-    values = document.struct_values((), table, shape)
+    rows = document.data.pop("rows") if isinstance(document.data.get("rows"), list) else []
+    shared = {"name": path.stem, **_values(document, (), document.data, shape)}
+    found = [_values(document, ("rows", at), row, shape) for at, row in enumerate(rows)]
+    document.finish()
+    for row in found:
+        if "settings" in shared:
+            row["settings"] = {**(own := row.get("settings", {})), **shared["settings"], **own}
+    return [shape(**{**shared, **row}) for row in found or [{}]]
+
+
+def _values(document: Document, at: KeyPath, table: Any, shape: type[_Shape]) -> dict[str, Any]:
+    values = document.struct_values(at, document.table(at, table), shape)
     if isinstance(values.get("settings"), dict):
         values["settings"] = dict(_dotted((), values["settings"]))
     if any("/" in glob for glob in values.get("checkpoint_globs", ())):
-        document.add(("checkpoint_globs",), 'names entries of the output folder: a pattern has no "/"')
-    document.finish()
-    return shape(**values)
+        document.add((*at, "checkpoint_globs"), 'names entries of the output folder: a pattern has no "/"')
+    return values
 
 
 def _dotted(path: tuple[str, ...], table: dict[str, Any]) -> Iterable[tuple[str, Any]]:

@@ -133,6 +133,12 @@ class FurtherConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     settings: dict[str, str]
 
 
+FOR_A_LOG = {"COLUMNS": "200", "TQDM_MININTERVAL": "0.5"}
+"""``COLUMNS`` without ``LINES``: rich's log handler stops folding lines at 80 columns, while tqdm, which
+asks for both, keeps its short bar without a limit on the numbers behind it. Ten bars a second tell nothing more than
+two (honoured by tqdm 4.66 and later)."""
+
+
 class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: str
     title: str = ""
@@ -198,13 +204,18 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     length: LengthKeys | None = None
     """Settings that say how long the training will be."""
     env: dict[str, str] = {}
-    """Environment that makes the framework print its bars without a terminal."""
+    """Environment that this framework needs to print its bars without a terminal, beside ``FOR_A_LOG``."""
     save_signal: SaveSignal | None = None
     """Signal on which the framework writes a checkpoint and trains on."""
     save_file: str | None = None
     """Path on whose appearance it does, relative to the run's folder; ``{output_dir}`` is filled in."""
     success_exit_codes: tuple[int, ...] = (0,)
     source: str = ""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What the trainer's environment has, unless the user's own says otherwise."""
+        return {**FOR_A_LOG, **self.env}
 
     @property
     def kin(self) -> tuple[str, ...]:

@@ -7,12 +7,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from tests.derived_launch import derive
 from trainwatch.core.act.config.derive import DeriveError, preview, read_config
 from trainwatch.core.act.config.trainer_config import effective
+from trainwatch.core.config.shipped import load_presets, load_profiles
 from trainwatch.core.model.preset import Change, Preset, Profile, ResumeStyle
 from trainwatch.core.model.run import RunSpec
 
@@ -20,11 +20,11 @@ CONFIGS = files("trainwatch.configs")
 
 
 def preset(name: str) -> Preset:
-    return msgspec.convert(tomllib.loads((CONFIGS / "presets" / f"{name}.toml").read_text("utf-8")), Preset)
+    return load_presets()[name]
 
 
 def profile(name: str) -> Profile:
-    return msgspec.convert(tomllib.loads((CONFIGS / "profiles" / f"{name}.toml").read_text("utf-8")), Profile)
+    return load_profiles()[name]
 
 
 def run(folder: Path, *command: str, config: str | None = None, **more: Any) -> RunSpec:

@@ -1,29 +1,16 @@
 """The shipped profiles and presets hold exactly what the guides say."""
 
 import re
-import tomllib
 from importlib.resources import files
 from typing import Any
 
-import msgspec
 import pytest
 
 from trainwatch.core.act.config.edits import read_yaml
-from trainwatch.core.model.preset import Preset, Profile
+from trainwatch.core.config.shipped import load_presets, load_profiles
 
 CONFIGS = files("trainwatch.configs")
-PROFILES = {
-    profile.name: profile
-    for file in (CONFIGS / "profiles").iterdir()
-    if file.name.endswith(".toml")
-    for profile in [msgspec.convert(tomllib.loads(file.read_text("utf-8")), Profile)]
-}
-PRESETS = {
-    preset.name: preset
-    for file in (CONFIGS / "presets").iterdir()
-    if file.name.endswith(".toml")
-    for preset in [msgspec.convert(tomllib.loads(file.read_text("utf-8")), Preset)]
-}
+PROFILES, PRESETS = load_profiles(), load_presets()
 COMMON = {
     "train_batch_size": 1,
     "cache_latents": True,
@@ -107,4 +94,4 @@ def test_commands_are_recognised(command: str, preset: str | None) -> None:
 def test_columns_are_set_without_lines() -> None:
     """With both, tqdm cuts its bar at the width, and the loss behind it is lost."""
     for preset in PRESETS.values():
-        assert "LINES" not in preset.env
+        assert "LINES" not in preset.environment

@@ -81,20 +81,23 @@ def set_option(argv: Sequence[str], key: str, value: Any, words: Sequence[str] =
         if value:
             parts[negated] = f"--{key}"
         return OptionChange(tuple(parts), before, parts[negated])
-    at = find_option(parts, key)
-    if at is None:
-        added = list(words) or _new_option(key, value, joined=_joins_values(parts))
+    wanted = key.replace("-", "_")
+    at = [index for index in range(options_start(parts), len(parts)) if _name(parts[index]) == wanted]
+    if not at:
+        dotted, several = "." in key, isinstance(value, list | tuple)  # an override of a config has always one value
+        one = option_text(value) if dotted and several else value
+        joined = _joins_values(parts) and (dotted or not several)
+        added = list(words) or _written(f"--{key}", one, joined=joined, valued=dotted)
         return OptionChange((*parts, *added), None, _given(added, 0, len(added)) if added else None)
-    end = _values_end(parts, at, value)
-    before = _given(parts, at, end)
-    for earlier in range(at - 1, options_start(parts) - 1, -1):
-        if _name(parts[earlier]) == _name(parts[at]):
-            stop = _values_end(parts, earlier, value)
-            del parts[earlier:stop]
-            at, end = at - (stop - earlier), end - (stop - earlier)
-    replaced = _replaced(parts[at], parts[at + 1 : end], value)
-    parts[at:end] = replaced
-    return OptionChange(tuple(parts), before, _given(parts, at, at + len(replaced)) if replaced else None)
+    ends = [_values_end(parts, each, value) for each in at]
+    name, equals, old = parts[at[-1]].partition("=")
+    given = old if equals else next(iter(parts[at[-1] + 1 : ends[-1]]), None)
+    written = _written(name, value, joined=bool(equals), valued=given is not None, like=given or "")
+    before = _given(parts, at[-1], ends[-1])
+    parts[at[-1] : ends[-1]] = written
+    for index, end in reversed(list(zip(at[:-1], ends[:-1], strict=True))):
+        del parts[index:end]
+    return OptionChange(tuple(parts), before, _given(written, 0, len(written)) if written else None)
 
 
 def _given(parts: Sequence[str], at: int, end: int) -> str:
@@ -125,34 +128,17 @@ def _joins_values(parts: Sequence[str]) -> bool:
     return joined and not apart
 
 
-def _new_option(key: str, value: Any, *, joined: bool = False) -> list[str]:
-    if value is REMOVED or value is None:
+def _written(name: str, value: Any, *, joined: bool, valued: bool, like: str = "") -> list[str]:
+    """An option as words. ``joined``: its value behind ``=``; ``valued``: a bool has one, in the spelling ``like``."""
+    if value is REMOVED or value is None or (value is False and not valued):
         return []
-    if isinstance(value, bool) and "." not in key:
-        return [f"--{key}"] if value else []
-    if isinstance(value, list | tuple) and "." not in key:
-        return [f"--{key}", *(option_text(item) for item in value)]
-    return [f"--{key}={option_text(value)}"] if joined else [f"--{key}", option_text(value)]
-
-
-def _replaced(option: str, values: Sequence[str], value: Any) -> list[str]:
-    if value is REMOVED or value is None:
-        return []
-    name, equals, old = option.partition("=")
     if isinstance(value, bool):
-        model = old if equals else (values[0] if values else "")
-        if not equals and not values:
-            return [name] if value else []
-        yes, no = _TRUTH.get(model, _TRUTH_PAIRS[0])
-        text = yes if value else no
-        return [f"{name}={text}"] if equals else [name, text]
-    if equals:
-        return [f"{name}={option_text(value)}"]
-    return (
-        [name, *(option_text(item) for item in value)]
-        if isinstance(value, list | tuple)
-        else [name, option_text(value)]
-    )
+        texts = [_TRUTH.get(like, _TRUTH_PAIRS[0])[not value]] if valued else []
+    elif isinstance(value, list | tuple) and not joined:
+        texts = [option_text(item) for item in value]
+    else:
+        texts = [option_text(value)]
+    return [f"{name}={texts[0]}"] if joined and texts else [name, *texts]
 
 
 def option_text(value: Any) -> str:
@@ -237,7 +223,7 @@ def environment(
     spec: RunSpec, preset: Preset, profile: Profile | None, changes: Sequence[Change], *, base: Mapping[str, str]
 ) -> tuple[dict[str, str], list[Change]]:
     """The trainer's whole environment, and the changes of profile and remedies. A preset overrides nothing."""
-    env = {**preset.env, **base, **spec.env}
+    env = {**preset.environment, **base, **spec.env}
     if spec.gpus is not None and "CUDA_VISIBLE_DEVICES" not in spec.env:
         # CUDA's default order begins with the fastest GPU; the indices of [run] gpus are those of nvidia-smi.
         env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"

@@ -124,22 +124,21 @@ def _same_path(spec: RunSpec, text: str, path: Path) -> bool:
     return given == os.path.normpath(path) or (path.suffix == ".toml" and f"{given}.toml" == os.path.normpath(path))
 
 
-def names_config(spec: RunSpec, path: Path) -> bool:
-    """Whether the command names the config, by ``{config}`` or by its path."""
-    return any("{config}" in part or _path_part(spec, part, path) is not None for part in spec.command)
-
-
-def _path_part(spec: RunSpec, part: str, path: Path) -> str | None:
-    """``part`` with the config's path replaced by ``{config}``, or None if it does not contain it."""
-    if _same_path(spec, part, path):
-        return "{config}"
-    name, equals, value = part.partition("=")
-    return f"{name}={{config}}" if equals and _same_path(spec, value, path) else None
-
-
 def with_placeholder(spec: RunSpec, path: Path) -> tuple[str, ...]:
     """The command with the config's own path replaced by ``{config}``."""
-    return tuple(_path_part(spec, part, path) or part for part in spec.command)
+
+    def part_of(word: str) -> str:
+        name, equals, value = word.partition("=")
+        if _same_path(spec, word, path):
+            return "{config}"
+        return f"{name}={{config}}" if equals and _same_path(spec, value, path) else word
+
+    return tuple(map(part_of, spec.command))
+
+
+def names_config(spec: RunSpec, path: Path) -> bool:
+    """Whether the command names the config, by ``{config}`` or by its path."""
+    return any("{config}" in word for word in with_placeholder(spec, path))
 
 
 def config_copy(

@@ -19,7 +19,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,7 +26,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ... import processes
-from ...bound_process import bound
+from ...bound_process import NoAnswerError, answer
 from ..stop_sequence import STOPPED_STATES
 
 PROCESSES = 16
@@ -372,25 +371,19 @@ def dump(
         return None
     try:
         # --nonblocking: stopping every thread has hung trainers and left them in state T (py-spy issues 390, 872).
-        done = subprocess.run(
-            bound([spy, "dump", "--native" if native else "--nonblocking", *options, "--pid", str(process.pid)]),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=timeout_s,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        notes.append(f"py-spy took more than {timeout_s:g} s on process {process.pid} ({process.name})")
-        return None
-    except OSError as fault:
-        notes.append(f"py-spy could not be started: {fault}")
+        how = "--native" if native else "--nonblocking"
+        text = answer([spy, "dump", how, *options, "--pid", str(process.pid)], timeout_s)
+    except NoAnswerError as fault:
+        late = f"py-spy took more than {timeout_s:g} s on process {process.pid} ({process.name})"
+        told = {"late": late, "failed": _refusal(process, fault.said)}
+        notes.append(told.get(fault.why, f"py-spy could not be started: {fault}"))
         return None
     finally:
         _let_go(before, notes)
-    if done.returncode != 0 or not done.stdout.strip():
-        notes.append(_refusal(process, done.stderr.decode("utf-8", "replace")))
-        return None
-    return done.stdout.decode("utf-8", "replace")
+    if text.strip():
+        return text
+    notes.append(_refusal(process, ""))
+    return None
 
 
 def _let_go(before: processes.Process, notes: list[str]) -> None:

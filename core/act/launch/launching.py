@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from ... import processes, spool
-from ...bound_process import bound
+from ...bound_process import NoAnswerError, answer
 from ...model.attempt import LaunchOrder, StartRecord
 from ...model.ports import AttemptTarget
 from ...model.progress import HoldKind
@@ -298,19 +298,9 @@ def probe(environ: Mapping[str, str], linger: Path) -> str | None:
     if not (linger / user).exists():
         return f"lingering is off; `loginctl enable-linger {user}` keeps runs alive after logout on every host"
     try:
-        trial = subprocess.run(
-            bound([*command("probe"), "true"], path=environ.get("PATH")),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=PROBE_TIMEOUT_S,
-            check=False,
-            env=dict(environ),
-        )
-    except FileNotFoundError:
-        return "systemd-run is not installed; the run is detached without a scope"
-    except (OSError, subprocess.SubprocessError) as fault:
-        return f"systemd-run fails: {fault}"
-    if trial.returncode != 0:
-        words = trial.stderr.decode("utf-8", "replace").strip().splitlines()
-        return f"systemd-run fails: {words[-1] if words else f'exit {trial.returncode}'}"
+        answer([*command("probe"), "true"], PROBE_TIMEOUT_S, env=environ)
+    except NoAnswerError as fault:
+        if fault.why == "absent":
+            return "systemd-run is not installed; the run is detached without a scope"
+        return f"systemd-run fails: {(fault.said.strip() or str(fault)).splitlines()[-1]}"
     return None

@@ -4,14 +4,13 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from ...bound_process import bound
+from ...bound_process import NoAnswerError, answer
 from ...model.run import JobCause, JobHandle, JobPhase
 from ...processes import ATTEMPT_VARIABLE
 
@@ -231,30 +230,11 @@ class Slurm:
     def _call(self, argv: Sequence[str], *, refusal: bool = False) -> str:
         try:
             with _kept_from_stops():
-                done = subprocess.run(
-                    bound(argv, path=self._env.get("PATH")),
-                    env=self._env,
-                    stdin=subprocess.DEVNULL,
-                    capture_output=True,
-                    text=True,
-                    errors="replace",
-                    timeout=self._timeout_s,
-                    check=False,
-                )
-        except FileNotFoundError as fault:
-            raise SlurmError(
-                f"{argv[0]} is not found: is Slurm installed here, or does a module have to be loaded first?",
-                refused=refusal,
-            ) from fault
-        except subprocess.TimeoutExpired as fault:
-            raise SlurmError(f"{argv[0]} did not answer within {self._timeout_s:.0f} s") from fault
-        except OSError as fault:
-            raise SlurmError(f"{argv[0]}: {fault.strerror or fault}") from fault
-        if done.returncode != 0:
-            said = " ".join(done.stderr.split())[:400] or f"exit code {done.returncode}"
-            answered = not any(words in said.lower() for words in LOST)
-            raise SlurmError(f"{argv[0]}: {said}", refused=refusal and answered, printed=done.stdout)
-        return done.stdout
+                return answer(argv, self._timeout_s, env=self._env)
+        except NoAnswerError as fault:
+            hint = ": is Slurm installed here, or does a module have to be loaded first?" * (fault.why == "absent")
+            no = fault.why == "absent" or (fault.why == "failed" and not any(w in fault.said.lower() for w in LOST))
+            raise SlurmError(f"{fault}{hint}", refused=refusal and no, printed=fault.printed) from fault
 
 
 @contextlib.contextmanager

@@ -123,10 +123,12 @@ def prepare(
 
     ``launch``: the training's own command. Raises OSError.
     """
+    import pynvml  # a megabyte, for jobs
+
     make_private(folder)
     (folder / SCRIPT_FILE).write_text(script_of(spec, save, launch.argv, folder, decision.attempt), encoding="utf-8")
     (folder / AGENT_FILE).write_bytes(Path(node_agent.__file__).read_bytes())
-    for module in (heartbeat, processes, rank_files):  # the agent imports them on the node
+    for module in (heartbeat, processes, rank_files, pynvml):  # the agent imports them on the node
         source = Path(str(module.__file__))
         (folder / source.name).write_bytes(source.read_bytes())
     order = JobOrder(

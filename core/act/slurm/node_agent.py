@@ -1,9 +1,9 @@
 """Writes what a job does on one node into a file of its run, a JSON object per line. Standard library only.
 
 ``python3 agent.py DIRECTORY INTERVAL_S`` is started on each node of a job, in a step of its own. The file is copied
-into the attempt's directory, beside copies of ``processes.py``, ``rank_files.py`` and ``heartbeat.py``, so that a node
-needs no trainwatch. It writes ``nodes/NODE.jsonl`` there: readers count lines and compare no clocks. A value that
-cannot be read is left out. It starts nothing and stops nothing.
+into the attempt's directory, beside copies of ``processes.py``, ``rank_files.py``, ``heartbeat.py`` and ``pynvml.py``,
+so that a node needs no trainwatch. It writes ``nodes/NODE.jsonl`` there: readers count lines and compare no clocks. A
+value that cannot be read is left out. It starts nothing and stops nothing.
 
 ``agent.py --save DIRECTORY [SIGNAL] [--stop] [--last] [--json]`` asks the training on this node for a checkpoint: on
 the page of ``heartbeat.py`` if it uses one, else by a signal (``USR1``), which only processes get that catch it.
@@ -16,7 +16,6 @@ is left alone: only one node would save, and a save that all ranks must join wou
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import importlib.util
 import json
 import os
@@ -49,59 +48,46 @@ def loaded(directory: str, name: str) -> Any:
         return None
 
 
-class _Utilisation(ctypes.Structure):
-    _fields_ = [("gpu", ctypes.c_uint), ("memory", ctypes.c_uint)]
-
-
-class _Memory(ctypes.Structure):
-    _fields_ = [("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong)]
-
-
 class Gpus:
-    """NVML of this node, if there is one."""
+    """NVML of this node, if there is one, by the copy of ``pynvml.py`` that lies beside this file."""
 
-    def __init__(self) -> None:
-        self.library: ctypes.CDLL | None = None
+    def __init__(self, directory: str) -> None:
+        self.nvml: Any = loaded(directory, "pynvml")
         try:
-            library = ctypes.CDLL("libnvidia-ml.so.1")
-            self.library = library if library.nvmlInit_v2() == 0 else None
-        except (OSError, AttributeError):
-            pass
+            self.nvml.nvmlInit()
+        except Exception:  # no copy, no driver
+            self.nvml = None
 
     def read(self) -> list[dict[str, Any]] | None:
         """Return a list of GPUs, None if they cannot be read."""
-        library = self.library
-        if library is None:
+        if self.nvml is None:
             return None
-        count = ctypes.c_uint()
-        if library.nvmlDeviceGetCount_v2(ctypes.byref(count)) != 0:
+        try:
+            found = [self._gpu(index) for index in range(self.nvml.nvmlDeviceGetCount())]
+        except self.nvml.NVMLError:
             return None
         own = os.environ.get("CUDA_VISIBLE_DEVICES")
-        found = [self._gpu(library, index) for index in range(count.value)]
         if own is not None:
-            indices = set(own.split(","))
             for gpu in found:
-                gpu["own"] = str(gpu["index"]) in indices
+                gpu["own"] = str(gpu["index"]) in own.split(",")
         return found
 
-    def _gpu(self, library: ctypes.CDLL, index: int) -> dict[str, Any]:
+    def _gpu(self, index: int) -> dict[str, Any]:
+        nvml = self.nvml
+        readings: dict[str, Any] = {
+            "util": lambda handle: float(nvml.nvmlDeviceGetUtilizationRates(handle).gpu),
+            "mem_used": lambda handle: float(nvml.nvmlDeviceGetMemoryInfo(handle).used),
+            "mem_total": lambda handle: float(nvml.nvmlDeviceGetMemoryInfo(handle).total),
+            "temp": lambda handle: float(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)),
+            "power": lambda handle: nvml.nvmlDeviceGetPowerUsage(handle) / 1000.0,
+            "power_limit": lambda handle: nvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1000.0,
+        }
         gpu: dict[str, Any] = {"index": index}
-        handle = ctypes.c_void_p()
-        if library.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(handle)) != 0:
-            return gpu
-        used = _Utilisation()
-        if library.nvmlDeviceGetUtilizationRates(handle, ctypes.byref(used)) == 0 and used.gpu <= 100:
-            gpu["util"] = float(used.gpu)
-        memory = _Memory()
-        if library.nvmlDeviceGetMemoryInfo(handle, ctypes.byref(memory)) == 0:
-            gpu["mem_used"], gpu["mem_total"] = float(memory.used), float(memory.total)
-        value = ctypes.c_uint()
-        if library.nvmlDeviceGetTemperature(handle, 0, ctypes.byref(value)) == 0:
-            gpu["temp"] = float(value.value)
-        if library.nvmlDeviceGetPowerUsage(handle, ctypes.byref(value)) == 0:
-            gpu["power"] = value.value / 1000.0
-        if library.nvmlDeviceGetEnforcedPowerLimit(handle, ctypes.byref(value)) == 0:
-            gpu["power_limit"] = value.value / 1000.0
+        for name, reading in readings.items():
+            with contextlib.suppress(nvml.NVMLError):
+                gpu[name] = reading(nvml.nvmlDeviceGetHandleByIndex(index))
+        if gpu.get("util", 0.0) > 100.0:
+            del gpu["util"]
         return gpu
 
 
@@ -239,7 +225,7 @@ def main(arguments: list[str]) -> None:
     folder = os.path.join(directory, "nodes")
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, node + ".jsonl")
-    gpus, processes, beat, number = Gpus(), Processes(directory), Beat(directory), 0
+    gpus, processes, beat, number = Gpus(directory), Processes(directory), Beat(directory), 0
     over: list[int] = []
     signal.signal(signal.SIGTERM, lambda which, _frame: over.append(which))
     end = time.monotonic()

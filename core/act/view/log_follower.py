@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
-from ...bound_process import bound
+from ...bound_process import NoAnswerError, answer, bound
 from ...model.text import printable
 from ...spool import EXIT
 from ..launch.keep_alive import lock_holder
@@ -27,6 +27,7 @@ TAIL_BYTES = 4 << 20
 KEYS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP)
 LEAVE = frozenset(b"qQ\x03")
 """q and Ctrl-C as the terminal sends them."""
+TMUX_S = 5.0
 POLL_S = 1.0
 """Period of checking whether ``tail`` still runs."""
 OVER_S = 60.0
@@ -122,18 +123,15 @@ class Over:
 def _is_watched() -> bool:
     """Whether a terminal is attached to this session. Unknown counts as yes."""
     shown = _tmux("display-message", "-p", "-t", os.environ.get("TMUX_PANE", ""), "#{session_attached}")
-    return shown is None or shown.strip() != b"0"
+    return shown is None or shown.strip() != "0"
 
 
-def _tmux(*words: str) -> bytes | None:
+def _tmux(*words: str) -> str | None:
     """What tmux prints; None if it fails."""
     try:
-        done = subprocess.run(
-            bound(["tmux", *words]), capture_output=True, timeout=5.0, check=False, stdin=subprocess.DEVNULL
-        )
-    except (OSError, subprocess.SubprocessError):
+        return answer(["tmux", *words], TMUX_S)
+    except NoAnswerError:
         return None
-    return done.stdout if done.returncode == 0 else None
 
 
 def _end(number: int, _: FrameType | None) -> None:

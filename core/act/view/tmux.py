@@ -10,14 +10,13 @@ import re
 import shlex
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
 
-from ...bound_process import bound
+from ...bound_process import NoAnswerError, answer
 from ...model.ports import AttemptTarget
 from ...model.run import RunSpec
 from ...model.settings import Tmux
@@ -68,29 +67,13 @@ def output(settings: Tmux, environ: Mapping[str, str], words: Sequence[str], *, 
     if shutil.which("tmux", path=environ.get("PATH")) is None:
         raise TmuxError("missing", "tmux is not installed (apt install tmux)")
     argv = [sys.executable, "-P", "-m", f"{__package__}.libtmux_child", settings.socket or "", str(deadline_s), *words]
-    late = TmuxError("deadline", f"the tmux server did not answer within {deadline_s:g} s")
     try:
-        child = subprocess.Popen(
-            bound(argv, at_end=signal.SIGALRM), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, env=dict(environ), cwd="/", start_new_session=True,
-        )  # fmt: skip
-    except (OSError, ValueError) as fault:
-        raise TmuxError("failed", f"libtmux could not be started: {fault}") from fault
-    with child:
-        try:
-            printed, errors = child.communicate(timeout=deadline_s + CHILD_START_S)
-        except BaseException as fault:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
-            if isinstance(fault, subprocess.TimeoutExpired):
-                raise late from fault
-            raise
-    if child.returncode in {-signal.SIGKILL, -signal.SIGALRM}:
-        raise late
-    if child.returncode != 0:
-        last = errors.decode("utf-8", "replace").strip().splitlines()[-1:] or [f"exit status {child.returncode}"]
-        raise TmuxError("missing" if child.returncode == MISSING else "failed", last[0])
-    return printed.decode("utf-8", "replace")
+        return answer(argv, deadline_s + CHILD_START_S, env=environ, cwd="/", tree=True)
+    except NoAnswerError as error:
+        if error.why == "late" or error.code == -signal.SIGKILL:
+            raise TmuxError("deadline", f"the tmux server did not answer within {deadline_s:g} s") from error
+        last = error.said.strip().splitlines()[-1:] or [f"libtmux could not be started: {error}"]
+        raise TmuxError("missing" if error.code == MISSING else "failed", last[0]) from error
 
 
 MISSING = 127

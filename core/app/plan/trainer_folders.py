@@ -293,7 +293,7 @@ def trainer_values(
     declared = defaults_of_options(spec, {c.key for r in rows for c in r.changes if c.where == "flag"})
     found: dict[str, dict[str, Any]] = {}
     for name, profile in {"": None, **profiles}.items():
-        variables = {**preset.env, **environ, **spec.env, **(profile.env if profile is not None else {})}
+        variables = {**preset.environment, **environ, **spec.env, **(profile.env if profile is not None else {})}
         values = {}
         for key in sorted(keys):
             try:
