@@ -1,6 +1,6 @@
 """Read all GPUs and their processes once, in a child process: a driver call that hangs cannot be ended, only abandoned.
 
-The child is this module. ``survey()`` runs it with a time limit, ``surveying()`` beside other work.
+The child is that of the GPU sensor. ``survey()`` runs it with a time limit, ``surveying()`` beside other work.
 """
 
 import contextlib
@@ -11,19 +11,20 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import msgspec
+from msgspec import field
 
 from ..bound_process import bound
 from ..model.text import memory
+from ..processes import owner_of, words_of
 
+NVML_CHILD = "trainwatch.core.sense.gpu.nvml_child"
 TIMEOUT_S = 15.0
 """Without persistence mode the first answer takes 1.5 s per GPU."""
 
 
-class GpuUser(msgspec.Struct, frozen=True, kw_only=True):
+class GpuUser(msgspec.Struct, frozen=True, array_like=True):
     """A process on a GPU. ``mem_bytes`` None: the driver does not report it (WSL2, another user)."""
 
     pid: int
@@ -35,9 +36,9 @@ class GpuSeen(msgspec.Struct, frozen=True, kw_only=True):
 
     index: int
     name: str | None = None
-    mem_used_bytes: float | None = None
-    mem_total_bytes: float | None = None
-    users: tuple[GpuUser, ...] | None = None
+    mem_used_bytes: float | None = field(default=None, name="mem_used")
+    mem_total_bytes: float | None = field(default=None, name="mem_total")
+    users: tuple[GpuUser, ...] | None = field(default=None, name="procs")
 
 
 class GpuSurvey(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +65,7 @@ def surveying(timeout_s: float = TIMEOUT_S) -> Iterator[Callable[[], GpuSurvey]]
     """
     try:
         asked = subprocess.Popen(
-            bound([sys.executable, "-P", "-m", "trainwatch.core.app.gpu_survey"]),
+            bound([sys.executable, "-P", "-m", NVML_CHILD]),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/",
         )  # fmt: skip
     except OSError as error:
@@ -97,9 +98,8 @@ def process_name(pid: int) -> str:
 
     ``pid N`` alone: it belongs to another namespace, or has ended.
     """
-    try:
-        owner = Path(f"/proc/{pid}").stat().st_uid
-    except OSError:  # hidden (hidepid), of another namespace, or gone; signal 0 is not sent, it only tells
+    owner = owner_of(pid)
+    if owner is None:  # hidden (hidepid), of another namespace, or gone; signal 0 is not sent, it only tells
         try:
             os.kill(pid, 0)
         except PermissionError:
@@ -112,10 +112,7 @@ def process_name(pid: int) -> str:
         with contextlib.suppress(KeyError):
             name = pwd.getpwuid(owner).pw_name
         return f"another user's process ({name}), pid {pid}"
-    try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return f"pid {pid}"
+    words = words_of(pid)
     shown = " ".join(word.decode("utf-8", "replace").rpartition("/")[2] for word in words[:2] if word)
     return f"{shown or 'kernel'} (pid {pid})"
 
@@ -129,52 +126,3 @@ def named_users(timeout_s: float = TIMEOUT_S) -> tuple[str, ...]:
         for gpu in survey(timeout_s).gpus
         for user in gpu.users or ()
     )
-
-
-# In the child: what the driver says of all GPUs and their processes, as JSON on standard output.
-
-
-def _answer_of_driver() -> dict[str, Any]:
-    """The fields of a ``GpuSurvey``; what the driver does not tell is None."""
-    import pynvml
-
-    try:
-        pynvml.nvmlInit()
-        count = int(pynvml.nvmlDeviceGetCount())
-    except pynvml.NVMLError as error:
-        return {"trouble": str(error)}
-    cuda = _try(pynvml.nvmlSystemGetCudaDriverVersion)
-    return {
-        "gpus": [_gpu(index) for index in range(count)],
-        "driver": _try(pynvml.nvmlSystemGetDriverVersion),
-        "cuda": None if cuda is None else f"{cuda // 1000}.{cuda % 1000 // 10}",
-    }
-
-
-def _gpu(index: int) -> dict[str, Any]:
-    import pynvml
-
-    handle = _try(pynvml.nvmlDeviceGetHandleByIndex, index)
-    if handle is None:
-        return {"index": index}
-    memory = _try(pynvml.nvmlDeviceGetMemoryInfo, handle)
-    users = _try(pynvml.nvmlDeviceGetComputeRunningProcesses, handle)
-    return {
-        "index": index,
-        "name": _try(pynvml.nvmlDeviceGetName, handle),
-        "mem_used_bytes": None if memory is None else float(memory.used),
-        "mem_total_bytes": None if memory is None else float(memory.total),
-        "users": None if users is None else [{"pid": u.pid, "mem_bytes": u.usedGpuMemory} for u in users],
-    }
-
-
-def _try(call: Any, *arguments: Any) -> Any:
-    try:
-        return call(*arguments)
-    except Exception:  # unknown stays unknown
-        return None
-
-
-if __name__ == "__main__":
-    os.write(1, msgspec.json.encode(_answer_of_driver()))
-    os._exit(0)  # no clean-up: it may hang in the driver

@@ -9,7 +9,7 @@ from trainwatch.core.app.gpu_survey import surveying
 
 
 def queries() -> list[psutil.Process]:
-    return [each for each in psutil.Process().children() if "trainwatch.core.app.gpu_survey" in _words(each)]
+    return [each for each in psutil.Process().children() if "trainwatch.core.sense.gpu.nvml_child" in _words(each)]
 
 
 def _words(process: psutil.Process) -> list[str]:

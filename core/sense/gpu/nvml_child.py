@@ -7,6 +7,8 @@
   answer has a growing ``age_s``; with the details of each for DETAILS_S after a byte on standard input,
 - ``{"kind": "error", "code": NVML code, "text": …}`` as last line.
 
+Without arguments it writes one line, a ``GpuSurvey`` of ``app/gpu_survey.py``, and ends.
+
 Each GPU is read in a thread of its own: one that hangs delays no other. The program imports nothing else of trainwatch
 and ends with its parent. A value that the driver refuses is null, never 0.
 """
@@ -333,6 +335,24 @@ def main(parent: int, interval_s: float) -> int:
             detailed_until = time.monotonic() + DETAILS_S
 
 
+def survey() -> int:
+    """All GPUs once: what is used of each, and by whom; what the driver does not tell is left out."""
+    try:
+        pynvml.nvmlInit()
+        gpus = [{"index": index} | _used_of(index) for index in range(int(pynvml.nvmlDeviceGetCount()))]
+        write({"gpus": gpus} | _values(None, VERSIONS)[0])
+    except pynvml.NVMLError as fault:
+        write({"trouble": str(fault)})
+    return 0
+
+
+def _used_of(index: int) -> dict[str, Any]:
+    with contextlib.suppress(pynvml.NVMLError):
+        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+        return _values(handle, {name: GETTERS[name] for name in ("name", "mem_used", "mem_total", "procs")})[0]
+    return {}
+
+
 if __name__ == "__main__":
     # No clean-up: a thread that hangs in the driver must not keep the process alive.
-    os._exit(main(int(sys.argv[1]), float(sys.argv[2])))
+    os._exit(main(int(sys.argv[1]), float(sys.argv[2])) if sys.argv[1:] else survey())
