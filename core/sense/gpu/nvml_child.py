@@ -347,9 +347,11 @@ def survey() -> int:
 
 
 def _used_of(index: int) -> dict[str, Any]:
+    """Used memory is all that a new process cannot have: also what the driver reserves."""
+    asked = {name: GETTERS[name] for name in ("name", "mem_total", "procs")}
+    asked["mem_used"] = lambda h: float(pynvml.nvmlDeviceGetMemoryInfo(h).used)
     with contextlib.suppress(pynvml.NVMLError):
-        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-        return _values(handle, {name: GETTERS[name] for name in ("name", "mem_used", "mem_total", "procs")})[0]
+        return _values(pynvml.nvmlDeviceGetHandleByIndex(index), asked)[0]
     return {}
 
 
