@@ -129,6 +129,11 @@ class Mapping(msgspec.Struct, eq=False):
     def keys(self) -> list[str]:
         return [key for key, _ in self.pairs if isinstance(key, str)]
 
+    @property
+    def texts(self) -> dict[str, PickleValue]:
+        """What is stored under string keys."""
+        return {key: value for key, value in self.pairs if isinstance(key, str)}
+
 
 class Bag(msgspec.Struct, eq=False):
     """A set or frozenset, in the order stored."""
@@ -172,7 +177,7 @@ def shown(name: str, limit: int = 120) -> str:
     return visible if len(visible) <= limit else visible[: limit - 1] + "…"
 
 
-# Searches in these values: every tensor with its path, and plain numbers by key.
+# A search in these values: every tensor with its path.
 
 _MAX_PATH = 200
 
@@ -223,21 +228,6 @@ def _join(path: str, key: PickleValue) -> str:
         part = "?"
     joined = f"{path}.{part}" if path else part
     return joined if len(joined) < _MAX_PATH else f"{joined[: _MAX_PATH - 1]}…"
-
-
-def whole_number(root: PickleValue, keys: tuple[str, ...]) -> int | None:
-    """The first of ``keys`` that a mapping holds as a whole number (not negative)."""
-    if not isinstance(root, Mapping):
-        return None
-    for key in keys:
-        value = root.get(key)
-        if isinstance(value, bool):
-            continue
-        if isinstance(value, int) and 0 <= value < 1 << 53:
-            return value
-        if isinstance(value, float) and value.is_integer() and 0 <= value < 1 << 53:
-            return int(value)
-    return None
 
 
 # What one tensor file holds: regions of bytes, and tensors as views of them.
