@@ -1,7 +1,6 @@
-"""Read all GPUs and their processes once, in the child process that the sensor of a run reads them with, too.
+"""Read all GPUs and their processes once, in a child process: a driver call that hangs cannot be ended, only abandoned.
 
-A driver call that hangs cannot be ended, only abandoned. ``survey()`` asks with a time limit, ``surveying()`` beside
-other work.
+The child is that of the GPU sensor. ``survey()`` runs it with a time limit, ``surveying()`` beside other work.
 """
 
 import contextlib
@@ -12,17 +11,20 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 
 import msgspec
+from msgspec import field
 
+from ..bound_process import bound
 from ..model.text import memory
+from ..processes import owner_of, words_of
 
+NVML_CHILD = "trainwatch.core.sense.gpu.nvml_child"
 TIMEOUT_S = 15.0
 """Without persistence mode the first answer takes 1.5 s per GPU."""
 
 
-class GpuUser(msgspec.Struct, frozen=True, kw_only=True):
+class GpuUser(msgspec.Struct, frozen=True, array_like=True):
     """A process on a GPU. ``mem_bytes`` None: the driver does not report it (WSL2, another user)."""
 
     pid: int
@@ -34,9 +36,9 @@ class GpuSeen(msgspec.Struct, frozen=True, kw_only=True):
 
     index: int
     name: str | None = None
-    mem_used_bytes: float | None = None
-    mem_total_bytes: float | None = None
-    users: tuple[GpuUser, ...] | None = None
+    mem_used_bytes: float | None = field(default=None, name="mem_used")
+    mem_total_bytes: float | None = field(default=None, name="mem_total")
+    users: tuple[GpuUser, ...] | None = field(default=None, name="procs")
 
 
 class GpuSurvey(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +65,7 @@ def surveying(timeout_s: float = TIMEOUT_S) -> Iterator[Callable[[], GpuSurvey]]
     """
     try:
         asked = subprocess.Popen(
-            [sys.executable, "-P", "-m", "trainwatch.core.sense.gpu.nvml_child", str(os.getpid()), "0"],
+            bound([sys.executable, "-P", "-m", NVML_CHILD]),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/",
         )  # fmt: skip
     except OSError as error:
@@ -85,25 +87,10 @@ def _answer(asked: "subprocess.Popen[bytes]", timeout_s: float) -> GpuSurvey:
         out, _ = asked.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
         return GpuSurvey(trouble=f"the GPU driver did not answer within {timeout_s:g} s", stuck=True)
-    from ..sense.gpu.gpu_sensor import Message, decoded
-
     try:
-        message = msgspec.json.decode(out, type=Message)
-        read = decoded(message)
+        return msgspec.json.decode(out, type=GpuSurvey)
     except msgspec.MsgspecError:
         return GpuSurvey(trouble=f"the GPU driver ended the process that queried it (status {asked.returncode})")
-    told = next((device.detail for device, _ in read if device.detail), {})
-    return GpuSurvey(
-        gpus=tuple(
-            GpuSeen(
-                index=device.index, name=seen.name, mem_used_bytes=seen.mem_used_bytes,
-                mem_total_bytes=seen.mem_total_bytes,
-                users=None if device.procs is None else tuple(GpuUser(pid=p, mem_bytes=m) for p, m in device.procs),
-            )
-            for device, seen in read
-        ),
-        driver=told.get("driver"), cuda=told.get("cuda"), trouble=message.text or None,
-    )  # fmt: skip
 
 
 def process_name(pid: int) -> str:
@@ -111,9 +98,8 @@ def process_name(pid: int) -> str:
 
     ``pid N`` alone: it belongs to another namespace, or has ended.
     """
-    try:
-        owner = Path(f"/proc/{pid}").stat().st_uid
-    except OSError:  # hidden (hidepid), of another namespace, or gone; signal 0 is not sent, it only tells
+    owner = owner_of(pid)
+    if owner is None:  # hidden (hidepid), of another namespace, or gone; signal 0 is not sent, it only tells
         try:
             os.kill(pid, 0)
         except PermissionError:
@@ -126,10 +112,7 @@ def process_name(pid: int) -> str:
         with contextlib.suppress(KeyError):
             name = pwd.getpwuid(owner).pw_name
         return f"another user's process ({name}), pid {pid}"
-    try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return f"pid {pid}"
+    words = words_of(pid)
     shown = " ".join(word.decode("utf-8", "replace").rpartition("/")[2] for word in words[:2] if word)
     return f"{shown or 'kernel'} (pid {pid})"
 

@@ -35,7 +35,7 @@ from .layouts.directory import (
 from .layouts.frameworks import check_shards, shards_of
 from .layouts.layout_reading import Finding, optimizer_in
 from .layouts.sets import RANK_FOLDER, Member, Members, find_members, unfinished_beside
-from .unknown_state import UNKNOWN, is_named_state, unknown_state
+from .unknown_state import UNKNOWN, is_named_state, what_state
 
 if TYPE_CHECKING:
     from .formats.nonfinite import Scanner
@@ -218,13 +218,8 @@ def inspect_any(
         if finding is not None and finding.is_compiled:
             return None
         part = (SHARD.match(path.name) or RANK_FOLDER.match(path.name)) is not None and finding is None
-        found = None if part else unknown_state(path, rewritten=rewritten, named=named)
-        torn = None if found is None else unfinished_beside(path, _is_damaged)
-        if found is None or torn is None:
-            return found
-        return msgspec.structs.replace(
-            found, verdict=torn.verdict, reason=torn.reason, understood=torn.understood, unfinished=True
-        )
+        unknown = None if part else unknown_subject(path, rewritten=rewritten, named=named)
+        return None if unknown is None else conclude(unknown, unknown.examine(None))
     except FileNotFoundError:
         return None
 
@@ -282,11 +277,35 @@ def subject_of_any(path: Path) -> Subject | None:
     subject = subject_of(path)
     if subject is not None:
         return subject
-    unknown = unknown_state(path, named=says_state(path.name))
-    if unknown is None or (path.is_dir() and not is_named_state(unknown)):
+    if path.is_dir() and not is_named_state(path):
         return None  # a folder of which only some content is unknown may be an output folder
-    found = _foreign(path, unknown)
-    return msgspec.structs.replace(found, members=find_members(path)) if path.is_dir() else found
+    return unknown_subject(path, named=says_state(path.name))
+
+
+def unknown_subject(path: Path, *, rewritten: bool = False, named: bool = False) -> Subject | None:
+    """State of an unknown make, or None: ``opaque``, or what a format that is recognised says of its own length.
+
+    With a scanner, the checksums of such a format are tested, too. ``rewritten``, ``named``: as for ``what_state``.
+    Raises OSError.
+    """
+    what = what_state(path, rewritten=rewritten, named=named)
+    if what is None:
+        return None
+    files = _files_at(path)
+
+    def examine(scanner: "Scanner | None") -> Finding:
+        found: Damage = Opaque(f"{UNKNOWN} ({what}): only its trainer can tell whether it is whole")
+        if path.is_file() and (damage := foreign_damage(path, scanner)) is not None:
+            reason = f"{path.name}: {damage.reason} ({what})"
+            found = type(damage)(reason, understood=damage.understood, unfinished=damage.unfinished)
+        return Finding(kind="unknown", layout="unknown", counts=read_name(path.name), damages=(found,))
+
+    return Subject(
+        path=path,
+        members=Members(root=path, files=files, folders=(), strays=()),
+        mtime=max(path.stat().st_mtime, *(member.mtime for member in files.values()), 0.0),
+        examine=examine,
+    )
 
 
 def conclude(subject: Subject, finding: Finding) -> Checkpoint:
@@ -353,9 +372,9 @@ def holding(subject: Subject, finding: Finding) -> Holds | None:
 
 def _anything(path: Path) -> Subject:
     """A subject for a path that was asked for but is not a checkpoint by its name."""
-    unknown = unknown_state(path)
+    unknown = unknown_subject(path)
     if unknown is not None:
-        return _foreign(path, unknown)
+        return unknown
     status = path.stat()
     forced = None
     if stat.S_ISREG(status.st_mode):
@@ -365,20 +384,6 @@ def _anything(path: Path) -> Subject:
     if forced is not None:
         return forced
     return Subject.unreadable(path, Corrupt(f"{path.name}: is not a checkpoint of a known layout"))
-
-
-def _foreign(path: Path, unknown: Checkpoint) -> Subject:
-    """State of an unknown make; with a scanner, the checksums of a format that has some are tested."""
-    subject = Subject.unreadable(path, Opaque(unknown.reason or UNKNOWN))
-    if not path.is_file():
-        return subject
-
-    def examine(scanner: "Scanner | None") -> Finding:
-        damage = foreign_damage(path, scanner)
-        found = subject.examine(None)
-        return found if damage is None else found.with_damage(damage.within(path.name))
-
-    return msgspec.structs.replace(subject, examine=examine)
 
 
 def _signature(members: Members) -> dict[str, tuple[int, int, int] | None]:

@@ -166,7 +166,7 @@ def _told(found: list[Checkpoint], *, alone: bool) -> list[Checkpoint]:
     named = [one for one in found if not Path(one.path).is_dir() and says_state(one.name)]
     saves = [one for one in found if one in repeated or one in named if not is_companion(one.name)]
     unknown = [one for one in found if one.unknown_make or (one.kind == "unknown" and one.unfinished)]
-    told = [one for one in found if one not in unknown or is_named_state(one)]
+    told = [one for one in found if one not in unknown or is_named_state(Path(one.path))]
     if told or not alone:
         return told
     return [one for one in saves if not is_text(one.name)] or [one for one in repeated if is_text(one.name)]

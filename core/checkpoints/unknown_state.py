@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..file_walk import walk
-from ..model.checkpoint import Checkpoint
 from ..model.checkpoint_files import (
     TEXT_SUFFIXES,
     is_checkpoint_directory_name,
@@ -24,16 +23,14 @@ from ..model.checkpoint_files import (
     is_other_folder,
     is_temporary,
     is_text_of_unknown_use,
-    read_name,
     says_checkpoint,
     says_state,
     tensor_format,
 )
 from ..model.checkpoint_suffixes import has_checkpoint_suffix
 from .formats.byte_range import HEAD_BYTES, head_of
-from .formats.foreign_formats import foreign_damage, foreign_format
+from .formats.foreign_formats import foreign_format
 from .formats.tensor_file import looks_like_torch
-from .layouts.sets import find_members
 
 UNKNOWN = "saved, not readable here"
 """How the reason begins."""
@@ -48,51 +45,24 @@ _NAMED_AT_MOST = 200
 _ORBAX = frozenset({"_CHECKPOINT_METADATA", "manifest.ocdbt", "_METADATA"})
 
 
-def unknown_state(path: Path, *, rewritten: bool = False, named: bool = False) -> Checkpoint | None:
-    """The verdict on an entry of an output folder that is no checkpoint of a known make; None if it is no state.
-
-    ``opaque``, or what a format that is recognised says of its own length: ``torn``, ``corrupt``.
+def what_state(path: Path, *, rewritten: bool = False, named: bool = False) -> str | None:
+    """What an entry of an output folder that is no checkpoint of a known make is, in words; None if it is no state.
 
     ``rewritten``: it was written again as a whole, as logs are not. ``named``: the preset names it as a checkpoint.
     Raises OSError.
     """
     status = path.stat()
     if stat.S_ISDIR(status.st_mode):
-        found = None if is_temporary(path.name) else _what_folder(path, named=named)
-        files = {} if found is None else find_members(path).files
-        size = sum(member.size_bytes for member in files.values())
-        mtime = max((status.st_mtime, *(member.mtime for member in files.values())))
-    elif stat.S_ISREG(status.st_mode) and status.st_size:
-        found = _what_file(path, likely=rewritten or named) if named or not is_other_file(path.name) else None
-        size, mtime = status.st_size, status.st_mtime
-    else:
+        return None if is_temporary(path.name) else _what_folder(path, named=named)
+    if not stat.S_ISREG(status.st_mode) or not status.st_size or (is_other_file(path.name) and not named):
         return None
-    if found is None:
-        return None
-    damage = foreign_damage(path) if stat.S_ISREG(status.st_mode) else None
-    counts = read_name(path.name)
-    return Checkpoint(
-        path=str(path),
-        name=path.name,
-        kind="unknown",
-        step=counts.step,
-        epoch=counts.epoch,
-        size_bytes=size,
-        mtime=mtime,
-        verdict="opaque" if damage is None else damage.verdict,
-        reason=f"{UNKNOWN} ({found}): only its trainer can tell whether it is whole"
-        if damage is None
-        else f"{path.name}: {damage.reason} ({found})",
-        understood=damage is not None and damage.understood,
-        unfinished=damage is not None and damage.unfinished,
-    )
+    return _what_file(path, likely=rewritten or named)
 
 
-def is_named_state(found: Checkpoint) -> bool:
+def is_named_state(path: Path) -> bool:
     """Whether the name or the bytes alone say that it is the state of a model, without knowing who wrote it."""
-    if says_checkpoint(found.name) or is_checkpoint_directory_name(found.name):
+    if says_checkpoint(path.name) or is_checkpoint_directory_name(path.name):
         return True
-    path = Path(found.path)
     if path.is_dir():
         return is_orbax(path)
     known = foreign_format(head_of(path) or b"", path.name)

@@ -2,79 +2,38 @@
 
 import contextlib
 import functools
-import math
 import re
 import sqlite3
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
-from .history_schema import COLUMNS, RECENT, TIERS, Tier, recent_in_memory, recent_path, table
+from .history_schema import COLUMNS, RECENT, TIERS, recent_in_memory, recent_path, table
 from .latest import MARK_S, Latest, latest_of, leave_mark
 
 
-class TierRows(NamedTuple):
-    """The rows of a tier whose buckets begin at ``first`` or later and before ``end`` (run seconds)."""
+def each_moment(source: str, best: int, select: str) -> str:
+    """Return a query of all tiers in which each moment is from one of them: that with the number ``best`` in TIERS.
 
-    tier: Tier
-    first: int
-    end: int
-
-
-Extent = tuple[int | None, int | None]
-"""(first, last) bucket of a tier; None: it has no rows."""
-
-
-def extents_statement(source: str) -> str:
-    """Return the query of the first and the last bucket of each tier, finest first."""
-    tables = [table(source, tier) for tier in TIERS]
-    ends = ", ".join(f"(SELECT MIN(t) FROM {name}), (SELECT MAX(t) FROM {name})" for name in tables)  # noqa: S608
-    return f"SELECT {ends}"
-
-
-def finest_statement(source: str, column: str) -> str:
-    """Return the query for t, min, mean and max of a column as finely as each moment is kept, oldest first.
-
-    One query, because the writer removes rows from a tier meanwhile. Parameter: gpu.
+    Before its first bucket the coarser ones, which keep longer, and after its last bucket the finer ones, since a
+    bucket is written when it is complete. One query, because the writer removes rows from a tier meanwhile.
+    ``select``: what is read of a tier, with ``{span}``. Parameters: since and until, in run seconds.
     """
-    parts: list[str] = []
-    begins: list[str] = []
-    for tier in TIERS:
-        name = table(source, tier)
-        older = f"AND t + {tier.span_s} <= COALESCE({', '.join(reversed(begins))}, 1e18) " if begins else ""
+    names = [table(source, tier) for tier in TIERS]
+    begins = [f"(SELECT MIN(t) FROM {name})" for name in names]  # noqa: S608
+    ends = [f"(SELECT MAX(t) + {tier.span_s} FROM {name})" for name, tier in zip(names, TIERS, strict=True)]  # noqa: S608
+    parts = []
+    for n, (name, tier) in enumerate(zip(names, TIERS, strict=True)):
+        span = tier.span_s
+        before = ", ".join((*reversed(begins[best:n]), "1e18", "1e18"))
+        rest = f"t + {span} <= COALESCE({before})" if n >= best else f"t >= COALESCE({', '.join(ends[n + 1 :])}, 0)"
         parts.append(
-            f"SELECT t, COALESCE({column}_min, {column}), {column}, COALESCE({column}_max, {column}) "  # noqa: S608
-            f"FROM {name} WHERE gpu = :gpu {older}AND {column} IS NOT NULL"
+            f"SELECT {select.replace('{span}', str(span))} FROM {name} "  # noqa: S608
+            f"WHERE t > :since - {span} AND t < :until AND {rest}"
         )
-        begins.append(f"(SELECT MIN(t) FROM {name})")  # noqa: S608
-    return " UNION ALL ".join(parts) + " ORDER BY 1"
-
-
-def tier_rows(extents: Sequence[Extent], since_t: float, until_t: float, width_s: float) -> tuple[TierRows, ...]:
-    """The rows to read for points ``width_s`` apart: each moment from one tier. ``extents``: of TIERS.
-
-    The coarsest tier with buckets of at most that width; before its first bucket the coarser ones, which keep longer,
-    and after its last bucket the finer ones, since a bucket is written when it is complete.
-    """
-    best = max((n for n, tier in enumerate(TIERS) if tier.span_s <= width_s), default=0)
-    floor, ceiling = math.inf, -math.inf
-    chosen: list[TierRows] = []
-    for number in (*range(best, len(TIERS)), *range(best - 1, -1, -1)):
-        tier, (first, last) = TIERS[number], extents[number]
-        if first is None or last is None:
-            continue
-        from_t, to_t = (first, min(last, floor - tier.span_s)) if number >= best else (max(first, ceiling), last)
-        floor = min(floor, first)
-        if from_t > to_t:
-            continue
-        ceiling = max(ceiling, to_t + tier.span_s)
-        begin = math.floor(max(from_t, since_t - tier.span_s + 1))
-        end = math.ceil(min(to_t + 1, until_t))
-        if begin < end:
-            chosen.append(TierRows(tier, begin, end))
-    return tuple(chosen)
+    return " UNION ALL ".join(parts)
 
 
 PATIENCE_S = 0.5
@@ -129,30 +88,24 @@ class HistoryReader:
             source, row, column = _place(metric, numbers)
             if row is not None:
                 wanted.setdefault(source, {})[row, column] = metric
-        found: dict[str, tuple[Point, ...]] = dict.fromkeys(metrics, ())
+        found: dict[str, list[Point]] = {metric: [] for metric in metrics}
         if until_t <= since_t or points < 1:
-            return found
+            return dict.fromkeys(metrics, ())
         if time.monotonic() - self._marked_s >= MARK_S and self.path.exists():
             self._marked_s = time.monotonic()
             leave_mark(self.path)
         width = (until_t - since_t) / points
+        best = max((n for n, tier in enumerate(TIERS) if tier.span_s <= width), default=0)
+        bounds = {"since": since_t, "until": until_t, "width": width, "last": points - 1}
         for source, places in wanted.items():
             columns = tuple(dict.fromkeys(column for _, column in places))
             only = tuple(sorted({row for row, _ in places}))
-            bins: dict[str, dict[int, list[float]]] = {}
-            ends = [end for all_ends in self._query(extents_statement(source)) for end in all_ends]
-            extents = list(zip(ends[::2], ends[1::2], strict=True))
-            for part in tier_rows(extents, since_t, until_t, width) if extents else ():
-                bounds = {"since": since_t, "width": width, "first": part.first, "end": part.end}
-                for bucket in self._query(_charts_statement(source, columns, only, part.tier), bounds):
-                    number = min(int(bucket[1]), points - 1)
-                    for at, column in enumerate(columns):
-                        name, (count, *point) = places.get((bucket[0], column)), bucket[4 + 4 * at : 8 + 4 * at]
-                        if name is not None and count:
-                            _merge(bins.setdefault(name, {}), number, count * bucket[3], (bucket[2], *point))
-            for metric, of in bins.items():
-                found[metric] = tuple((t, low, mean, high) for _, (_, t, low, mean, high) in sorted(of.items()))
-        return found
+            for row, _, t, *values in self._query(_charts_statement(source, columns, only, best), bounds):
+                for at, column in enumerate(columns):
+                    name, (low, mean, high) = places.get((row, column)), values[3 * at : 3 * at + 3]
+                    if name is not None and mean is not None:
+                        found[name].append((t, low, mean, high))
+        return {name: tuple(points_of) for name, points_of in found.items()}
 
     def series_names(self) -> tuple[str, ...]:
         """Return every metric that can be asked for: all columns of all GPUs, and the names that the trainer logs."""
@@ -172,7 +125,13 @@ class HistoryReader:
         Raises ValueError for an unknown metric.
         """
         source, row, column = _place(metric, self._numbers((metric,)))
-        return [] if row is None else self._query(finest_statement(source, column), {"gpu": row})
+        if row is None:
+            return []
+        low, high = f"COALESCE({column}_min, {column}) AS low", f"COALESCE({column}_max, {column}) AS high"
+        moments = each_moment(source, 0, f"gpu, t, {low}, {column} AS mean, {high}")
+        only = "gpu = :gpu AND mean IS NOT NULL"
+        bounds = {"since": -1e18, "until": 1e18, "gpu": row}
+        return self._query(f"SELECT t, low, mean, high FROM ({moments}) WHERE {only} ORDER BY t", bounds)  # noqa: S608
 
     def highest(self, metric: str) -> float | None:
         """Return the highest value of a metric that is kept; None without any. Raises ValueError for an unknown one."""
@@ -308,27 +267,17 @@ def _escaped(path: str) -> str:
 
 
 @functools.cache
-def _charts_statement(source: str, columns: tuple[str, ...], rows: tuple[int, ...], tier: Tier) -> str:
-    """Return a query of a tier for gpu, bin, t, span, and of each column count, min, mean and max."""
-    wanted = ", ".join(
-        f"COUNT({c}), MIN(COALESCE({c}_min, {c})), AVG({c}), MAX(COALESCE({c}_max, {c}))" for c in columns
+def _charts_statement(source: str, columns: tuple[str, ...], rows: tuple[int, ...], best: int) -> str:
+    """Return a query for gpu, bin, t, and of each column min, mean and max; oldest first. Parameters: the bounds."""
+    means = ", ".join(
+        f"MIN(COALESCE({c}_min, {c})), SUM({c} * span) / SUM(CASE WHEN {c} IS NOT NULL THEN span END), "
+        f"MAX(COALESCE({c}_max, {c}))"
+        for c in columns
     )
-    only = f"gpu = {rows[0]}" if len(rows) == 1 else f"gpu IN ({', '.join(map(str, rows))})"
-    groups = "bin" if len(rows) == 1 else "gpu, bin"
+    kept = ", ".join(f"{c}, {c}_min, {c}_max" for c in columns)
+    moments = each_moment(source, best, f"gpu, t + {{span}} / 2.0 AS t, {{span}} AS span, {kept}")
     return (
-        f"SELECT gpu, CAST(MAX(t + {tier.span_s / 2} - :since, 0) / :width AS INTEGER) AS bin, "  # noqa: S608  names from COLUMNS
-        f"AVG(t + {tier.span_s / 2}), {tier.span_s}, {wanted} FROM {table(source, tier)} "
-        f"WHERE {only} AND t >= :first AND t < :end GROUP BY {groups}"
+        "SELECT gpu, MIN(CAST(MAX(t - :since, 0) / :width AS INTEGER), :last) AS bin, "  # noqa: S608  names from COLUMNS
+        f"SUM(t * span) / SUM(span), {means} FROM ({moments}) "
+        f"WHERE gpu IN ({', '.join(map(str, rows))}) GROUP BY gpu, bin ORDER BY gpu, bin"
     )
-
-
-def _merge(bins: dict[int, list[float]], number: int, weight: float, point: Sequence[float]) -> None:
-    """Merge a point (t, min, mean, max) into a bin of [weight, t, min, mean, max]."""
-    t, low, mean, high = point
-    have = bins.setdefault(number, [0.0, t, low, mean, high])
-    total = have[0] + weight
-    have[1] = (have[1] * have[0] + t * weight) / total
-    have[2] = min(have[2], low)
-    have[3] = (have[3] * have[0] + mean * weight) / total
-    have[4] = max(have[4], high)
-    have[0] = total

@@ -65,8 +65,6 @@ class HistoryWriter:
         self._refused = False
         self._changed: dict[str, int] = {}
         """Source → the earliest second that was written since the coarser tiers were filled."""
-        self._filled: dict[tuple[str, int], int] = {}
-        """Source and span of a tier → the second up to which its buckets are complete."""
         self._connection: sqlite3.Connection | None = None
         self._recent: Path | None = None
         self._newest = NewestSamples(path)
@@ -123,16 +121,16 @@ class HistoryWriter:
             connection = self._stands() or self._open()
             if connection is None:
                 return
-            changed, filled = dict(self._changed), dict(self._filled)
+            changed = dict(self._changed)
             with _transaction(connection):
                 self._write(connection, changed)
                 if whole:
-                    self._fill(connection, changed, filled)
+                    self._fill(connection, changed)
             self.trouble = None
         except (sqlite3.Error, UnicodeDecodeError, OSError) as error:
             self._trouble(error)
             return
-        self._changed, self._filled = {} if whole else changed, filled
+        self._changed = {} if whole else changed
         self._rows = {source: [] for source in COLUMNS}
         self._metrics.clear()
         self._newest.write()
@@ -166,22 +164,18 @@ class HistoryWriter:
             if written:
                 changed[source] = min(*written, changed.get(source, written[0]))
 
-    def _fill(
-        self, connection: sqlite3.Connection, changed: dict[str, int], filled: dict[tuple[str, int], int]
-    ) -> None:
+    def _fill(self, connection: sqlite3.Connection, changed: dict[str, int]) -> None:
         """Merge complete buckets into the coarser tiers, and remove what is too old for its tier."""
         now = int(self._newest_t)
         for source in COLUMNS:
             since = changed.get(source, now)
             for finer, tier in pairwise(TIERS):
-                key, span = (source, tier.span_s), tier.span_s
-                if key not in filled:
-                    (known,) = connection.execute(filled_statement(source, tier, finer)).fetchone()
-                    filled[key] = since if known is None else int(known)
-                first, end = min(filled[key], since) // span * span, now // span * span
+                (filled,) = connection.execute(filled_statement(source, tier, finer)).fetchone()
+                span = tier.span_s
+                first, end = min(since if filled is None else int(filled), since) // span * span, now // span * span
                 if first < end:
                     connection.execute(fill_statement(source, tier, finer), (first, end))
-                    filled[key], since = max(filled[key], end), first
+                    since = first
             for tier, coarser in pairwise(TIERS):
                 assert tier.keep_s is not None, "only the last tier keeps for ever"
                 since = (now - tier.keep_s) // coarser.span_s * coarser.span_s  # whole buckets of the coarser one
@@ -217,7 +211,6 @@ class HistoryWriter:
             connection.close()
             raise
         self._connection, self._recent = connection, recent
-        self._filled.clear()
         return connection
 
     def _place_of_recent(self) -> Path:

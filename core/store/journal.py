@@ -409,10 +409,16 @@ class JournalWriter:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        clear_leftovers(path.parent)
-        self._seq, self._torn = last_number(path)
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        sync_directory(path.parent)
+        self._seq, self._torn, self._descriptor = 0, False, -1
+        self.open()
+
+    def open(self) -> None:
+        """Open the file if it is not open."""
+        if self._descriptor < 0:
+            clear_leftovers(self.path.parent)
+            self._seq, self._torn = last_number(self.path)
+            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            sync_directory(self.path.parent)
 
     @property
     def seq(self) -> int:
@@ -447,15 +453,13 @@ class JournalWriter:
             os.fsync(self._descriptor)
         return records
 
-    def is_there(self) -> bool:
-        """Whether the open file is still the one with this name. Raises OSError if that cannot be told."""
-        return is_file_at(self._descriptor, self.path)
+    def write_again(self) -> bool:
+        """Make the file anew with all that the open one holds, if it was deleted or another one has its name.
 
-    def write_again(self) -> None:
-        """Make the file anew with all that the open one holds: it was deleted, or another one has its name.
-
-        Raises OSError.
+        Returns whether that was needed. Raises OSError.
         """
+        if self._descriptor < 0 or is_file_at(self._descriptor, self.path):
+            return False
         new = self.path.with_name(f".{self.path.name}.again")
         descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
@@ -471,6 +475,7 @@ class JournalWriter:
             raise
         os.close(self._descriptor)
         self._descriptor = descriptor
+        return True
 
     def close(self) -> None:
         """Close the file. Everything appended is already on the disk."""

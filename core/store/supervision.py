@@ -18,7 +18,6 @@ from .journal import (
     JudgeStates,
     fold_journal,
     is_worth_storing,
-    last_number,
     nothing_stored,
     record_of,
 )
@@ -67,7 +66,7 @@ Told = Callable[[str | None], None]
 """Called with a sentence about what is wrong, and with None when it is over."""
 
 
-class SafeJournal:
+class SafeJournal(JournalWriter):
     """Implements ``model.ports.JournalWriter``. One writer at a time: the holder of the run's lock.
 
     If the disk is full, ``free`` (which gives up ballast) is called; if that does not help, OSError is raised, and who
@@ -77,35 +76,27 @@ class SafeJournal:
     def __init__(
         self, run: RunDirectory, *, free: Callable[[], bool] = lambda: False, told: Told = lambda _: None
     ) -> None:
-        self._run = run
-        self._free = free
-        self._told = told
+        self._free, self._told = free, told
         self._troubled = False
-        self._main: JournalWriter | None = None
         stored = nothing_stored()
         with contextlib.suppress(OSError, JournalTooNew):
             stored = fold_journal(run.journal)
         self._states = JudgeStates(run.path, stored.snapshot)
         self._stored_bytes = stored.offset
-        self._last = 0
-        try:
-            self._opened()
-        except OSError:
-            with contextlib.suppress(OSError):
-                self._last = last_number(run.journal)[0]
-
-    @property
-    def seq(self) -> int:
-        return self._last if self._main is None else self._main.seq
+        with contextlib.suppress(OSError):  # the first write tries again
+            super().__init__(run.journal)
 
     def append_all(self, t: float, wall: float, entries: Iterable[Entry | Outcome]) -> tuple[Record, ...]:
         """Append records and fsync. Returns the records. Raises OSError; ``seq`` then tells how many were written."""
+        with contextlib.suppress(OSError):
+            self.open()  # a file that could not be read has its number now
         bodies, before = tuple(entries), self.seq
         if bodies and isinstance(bodies[-1], JudgeSnapshot):
             bodies = (*bodies[:-1], self._states.put(bodies[-1], before + len(bodies)))
         for last in (False, True):
             try:
-                self._opened().append_all(t, wall, bodies[self.seq - before :])
+                self.open()
+                super().append_all(t, wall, bodies[self.seq - before :])
                 break
             except OSError as error:
                 if last or not self._free():
@@ -117,15 +108,10 @@ class SafeJournal:
             self._keep_story()
         return tuple(record_of(before + i, t, wall, body) for i, body in enumerate(bodies, 1))
 
-    def _opened(self) -> JournalWriter:
-        if self._main is None:
-            self._main = JournalWriter(self._run.journal)
-        return self._main
-
     def _tell(self, error: OSError | None) -> None:
         if error is not None:
             self._told(
-                f"{self._run.journal} cannot be written ({error.strerror or error}); events are kept in memory, and "
+                f"{self.path} cannot be written ({error.strerror or error}); events are kept in memory, and "
                 "nothing is started or ended until it can be: free some space there, or make it writable"
             )
         elif self._troubled:
@@ -134,27 +120,16 @@ class SafeJournal:
 
     def look(self) -> None:
         """Write the file again if it was deleted. What it held is still readable through the open descriptor."""
-        main = self._main
-        try:
-            if main is None or main.is_there():
-                return
-            main.write_again()
-        except OSError:
-            return
-        self._told(f"{main.path} was deleted or replaced; the supervisor wrote it again with all that it held")
-        self._told(None)
+        with contextlib.suppress(OSError):
+            if self.write_again():
+                self._told(f"{self.path} was deleted or replaced; the supervisor wrote it again with all that it held")
+                self._told(None)
 
     def _keep_story(self) -> None:
         """Store the story again if the journal has grown by much, so that readers need not fold it."""
-        path = self._run.journal
         with contextlib.suppress(OSError, JournalTooNew):
-            size = path.stat().st_size
-            if is_worth_storing(path, self._stored_bytes, size):
-                self._stored_bytes = fold_journal(path).offset
-
-    def close(self) -> None:
-        if self._main is not None:
-            self._main.close()
+            if is_worth_storing(self.path, self._stored_bytes, self.path.stat().st_size):
+                self._stored_bytes = fold_journal(self.path).offset
 
 
 # --- ballast: space and inodes in the state folder that are given up when its disk is full ---

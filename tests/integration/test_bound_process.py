@@ -19,7 +19,6 @@ OUTLIVE = {
     ("core/act/launch/keep_alive.py", "_start"): "a new supervisor",
     ("core/app/start/detached.py", "_start"): "a supervisor",
     ("core/app/queue.py", "ensure_worker"): "starts the queued runs, until none waits",
-    ("core/app/gpu_survey.py", "surveying"): "asks the kernel itself (nvml_child.end_with)",
     ("core/sense/gpu/gpu_sensor.py", "_use_child"): "asks the kernel itself (nvml_child.end_with)",
 }
 """Where a process is started that does not end with its parent, or sees to that itself, and why."""

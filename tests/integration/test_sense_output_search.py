@@ -102,13 +102,14 @@ class World:
         self.trainer = Writer(folder, size_bytes, stranger=adopted)
         self.stranger = Writer(folder, size_bytes, stranger=True)
         self.watched: list[str] = []
+        self.writers = writers_of(folder, open_for_writing if looks else lambda _pids: ())
         self.search = OutputSearch(
             inbox=self.inbox,
             clock=RunClock(),
             roots=[str(folder)],
             watched=lambda: self.watched,
             state_of=state_of,
-            writers=writers_of(folder, open_for_writing if looks else lambda _pids: ()),
+            writers=self.writers,
         )
 
     def follow(self) -> None:
@@ -120,8 +121,7 @@ class World:
     def saves(self, path: str) -> None:
         """The trainer saves there, and its file is open until the search has seen that."""
         self.trainer.do(f"put({path!r}, held=True)", "held")
-        name = f"{Path(path).name}.tmp"
-        wait_until(lambda: any(name in each for each in self.search.opened), "the open file is seen")
+        wait_until(lambda: self.writers.whose(str(self.folder / f"{path}.tmp")), "the open file is seen")
         self.trainer.do("")
 
     def seen(self) -> dict[str, bool]:
@@ -173,7 +173,7 @@ def test_a_trainer_that_saves_while_it_is_adopted_is_no_other_process(tmp_path: 
 
 def test_a_log_that_is_open_in_a_new_folder_says_nothing_of_the_checkpoints_in_it(world: World) -> None:
     world.trainer.do("os.makedirs('logs/a'); os.makedirs('logs/b'); log = open('logs/a/metrics.csv', 'w')")
-    wait_until(lambda: any("metrics.csv" in path for path in world.search.opened), "the open log is seen")
+    wait_until(lambda: world.writers.whose(str(world.folder / "logs/a/metrics.csv")), "the open log is seen")
     world.stranger.do("put('logs/b/step=3.safetensors', 0.3)")
     world.saves("logs/a/step=3.safetensors")
     wait_until(lambda: world.seen().get("logs/a"), "the folder is found")

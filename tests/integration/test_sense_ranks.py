@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from trainwatch.core.model.observation import Rank
-from trainwatch.core.processes import Process, all_processes, read_process
-from trainwatch.core.sense.process.ranks import Ranks
+from trainwatch.core.processes import Process, all_processes, read_process, variables_of
+from trainwatch.core.rank_files import Ranks, RankSeen
 
 WORKER = "import subprocess, sys; child = subprocess.Popen(['sleep', '60']); print(child.pid, flush=True); child.wait()"
 
@@ -47,13 +46,13 @@ def test_ranks_are_known_by_their_environment_and_workers_are_none(
     started: list["subprocess.Popen[str]"], name: str
 ) -> None:
     started += [_rank(name, 0), _rank(name, 1)]
-    tree, ranks = _tree(started), Ranks()
-    assert ranks.look(tree).ranks == ()
-    assert ranks.look(tree).ranks == tuple(Rank(rank=n, pid=p.pid, state="S") for n, p in enumerate(started))
+    tree, ranks = _tree(started), Ranks(variables_of)
+    assert ranks.look(tree, 0.0)[0] == []
+    assert ranks.look(tree, 0.0)[0] == [RankSeen(n, p.pid, "S") for n, p in enumerate(started)]
 
 
 def test_a_single_rank_is_none(started: list["subprocess.Popen[str]"]) -> None:
     started.append(_rank("RANK", 0))
-    tree, ranks = _tree(started), Ranks()
-    ranks.look(tree)
-    assert ranks.look(tree).ranks == ()
+    tree, ranks = _tree(started), Ranks(variables_of)
+    ranks.look(tree, 0.0)
+    assert ranks.look(tree, 0.0)[0] == []

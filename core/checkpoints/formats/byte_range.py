@@ -13,6 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import ClassVar
 
+import msgspec
+
 from ...model.checkpoint import Verdict
 
 # What can be wrong with a checkpoint: raised by the readers, turned into a verdict by ``inspection.conclude``.
@@ -108,19 +110,16 @@ STEP_BYTES = 4 << 20
 """Least number of bytes whose cached pages are given back at once."""
 
 
-class ByteRange:
+class ByteRange(msgspec.Struct, eq=False):
     """``size`` bytes of an open file from ``start``. Offsets in all methods are relative to ``start``.
 
     ``passed``: up to where pages were given back, of a file that is read through once; one list for all its parts.
     """
 
-    __slots__ = ("fd", "passed", "size", "start")
-
-    def __init__(self, fd: int, start: int, size: int, passed: list[int] | None = None) -> None:
-        self.fd = fd
-        self.start = start
-        self.size = size
-        self.passed = passed
+    fd: int
+    start: int
+    size: int
+    passed: list[int] | None = None
 
     def part(self, offset: int, size: int) -> "ByteRange":
         """A range inside this one. Raises Torn when it reaches beyond the end."""

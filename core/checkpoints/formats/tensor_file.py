@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from ...model.checkpoint_files import NameCounts, counts_something, read_name
 from ...model.checkpoint_suffixes import TensorFormat
 from .byte_range import HEAD_BYTES, ByteRange, Corrupt, Damage, Opaque, Torn, open_bytes, worst
 from .foreign_formats import TAR_MARK, TAR_MARK_AT, TORCH_LEGACY, foreign_format
-from .tensors import SAFETENSORS_ELEMENTS, FileContents, Mapping, PickleValue, Region, Tensor, shown, whole_number
+from .tensors import SAFETENSORS_ELEMENTS, FileContents, Mapping, Region, Tensor, shown
 from .zip_archive import LOCAL_SIGNATURE
 
 if TYPE_CHECKING:
@@ -148,10 +148,11 @@ def read_json(path: Path, what: str, *, cut: type[Damage] = Torn) -> dict[str, A
 
 def counts_in(values: dict[str, Any]) -> NameCounts:
     """Step and epoch among the keys that trainers use; a fractional epoch counts as begun."""
-    return NameCounts(_whole(values, step_keys(values)), _whole(values, epoch_keys(values)))
+    return NameCounts(whole_number(values, step_keys(values)), whole_number(values, epoch_keys(values)))
 
 
-def _whole(values: dict[str, Any], keys: tuple[str, ...]) -> int | None:
+def whole_number(values: dict[str, Any], keys: tuple[str, ...]) -> int | None:
+    """The first of ``keys`` that is a number (not negative), as a whole one."""
     for key in keys:
         value = values.get(key)
         if isinstance(value, str) and value.strip().isdecimal() and len(value) < 16:
@@ -309,19 +310,21 @@ def counts_of(contents: FileContents, name: str) -> NameCounts:
         epochs = counts_in({"epoch": _first(contents.metadata, _SAFETENSORS_EPOCH_KEYS, info.get("epoch"))})
         step, epoch = stored.step, epochs.epoch
     else:
-        step, epoch = _in_tree(contents.tree, step_keys), _in_tree(contents.tree, epoch_keys)
+        held = _counts_in_tree(contents.tree) if isinstance(contents.tree, Mapping) else NameCounts()
+        step, epoch = held.step, held.epoch
     named = read_name(name)
     if step is None and epoch is not None and named.step in {epoch, epoch + 1} and counts_something(name):
         return NameCounts(None, epoch)  # timm: checkpoint-3.pth.tar is that of epoch 3
     return NameCounts(named.step if step is None else step, named.epoch if epoch is None else epoch)
 
 
-def _in_tree(tree: PickleValue, keys: Callable[[Iterable[object]], tuple[str, ...]]) -> int | None:
+def _counts_in_tree(tree: Mapping) -> NameCounts:
     """At the top of the object, else in its ``meta`` (mmengine, mmcv)."""
-    if not isinstance(tree, Mapping):
-        return None
-    found, meta = whole_number(tree, keys(tree.keys())), tree.get("meta")
-    return whole_number(meta, keys(meta.keys())) if found is None and isinstance(meta, Mapping) else found
+    found, meta = counts_in(tree.texts), tree.get("meta")
+    inner = counts_in(meta.texts) if isinstance(meta, Mapping) else NameCounts()
+    return NameCounts(
+        inner.step if found.step is None else found.step, inner.epoch if found.epoch is None else found.epoch
+    )
 
 
 def _first(metadata: dict[str, str], keys: tuple[str, ...], default: object) -> object:

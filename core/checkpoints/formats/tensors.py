@@ -102,14 +102,11 @@ PickleValue = Any
 """None, bool, int, float, str, bytes, tuple, list, or one of the classes below."""
 
 
-class Global:
+class Global(msgspec.Struct, eq=False):
     """A name that the pickle imports. Nothing is imported here."""
 
-    __slots__ = ("module", "name")
-
-    def __init__(self, module: str, name: str) -> None:
-        self.module = module
-        self.name = name
+    module: str
+    name: str
 
     @property
     def dotted(self) -> str:
@@ -117,13 +114,10 @@ class Global:
         return shown(f"{self.module}.{self.name}")
 
 
-class Mapping:
+class Mapping(msgspec.Struct, eq=False):
     """A dict or one of its kinds. A list of pairs: hashing a foreign key could recurse without limit."""
 
-    __slots__ = ("pairs",)
-
-    def __init__(self, pairs: list[tuple[PickleValue, PickleValue]] | None = None) -> None:
-        self.pairs = pairs or []
+    pairs: list[tuple[PickleValue, PickleValue]] = []
 
     def get(self, key: str) -> PickleValue:
         """The last value stored under a string key, or None."""
@@ -135,60 +129,46 @@ class Mapping:
     def keys(self) -> list[str]:
         return [key for key, _ in self.pairs if isinstance(key, str)]
 
+    @property
+    def texts(self) -> dict[str, PickleValue]:
+        """What is stored under string keys."""
+        return {key: value for key, value in self.pairs if isinstance(key, str)}
 
-class Bag:
+
+class Bag(msgspec.Struct, eq=False):
     """A set or frozenset, in the order stored."""
 
-    __slots__ = ("frozen", "items")
-
-    def __init__(self, items: list[PickleValue], *, frozen: bool = False) -> None:
-        self.items = items
-        self.frozen = frozen
+    items: list[PickleValue]
+    frozen: bool = False
 
 
-class Instance:
+class Instance(msgspec.Struct, eq=False):
     """The description of an object or of a call."""
 
-    __slots__ = ("arguments", "items", "of", "pairs", "state")
-
-    def __init__(self, of: str, arguments: tuple[PickleValue, ...]) -> None:
-        self.of = of
-        self.arguments = arguments
-        self.state: list[PickleValue] = []
-        self.items: list[PickleValue] = []
-        self.pairs: list[tuple[PickleValue, PickleValue]] = []
+    of: str
+    arguments: tuple[PickleValue, ...]
+    state: list[PickleValue] = []
+    items: list[PickleValue] = []
+    pairs: list[tuple[PickleValue, PickleValue]] = []
 
 
-class Storage:
+class Storage(msgspec.Struct, eq=False):
     """The bytes of tensors, stored beside the pickle under ``key``. ``numel`` elements; ``element`` None: bytes."""
 
-    __slots__ = ("element", "key", "numel", "offset")
-
-    def __init__(self, key: str, element: Element | None, numel: int, offset: int = 0) -> None:
-        self.key = key
-        self.element = element
-        self.numel = numel
-        self.offset = offset
+    key: str
+    element: Element | None
+    numel: int
+    offset: int = 0
 
 
-class TensorView:
+class TensorView(msgspec.Struct, eq=False):
     """A tensor over a storage; sizes in elements. ``storage`` None: no bytes (meta device)."""
 
-    __slots__ = ("element", "offset", "shape", "storage", "strides")
-
-    def __init__(
-        self,
-        storage: Storage | None,
-        element: Element,
-        offset: int,
-        shape: tuple[int, ...],
-        strides: tuple[int, ...],
-    ) -> None:
-        self.storage = storage
-        self.element = element
-        self.offset = offset
-        self.shape = shape
-        self.strides = strides
+    storage: Storage | None
+    element: Element
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
 
 
 def shown(name: str, limit: int = 120) -> str:
@@ -197,7 +177,7 @@ def shown(name: str, limit: int = 120) -> str:
     return visible if len(visible) <= limit else visible[: limit - 1] + "…"
 
 
-# Searches in these values: every tensor with its path, and plain numbers by key.
+# A search in these values: every tensor with its path.
 
 _MAX_PATH = 200
 
@@ -208,52 +188,33 @@ def tensors_in(root: PickleValue) -> Iterator[tuple[str, TensorView]]:
     Each object is visited once, without recursion: files may share objects, nest them deeply and form cycles.
     """
     seen: set[int] = set()
-    pending: list[tuple[str, PickleValue]] = [("", root)]
+    pending: list[tuple[str, PickleValue]] = [("", root)] if isinstance(root, _CONTAINERS) else []
     while pending:
         path, value = pending.pop()
         if isinstance(value, TensorView):
             yield path, value
-            continue
-        if isinstance(value, Mapping | Instance | Bag | list | tuple):
-            if id(value) in seen:
-                continue
+        elif id(value) not in seen:
             seen.add(id(value))
-            pending.extend(reversed(list(_children(path, value))))
+            inside = [(key, inner) for key, inner in _children(value) if isinstance(inner, _CONTAINERS)]
+            pending += [(path if key is _SAME else _join(path, key), inner) for key, inner in reversed(inside)]
 
 
-def _children(path: str, value: PickleValue) -> Iterator[tuple[str, PickleValue]]:
-    if isinstance(value, Mapping):
-        yield from _pairs(path, value.pairs)
-    elif isinstance(value, Instance):
+_CONTAINERS = (TensorView, Mapping, Instance, Bag, list, tuple)
+_SAME = object()
+"""In place of a key: what has the path of its parent."""
+
+
+def _children(value: PickleValue) -> Iterator[tuple[PickleValue, PickleValue]]:
+    """(key, value) of what a container holds; a key may be a container, too."""
+    pairs = value.pairs if isinstance(value, Mapping | Instance) else []
+    if isinstance(value, Instance):
         for item in (*value.arguments, *value.state):
-            if isinstance(item, Mapping):
-                yield from _pairs(path, item.pairs)
-            else:
-                yield path, item
-        yield from _pairs(path, value.pairs)
-        yield from _items(path, value.items)
-    elif isinstance(value, Bag):
-        yield from _items(path, value.items)
-    elif isinstance(value, list | tuple):
-        yield from _items(path, value)
-
-
-def _pairs(path: str, pairs: list[tuple[PickleValue, PickleValue]]) -> Iterator[tuple[str, PickleValue]]:
+            yield from _children(item) if isinstance(item, Mapping) else ((_SAME, item),)
     for key, item in pairs:
-        if _is_container(item):
-            yield _join(path, key), item
-        if _is_container(key):
-            yield path, key
-
-
-def _items(path: str, items: list[PickleValue] | tuple[PickleValue, ...]) -> Iterator[tuple[str, PickleValue]]:
-    for index, item in enumerate(items):
-        if _is_container(item):
-            yield _join(path, index), item
-
-
-def _is_container(value: PickleValue) -> bool:
-    return isinstance(value, TensorView | Mapping | Instance | Bag | list | tuple)
+        yield key, item
+        yield _SAME, key
+    if not isinstance(value, Mapping):
+        yield from enumerate(value.items if isinstance(value, Bag | Instance) else value)
 
 
 def _join(path: str, key: PickleValue) -> str:
@@ -267,21 +228,6 @@ def _join(path: str, key: PickleValue) -> str:
         part = "?"
     joined = f"{path}.{part}" if path else part
     return joined if len(joined) < _MAX_PATH else f"{joined[: _MAX_PATH - 1]}…"
-
-
-def whole_number(root: PickleValue, keys: tuple[str, ...]) -> int | None:
-    """The first of ``keys`` that a mapping holds as a whole number (not negative)."""
-    if not isinstance(root, Mapping):
-        return None
-    for key in keys:
-        value = root.get(key)
-        if isinstance(value, bool):
-            continue
-        if isinstance(value, int) and 0 <= value < 1 << 53:
-            return value
-        if isinstance(value, float) and value.is_integer() and 0 <= value < 1 << 53:
-            return int(value)
-    return None
 
 
 # What one tensor file holds: regions of bytes, and tensors as views of them.

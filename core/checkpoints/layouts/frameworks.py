@@ -6,8 +6,8 @@ from pathlib import PurePosixPath
 from ...model.checkpoint_files import SHARD, NameCounts
 from ...model.checkpoint_suffixes import INDEX_SUFFIX
 from ..formats.byte_range import Corrupt, Damage, NoCounts, Torn
-from ..formats.tensor_file import read_json
-from ..formats.tensors import Mapping, shown, whole_number
+from ..formats.tensor_file import read_json, whole_number
+from ..formats.tensors import Mapping, shown
 from .layout_reading import Finding, Findings, missing, no_weights, optimizer_in, read_counts, weights_in
 from .sets import LATEST, Members, read_pointer
 
@@ -111,7 +111,7 @@ def read_deepspeed(members: Members, findings: Findings) -> Finding | None:
         tree = finding.contents.tree if finding is not None and finding.contents is not None else None
         if not isinstance(tree, Mapping):
             continue
-        step = whole_number(tree, ("global_steps", "global_step")) if step is None else step
+        step = whole_number(tree.texts, ("global_steps", "global_step")) if step is None else step
         damages.extend(_missing_ranks(tree, int(match["mp"]), optimizers, kind))
     ranks = sorted(optimizers)
     if ranks:
@@ -158,7 +158,7 @@ def check_latest(members: Members) -> list[Damage]:
 
 def _missing_ranks(tree: Mapping, mp: int, optimizers: set[tuple[int, int]], kind: str) -> list[Damage]:
     """ZeRO keeps the optimizer out of the model states: then each rank must have its own file."""
-    ranks = whole_number(tree, ("dp_world_size",))
+    ranks = whole_number(tree.texts, ("dp_world_size",))
     if ranks is None or tree.get("optimizer") is not None or not (optimizers or "optimizer" in tree.keys()):  # noqa: SIM118 -- not a dict
         return []
     absent = [rank for dp in range(min(ranks, 100_000)) if (rank := (dp, mp)) not in optimizers]

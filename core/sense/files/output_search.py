@@ -126,11 +126,6 @@ class OutputSearch(Observer):
         """Pids of the run at the last sample."""
         return self._writers.members
 
-    @property
-    def opened(self) -> Collection[str]:
-        """Paths that the run was seen to hold open for writing."""
-        return tuple(self._writers.paths)
-
     def whose(self, checkpoint: Path, *, told: bool = False) -> Whose | None:
         """Who wrote a checkpoint in a folder of the run; None: nothing speaks against the run. For any thread.
 

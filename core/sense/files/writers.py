@@ -8,7 +8,7 @@ evidence: neither names nor sizes nor times.
 """
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from functools import cache
 from itertools import islice, pairwise
 from pathlib import Path
@@ -18,7 +18,7 @@ from ...file_walk import walk
 from ...model.checkpoint_files import is_other_file, is_temporary
 from ...model.ports import AttemptTarget
 from ...model.run import is_below
-from ...processes import Process, all_processes, ancestors, comm_of, status_of, variables_of, words_of
+from ...processes import DEAD_STATES, Process, all_processes, ancestors, comm_of, status_of, variables_of, words_of
 from ..process.run_tree import RunTree
 from .inotify import OpenFile, born_ns, descriptors, open_for_writing
 
@@ -98,8 +98,6 @@ class Writers:
         self._is_network = cache(is_network)
         self._open_files = open_files
         self._runner: int | None = None
-        self.paths: dict[str, None] = {}
-        """All files that the run was seen to hold open."""
         self._keys: dict[FileKey, tuple[Whose, str]] = {}
         self.own: set[str] = set()
         """Folders in which the run was seen with a file open for writing that may be a checkpoint,"""
@@ -127,10 +125,7 @@ class Writers:
         for each in self._open_files(self.members):
             if not is_elsewhere(each.path):
                 self._remember(each, "run")
-                self.paths.setdefault(each.path)
                 seen.append(each.path)
-        while len(self.paths) > REMEMBERED:
-            self.paths.pop(next(iter(self.paths)))
         return seen
 
     # --- who else ---
@@ -152,26 +147,26 @@ class Writers:
             return
         self._looked_at = now
         processes = all_processes()
-        own = self._own(processes)
-        found = (self._other(pid) for pid, stat in processes.items() if pid not in own and stat.state not in "ZXx")
+        # The run's processes, and what this supervisor has started.
+        own = {os.getpid(), *self.members} | (set() if self._runner is None else {self._runner})
+        others = (each for pid, each in processes.items() if ancestors(pid, processes).isdisjoint(own))
+        found = (self._other(each) for each in others)
         self._before, self._others = self._others, tuple(each for each in found if each is not None)
 
-    def _own(self, processes: Mapping[int, Process]) -> set[int]:
-        """The run's processes, and what this supervisor has started."""
-        own = {os.getpid(), *self.members} | (set() if self._runner is None else {self._runner})
-        return {pid for pid in processes if not ancestors(pid, processes).isdisjoint(own)}
-
-    def _other(self, pid: int) -> Other | None:
+    def _other(self, process: Process) -> Other | None:
         """None for one that can have written nothing: it has ended, saves nothing, or is of the run after all."""
+        pid, name = process.pid, process.name
+        if process.state in DEAD_STATES or name.partition(":")[0] in NO_WRITERS:
+            return None
         place = f"/proc/{pid}"
         try:
-            name, words = comm_of(pid), [word.decode("utf-8", "replace") for word in words_of(pid)]
-            if name.partition(":")[0] in NO_WRITERS or _is_trainwatch(words) or not words[0]:
+            cwd = os.readlink(f"{place}/cwd")  # noqa: PTH115
+            words = [word.decode("utf-8", "replace") for word in words_of(pid)]
+            if _is_trainwatch(words) or not words[0]:
                 return None
             owner = os.stat(place).st_uid  # noqa: PTH116
             if self._apart and os.readlink(f"{place}/ns/mnt") != os.readlink("/proc/self/ns/mnt"):  # noqa: PTH115
                 return None
-            cwd = os.readlink(f"{place}/cwd")  # noqa: PTH115
             if any(word.startswith(self._mark) for word in variables_of(pid) or ()):
                 return None
         except OSError:

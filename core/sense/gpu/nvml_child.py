@@ -7,7 +7,7 @@
   answer has a growing ``age_s``; with the details of each for DETAILS_S after a byte on standard input,
 - ``{"kind": "error", "code": NVML code, "text": …}`` as last line.
 
-With an INTERVAL_S of 0 it writes one line, with the details, when all GPUs have answered, and ends.
+Without arguments it writes one line, a ``GpuSurvey`` of ``app/gpu_survey.py``, and ends.
 
 Each GPU is read in a thread of its own: one that hangs delays no other. The program imports nothing else of trainwatch
 and ends with its parent. A value that the driver refuses is null, never 0.
@@ -303,7 +303,7 @@ def open_driver(interval_s: float) -> list[Reader] | tuple[int, str]:
 
     thread = threading.Thread(target=call, name="gpu-opening", daemon=True)
     thread.start()
-    thread.join(interval_s or None)
+    thread.join(interval_s)
     while thread.is_alive():
         listen(0.0)
         write({"kind": "opening"})
@@ -321,13 +321,10 @@ def main(parent: int, interval_s: float) -> int:
     while True:
         begun = time.monotonic()
         for reader in readers:
-            reader.request(detailed=not interval_s or begun < detailed_until)
+            reader.request(detailed=begun < detailed_until)
         for reader in readers:
-            limit_s = begun + min(REPORT_WAIT_S, interval_s) - time.monotonic()
-            reader.done.wait(max(0.0, limit_s) if interval_s else None)
+            reader.done.wait(max(0.0, begun + min(REPORT_WAIT_S, interval_s) - time.monotonic()))
         write({"kind": "gpus", "gpus": [reader.report() for reader in readers]})
-        if not interval_s:
-            return 0
         codes = {reader.code for reader in readers}
         driver_wide = driver_wide + 1 if readers and codes <= DRIVER_WIDE else 0
         if driver_wide >= DRIVER_WIDE_POLLS:
@@ -338,6 +335,26 @@ def main(parent: int, interval_s: float) -> int:
             detailed_until = time.monotonic() + DETAILS_S
 
 
+def survey() -> int:
+    """All GPUs once: what is used of each, and by whom; what the driver does not tell is left out."""
+    try:
+        pynvml.nvmlInit()
+        gpus = [{"index": index} | _used_of(index) for index in range(int(pynvml.nvmlDeviceGetCount()))]
+        write({"gpus": gpus} | _values(None, VERSIONS)[0])
+    except pynvml.NVMLError as fault:
+        write({"trouble": str(fault)})
+    return 0
+
+
+def _used_of(index: int) -> dict[str, Any]:
+    """Used memory is all that a new process cannot have: also what the driver reserves."""
+    asked = {name: GETTERS[name] for name in ("name", "mem_total", "procs")}
+    asked["mem_used"] = lambda h: float(pynvml.nvmlDeviceGetMemoryInfo(h).used)
+    with contextlib.suppress(pynvml.NVMLError):
+        return _values(pynvml.nvmlDeviceGetHandleByIndex(index), asked)[0]
+    return {}
+
+
 if __name__ == "__main__":
     # No clean-up: a thread that hangs in the driver must not keep the process alive.
-    os._exit(main(int(sys.argv[1]), float(sys.argv[2])))
+    os._exit(main(int(sys.argv[1]), float(sys.argv[2])) if sys.argv[1:] else survey())

@@ -5,6 +5,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Unpack
 
@@ -30,6 +31,7 @@ SUFFIXES = (".log", ".txt", ".out", ".jsonl", ".csv", ".tsv", ".err")
 """Of files that are named although nobody of the run holds them open: each line may be written by opening them."""
 
 
+@dataclass(kw_only=True, eq=False)
 class OwnLog:
     """``look`` is called in the log sensor's thread.
 
@@ -38,30 +40,18 @@ class OwnLog:
     follows one more. ``tell``: a sentence for people. ``logs_place``: where such a path is written.
     """
 
-    def __init__(
-        self,
-        *,
-        pids: Callable[[], Collection[int]],
-        folder: str | None,
-        step_of: Callable[[str], int | None],
-        has_steps: Callable[[], bool],
-        followed: Callable[[], Collection[str]],
-        follow: Callable[[str], None],
-        tell: Callable[[str], None],
-        logs_place: str = "trainwatch.toml",
-        open_files: Callable[[Iterable[int]], Iterable[OpenFile]] = open_for_writing,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._pids = pids
-        self._folder = folder
-        self._step_of = step_of
-        self._has_steps = has_steps
-        self._followed = followed
-        self._follow = follow
-        self._tell = tell
-        self._logs_place = logs_place
-        self._open_files = open_files
-        self._clock = clock
+    pids: Callable[[], Collection[int]]
+    folder: str | None
+    step_of: Callable[[str], int | None]
+    has_steps: Callable[[], bool]
+    followed: Callable[[], Collection[str]]
+    follow: Callable[[str], None]
+    tell: Callable[[str], None]
+    logs_place: str = "trainwatch.toml"
+    open_files: Callable[[Iterable[int]], Iterable[OpenFile]] = open_for_writing
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
         self._looked: float | None = None
         self._since: float | None = None
         self._steps: dict[str, int] = {}
@@ -69,49 +59,49 @@ class OwnLog:
 
     def look(self) -> None:
         """Look, if it is time to and the trainer lives without a step."""
-        now = self._clock()
+        now = self.clock()
         if self._looked is not None and now - self._looked < LOOK_S:
             return
         self._looked = now
-        pids = self._pids()
-        if not pids or self._has_steps():
+        pids = self.pids()
+        if not pids or self.has_steps():
             self._since = None
             self._steps.clear()
             return
         self._since = now if self._since is None else self._since
-        known = {os.path.realpath(path) for path in self._followed()}
-        held = {each.path for each in self._open_files(pids)} - known
+        known = {os.path.realpath(path) for path in self.followed()}
+        held = {each.path for each in self.open_files(pids)} - known
         rising = [path for path in sorted(held | (self._texts() - known)) if self._rises(path)]
         if rising and now - self._since >= WAIT_S:
             self._answer([path for path in rising if path in held], rising)
 
     def _answer(self, held: list[str], rising: list[str]) -> None:
         if len(held) == 1:
-            self._follow(held[0])
+            self.follow(held[0])
             self._steps.clear()
-            self._tell(f"the trainer prints no step, but writes them to {held[0]}: it is followed, too")
+            self.tell(f"the trainer prints no step, but writes them to {held[0]}: it is followed, too")
             return
         new = [path for path in rising if path not in self._named]
         if new:
             self._named.update(new)
             logs = ", ".join(f'"{path}"' for path in new)
-            self._tell(
+            self.tell(
                 f"the trainer prints no step; its steps seem to be in {', '.join(new)}: name the one to follow in "
-                f"{self._logs_place} (`logs = [{logs}]`)"
+                f"{self.logs_place} (`logs = [{logs}]`)"
             )
 
     def _rises(self, path: str) -> bool:
         """Whether its end shows a step, and a higher one than at an earlier look."""
         text = tail_of(Path(path), TAIL_BYTES)
-        step = None if "\0" in text else self._step_of(text)
+        step = None if "\0" in text else self.step_of(text)
         return step is not None and step > self._steps.setdefault(path, step)
 
     def _texts(self) -> set[str]:
         """Files of the output folder that may be logs, by their names."""
-        if self._folder is None:
+        if self.folder is None:
             return set()
         try:
-            with os.scandir(self._folder) as entries:
+            with os.scandir(self.folder) as entries:
                 return {os.path.realpath(e.path) for e in entries if e.name.endswith(SUFFIXES) and e.is_file()}
         except OSError:
             return set()

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple, Unpack
 
 from ...model.machine_details import TreeDetails, TreeProcess
-from ...model.observation import ProcessSample
+from ...model.observation import Agent, ProcessSample, Rank, RankEnded
 from ...model.ports import AttemptTarget, DetailDesk
-from ...processes import TICKS_PER_S, Process, ProcessIo, age_s, all_processes, read_io
+from ...processes import TICKS_PER_S, Process, ProcessIo, age_s, all_processes, read_io, variables_of
+from ...rank_files import Ranks
 from ..sampler import Common, Sampler
-from .ranks import Ranks
 from .run_tree import Rates, RunTree, UserNames, command_of
 from .signs import MountProbe, Paging, SocketBytes, TerminalWait, worked_for
 
@@ -43,7 +43,7 @@ class ProcessTree(Sampler):
         self._activity = TreeActivity()
         self._computing = Computing()
         self._sockets = SocketBytes()
-        self._ranks = Ranks()
+        self._ranks = Ranks(variables_of)
         self._mounts = MountProbe()
         self._paging = Paging()
         self._cpus = float(os.cpu_count() or 1)
@@ -56,7 +56,7 @@ class ProcessTree(Sampler):
         if target != self._followed:
             self._followed, self._looked_t, self._read = target, None, 0
             self._activity, self._computing, self._sockets = TreeActivity(), Computing(), SocketBytes()
-            self._ranks = Ranks()
+            self._ranks = Ranks(variables_of)
         if target is None:
             return
         tree = self._tree.look(target)
@@ -68,7 +68,7 @@ class ProcessTree(Sampler):
         standing = self._computing.update(tree)
         elapsed = None if self._looked_t is None else t - self._looked_t
         self._looked_t = t
-        ranks = self._ranks.look(tree, t)
+        ranks, agents = self._ranks.look(tree, t)
         io_known = any(m.io is not None for m in members.values()) or (not members and self._read > 0)
         self._inbox.put(
             ProcessSample(
@@ -85,13 +85,13 @@ class ProcessTree(Sampler):
                 silent_mounts=self._mounts.check(tree.values()),
                 computing=standing.computing,
                 held=standing.held,
-                ranks=ranks.ranks,
-                agents=ranks.agents,
+                ranks=tuple(Rank(**each._asdict()) for each in ranks),
+                agents=tuple(Agent(**each._asdict()) for each in agents),
                 asks=self._terminal.check(tree.values()),
             )
         )
-        for ended in ranks.ended:
-            self._inbox.put(ended)
+        for left in self._ranks.ended(t, over=not tree):
+            self._inbox.put(RankEnded(t=t, **left._asdict()))
         if self._desk is not None and self._desk.wanted():
             self._desk.put(self._rows.look(members, all_processes(), t))
 

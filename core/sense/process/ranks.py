@@ -3,46 +3,20 @@
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
-from typing import NamedTuple, Unpack
+from typing import Unpack
 
 import msgspec
 
-from ... import rank_files
 from ...model import observation as observations
 from ...model.ports import AttemptTarget
 from ...model.run import JobAnswer, JobRecord
-from ...processes import Process, all_processes, is_alive, status_of, variables_of
+from ...processes import all_processes, is_alive, status_of
 from ...spool import read_record
 from ..log.burst_reduction import AT_FIRST, Told, told_as_lines
 from ..sampler import Common, Sampler
 from .run_tree import RunTree
-
-
-class Look(NamedTuple):
-    """``ended``: those that left something about their end since the last look."""
-
-    ranks: tuple[observations.Rank, ...]
-    agents: tuple[observations.Agent, ...]
-    ended: tuple[observations.RankEnded, ...]
-
-
-class Ranks:
-    """The ranks of this machine, as observations."""
-
-    def __init__(self) -> None:
-        self._ranks = rank_files.Ranks(variables_of)
-
-    def look(self, tree: Mapping[int, Process], t: float = 0.0) -> Look:
-        """Return the ranks now, lowest first; none if there never were two. ``t``: run seconds."""
-        ranks, agents = self._ranks.look(tree, t)
-        return Look(
-            tuple(observations.Rank(**each._asdict()) for each in ranks),
-            tuple(observations.Agent(**each._asdict()) for each in agents),
-            tuple(observations.RankEnded(t=t, **left._asdict()) for left in self._ranks.ended(t, over=not tree)),
-        )
-
 
 # The sensor of trainers that begin beside a live attempt and write where it writes.
 

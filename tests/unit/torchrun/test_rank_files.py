@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.e2e_world import until
-from trainwatch.core.processes import all_processes
-from trainwatch.core.rank_files import LEFT_S, Called, RankFiles, torchrun_in
-from trainwatch.core.sense.process.ranks import Ranks
+from trainwatch.core.processes import all_processes, variables_of
+from trainwatch.core.rank_files import LEFT_S, Called, RankFiles, Ranks, torchrun_in
 
 
 def error(folder: Path, message: object) -> None:
@@ -129,8 +128,8 @@ def test_a_torchrun_that_waits_for_other_nodes_is_seen_before_its_first_worker(
 ) -> None:
     assert called("torchrun", "--nnodes=2", "--rdzv-conf", "join_timeout=900") is not None
     tree = {pid: stat for pid, stat in all_processes().items() if stat.parent == os.getpid()}
-    ranks = Ranks()
+    ranks = Ranks(variables_of)
     ranks.look(tree, 1.0)
-    look = ranks.look(tree, 2.0)
-    assert [(agent.workers, agent.join_s) for agent in look.agents] == [(0, 900.0)]
-    assert look.ranks == ()
+    found, agents = ranks.look(tree, 2.0)
+    assert [(agent.workers, agent.join_s) for agent in agents] == [(0, 900.0)]
+    assert found == []
