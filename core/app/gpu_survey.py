@@ -12,11 +12,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 
 import msgspec
 
+from ..model.observation import GpuReading
 from ..model.text import memory
+from ..processes import owner_of, words_of
 
 TIMEOUT_S = 15.0
 """Without persistence mode the first answer takes 1.5 s per GPU."""
@@ -29,13 +30,9 @@ class GpuUser(msgspec.Struct, frozen=True, kw_only=True):
     mem_bytes: float | None = None
 
 
-class GpuSeen(msgspec.Struct, frozen=True, kw_only=True):
-    """One GPU now; None = unknown."""
+class GpuSeen(GpuReading, frozen=True, kw_only=True):
+    """One GPU now, and who is on it; None = unknown."""
 
-    index: int
-    name: str | None = None
-    mem_used_bytes: float | None = None
-    mem_total_bytes: float | None = None
     users: tuple[GpuUser, ...] | None = None
 
 
@@ -96,8 +93,7 @@ def _answer(asked: "subprocess.Popen[bytes]", timeout_s: float) -> GpuSurvey:
     return GpuSurvey(
         gpus=tuple(
             GpuSeen(
-                index=device.index, name=seen.name, mem_used_bytes=seen.mem_used_bytes,
-                mem_total_bytes=seen.mem_total_bytes,
+                **msgspec.structs.asdict(seen),
                 users=None if device.procs is None else tuple(GpuUser(pid=p, mem_bytes=m) for p, m in device.procs),
             )
             for device, seen in read
@@ -111,26 +107,20 @@ def process_name(pid: int) -> str:
 
     ``pid N`` alone: it belongs to another namespace, or has ended.
     """
-    try:
-        owner = Path(f"/proc/{pid}").stat().st_uid
-    except OSError:  # hidden (hidepid), of another namespace, or gone; signal 0 is not sent, it only tells
-        try:
-            os.kill(pid, 0)
-        except PermissionError:
-            return f"another user's process, pid {pid}"
-        except (OSError, OverflowError):
-            pass
+    owner = owner_of(pid)
+    if owner is None:  # hidden (hidepid), of another namespace, or gone; signal 0 is not sent, it only tells
+        with contextlib.suppress(OSError, OverflowError):
+            try:
+                os.kill(pid, 0)
+            except PermissionError:
+                return f"another user's process, pid {pid}"
         return f"pid {pid}"
     if os.geteuid() not in {0, owner}:
         name = str(owner)
         with contextlib.suppress(KeyError):
             name = pwd.getpwuid(owner).pw_name
         return f"another user's process ({name}), pid {pid}"
-    try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return f"pid {pid}"
-    shown = " ".join(word.decode("utf-8", "replace").rpartition("/")[2] for word in words[:2] if word)
+    shown = " ".join(word.decode("utf-8", "replace").rpartition("/")[2] for word in words_of(pid)[:2] if word)
     return f"{shown or 'kernel'} (pid {pid})"
 
 
