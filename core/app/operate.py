@@ -8,7 +8,6 @@ import msgspec
 from ..act.config.derive import misfit
 from ..act.notify import send_notice
 from ..config.document import did_you_mean
-from ..config.shipped import load_remedies
 from ..model.fact import CommandReceived, Note, SupervisorEnded
 from ..model.observation import Command, Reply, Request
 from ..model.preset import NO_PROFILE
@@ -59,15 +58,6 @@ def profile_argument(run: RunDirectory, name: str | None) -> str | None:
     if is_held(run.lock) and not known[name].is_for(spec.preset):
         raise CliError(ExitCode.USAGE, misfit(known[name], spec.preset))
     return name
-
-
-def remedies_argument(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of remedies that exist. Checked without a supervisor, too: one started with a wrong name starts nothing."""
-    known = {remedy.name for remedy in load_remedies()} if names else set()
-    for name in names:
-        if name not in known:
-            raise CliError(ExitCode.FAILED, f"there is no remedy {name!r}{did_you_mean(name, known)}")
-    return names
 
 
 def require_checked(run: RunDirectory, command: Command, *, forced: bool) -> Check | None:
