@@ -294,7 +294,8 @@ def _passed_on(child: SpawnProcess) -> Iterator[threading.Event]:
 
     def leave(_number: int, _frame: FrameType | None) -> None:
         interrupted.set()
-        os.kill(child.pid or 0, signal.SIGINT)
+        if child.pid is not None and child.is_alive():
+            os.kill(child.pid, signal.SIGINT)
 
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.signal(number, leave) for number in numbers}

@@ -8,13 +8,12 @@ import msgspec
 from ..act.config.derive import misfit
 from ..act.notify import send_notice
 from ..config.document import did_you_mean
-from ..config.shipped import load_remedies
 from ..model.fact import CommandReceived, Note, SupervisorEnded
 from ..model.observation import Command, Reply, Request
 from ..model.preset import NO_PROFILE
 from ..model.resume import resume_support
 from ..model.run import PAUSED_STATES
-from ..model.story import how_to_resume, ways_on
+from ..model.story import how_to_resume
 from ..model.text import printable, typed
 from ..store.control_client import ControlError, NoSupervisor, SupervisorSilent, send
 from ..store.journal import JournalFollower, fold_whole_lines, load_story
@@ -61,15 +60,6 @@ def profile_argument(run: RunDirectory, name: str | None) -> str | None:
     return name
 
 
-def remedies_argument(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of remedies that exist. Checked without a supervisor, too: one started with a wrong name starts nothing."""
-    known = {remedy.name for remedy in load_remedies()} if names else set()
-    for name in names:
-        if name not in known:
-            raise CliError(ExitCode.FAILED, f"there is no remedy {name!r}{did_you_mean(name, known)}")
-    return names
-
-
 def require_checked(run: RunDirectory, command: Command, *, forced: bool) -> Check | None:
     """Raise CliError if ``check`` fails on the launch that a person orders, unless it is ``forced``.
 
@@ -107,15 +97,13 @@ def send_command(run: RunDirectory, command: Command, *, starts_supervisor: bool
     """
     if (why := unfit(run, command)) is not None:
         raise CliError(ExitCode.FAILED, why)
-    if command.checkpoint is not None:
-        _require_place(run, command)
+    if command.checkpoint is not None and not command.fresh:
+        _require_place(run, command.checkpoint, command.verb)
     try:
         reply = send(run, Request(command=command))
     except NoSupervisor:
         if starts_supervisor or trainer_pid(run) is not None:
             return _start_with(run, command)
-        from ..store.journal import load_story
-
         state, name = story_now(run).state, printable(run.load_spec().name)
         how = f"to go on with it: {how_to_resume(load_story(run.journal), (run.id,))} (or S on the screen)"
         if state == "finished":
@@ -133,31 +121,17 @@ def send_command(run: RunDirectory, command: Command, *, starts_supervisor: bool
     return reply.message or f"{command.verb}: accepted"
 
 
-def _require_place(run: RunDirectory, command: Command) -> None:
-    """Raise CliError with what to add if the command line has no place for the checkpoint that a launch begins from.
-
-    Without a named one that is the newest; the supervisor reports that in its journal only.
-    """
+def _require_place(run: RunDirectory, named: str, verb: str) -> None:
+    """Raise CliError with what to add if the command line has no place for the checkpoint that a person named."""
     spec = run.load_spec()
     preset = definitions_of(spec).preset_of(spec)
-    if command.fresh or preset.resume == "none" or resume_support(preset, spec.command).forms:
+    if preset.resume == "none" or resume_support(preset, spec.command).forms:
         return
-    if command.checkpoint is not None:
-        begin = typed("resume", run.id, "--from", command.checkpoint)
-        raise CliError(
-            ExitCode.FAILED,
-            f"{command.verb}: the command has no place for {printable(Path(command.checkpoint).name)}, so nothing was "
-            f"changed: {printable(what_to_add(spec, begin))}",
-        )
-    story = load_story(run.journal)
-    saved = [c.name for c in story.checkpoints if c.verdict == "complete" and story.origin(c) != "earlier"]
-    if spec.settings.restart.if_not_told == "wait" and saved:
-        raise CliError(
-            ExitCode.FAILED,
-            f"{command.verb}: the command has no place for the checkpoint {printable(saved[-1])} (write {{resume}} "
-            "where its path belongs), and its script has no option for it; a start would train from the beginning and "
-            f"overwrite it; go on with {ways_on((run.id,))}",
-        )
+    raise CliError(
+        ExitCode.FAILED,
+        f"{verb}: the command has no place for {printable(Path(named).name)}, so nothing was changed: "
+        f"{printable(what_to_add(spec, typed('resume', run.id, '--from', named)))}",
+    )
 
 
 def _start_with(run: RunDirectory, command: Command) -> str:
@@ -172,8 +146,6 @@ def _start_with(run: RunDirectory, command: Command) -> str:
         # It needs a supervisor and no new attempt, also if it ends before the supervisor is there.
         pid = start_detached(run, command if state in PAUSED_STATES else None)
         return f"resume: a supervisor (pid {pid}) watches {name} now; its training goes on"
-    if command.verb in LAUNCHING:
-        _require_place(run, command)
     if held := goes_on_waiting(run, command):
         return f"resume: a supervisor (pid {start_detached(run)}) watches {name} now; it is {printable(held)}"
     follower = JournalFollower(run.journal, fold_whole_lines(run.journal))

@@ -61,21 +61,14 @@ from .runs.output_claim import lock_rival
 from .runs.output_folder import list_run_checkpoints, origins
 from .trial import rivals
 
-LIMIT_S = 1800.0
-"""Longest time by default: half an hour before the night."""
 MOST_FILES = 50_000
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """``limit_s``: longest time. ``scratch``: parent of the scratch folder. ``keep``: leave it there."""
+def rehearse(plan: LaunchPlan, limit_s: float, scratch: Path | None, say: Say, *, keep: bool) -> Rehearsal:
+    """Rehearse a planned launch, at most ``limit_s``; ``say`` gets lines. Raises CliError, KeyboardInterrupt.
 
-    limit_s: float = LIMIT_S
-    scratch: Path | None = None
-    keep: bool = False
-
-
-def rehearse(plan: LaunchPlan, limits: Limits, say: Say) -> Rehearsal:
-    """Rehearse a planned launch. ``say`` gets lines of progress. Raises CliError, KeyboardInterrupt."""
+    ``scratch``: parent of the scratch folder, which stays there with ``keep``.
+    """
     spec = plan.spec
     if plan.problem is not None:
         raise CliError(ExitCode.USAGE, plan.problem)
@@ -89,17 +82,18 @@ def rehearse(plan: LaunchPlan, limits: Limits, say: Say) -> Rehearsal:
     began = time.time()
     source = source_digest(spec.command, spec.cwd, spec.config)
     before = _listing(spec)
-    seen, apart = _seen_apart(plan, limits, say, hasty=False)
+    job = Job("rehearsal", "overlay", scratch, keep, say=say)
+    seen, apart = _seen_apart(job, plan, limit_s, hasty=False)
     if seen.finished:
         say("the training was done before it could be killed: once more, killed at the first sight of a checkpoint")
-        seen, apart = _seen_apart(plan, limits, say, hasty=True)
+        seen, apart = _seen_apart(job, plan, limit_s, hasty=True)
     after = _listing(spec)
     changed = sorted(path for path in {**before, **after} if before.get(path) != after.get(path))
     known = Rehearsal(
         run=spec.name, command=spec.command, wall=began, took_s=time.time() - began, apart=apart, preset=spec.preset,
         touched=tuple(changed) if max(len(before), len(after)) < MOST_FILES else (),
     )  # fmt: skip
-    result = conclude(plan, seen, known, limits.limit_s)
+    result = conclude(plan, seen, known, limit_s)
     if result.verdict != "unknown":
         try:
             keep_rehearsal(home(), spec.cwd, result, source)
@@ -108,10 +102,9 @@ def rehearse(plan: LaunchPlan, limits: Limits, say: Say) -> Rehearsal:
     return result
 
 
-def _seen_apart(plan: LaunchPlan, limits: Limits, say: Say, *, hasty: bool) -> tuple[Seen, Apart]:
+def _seen_apart(job: Job, plan: LaunchPlan, limit_s: float, *, hasty: bool) -> tuple[Seen, Apart]:
     """``hasty``: killed at the first sight of a checkpoint, for a training that takes seconds."""
-    job = Job("rehearsal", "overlay", limits.scratch, limits.keep, say=say)
-    work = partial(_rehearse, settings=plan.spec.settings, limit_s=limits.limit_s, hasty=hasty)
+    work = partial(_rehearse, settings=plan.spec.settings, limit_s=limit_s, hasty=hasty)
     seen, apart = done_apart(job, work, plan, lambda f: spec_apart(plan.spec, f, offline(plan, os.environ, f)))
     return (seen if apart == "overlay" else msgspec.structs.replace(seen, saved_in=plan.spec.output_dir)), apart
 

@@ -41,14 +41,6 @@ MINUTES = 5.0
 """Long enough for warm-up and a stable pace of most trainers."""
 
 
-class TrialLength(msgspec.Struct, frozen=True, kw_only=True):
-    """How long, from the first step on; the first that is reached ends it. ``limit_s``: with its start."""
-
-    minutes: float = MINUTES
-    steps: int | None = None
-    limit_s: float | None = None
-
-
 def rivals(spec: RunSpec) -> list[tuple[RunDirectory, str]]:
     """Live runs on the same GPU, each with a sentence. A run without ``gpus`` may be on all of them."""
     return [
@@ -63,11 +55,14 @@ def rivals(spec: RunSpec) -> list[tuple[RunDirectory, str]]:
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """What is tried. ``profile``: NO_PROFILE = the user's own settings; ``extra``: words added to the command.
 
-    Options among them win over profile, command and config (``--epochs 5``).
+    Options among them win over profile, command and config (``--epochs 5``). How long, from the first step on; the
+    first that is reached ends it. ``limit_s``: with its start.
     """
 
     profile: str
-    length: TrialLength = TrialLength()
+    minutes: float = MINUTES
+    steps: int | None = None
+    limit_s: float | None = None
     extra: tuple[str, ...] = ()
 
 
@@ -105,17 +100,17 @@ def _added(extra: Sequence[str]) -> tuple[tuple[str, ...], tuple[Change, ...]]:
     )
 
 
-def _end_in_time(run: RunDirectory, over: threading.Event, judged: Judged, length: TrialLength) -> None:
+def _end_in_time(run: RunDirectory, over: threading.Event, judged: Judged, trial: Trial) -> None:
     first: tuple[float, int] | None = None
     began = time.monotonic()
     while not over.wait(LOOK_S):
         state, now = judged(), time.monotonic()
         step = None if state is None else main_reading(state).progress.any_step
         first = first or (None if step is None else (now, step))
-        enough = length.limit_s is not None and now - began >= length.limit_s
+        enough = trial.limit_s is not None and now - began >= trial.limit_s
         if first is not None and step is not None:
-            enough = enough or now - first[0] >= 60.0 * length.minutes
-            enough = enough or (length.steps is not None and step - first[1] >= length.steps)
+            enough = enough or now - first[0] >= 60.0 * trial.minutes
+            enough = enough or (trial.steps is not None and step - first[1] >= trial.steps)
         if enough:
             end_trainer(run, over, "the trial")
             return
@@ -314,6 +309,6 @@ def _with_log(result: TrialResult) -> TrialResult:
 
 
 def _try(spec: RunSpec, folder: Path, _say: Say, *, trial: Trial) -> TrialResult:
-    run = short_run(spec, definitions_of(spec), folder / "home", partial(_end_in_time, length=trial.length))
+    run = short_run(spec, definitions_of(spec), folder / "home", partial(_end_in_time, trial=trial))
     with HistoryReader(run.history) as history:
         return measure(trial.profile, spec.created_wall, load_story(run.journal), history, spec.gpus)

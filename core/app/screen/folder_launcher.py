@@ -14,7 +14,7 @@ import msgspec
 from ...config.location import FILE_NAME, find_project
 from ...config.project import Overrides, load_project
 from ...model.launch import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest
-from ...model.preset import Preset, Profile
+from ...model.preset import Profile
 from ...model.redact import EDGE
 from ...model.run import APART, RunSpec
 from ...store.home import runs_folder
@@ -66,7 +66,7 @@ class FolderLauncher:
             return LaunchPreview(
                 name=spec.name,
                 preset=spec.preset,
-                preset_why=_preset_why(spec, plan.preset),
+                preset_why=plan.preset.told(spec.preset_why),
                 command=EDGE.words(plan.command_shown),
                 cwd=spec.cwd,
                 config=spec.config,
@@ -171,17 +171,6 @@ def _commands_here(cwd: Path) -> Iterator[LaunchOffer]:
                 state=load_story(run.journal).state,
                 of_file=False,
             )
-
-
-def _preset_why(spec: RunSpec, preset: Preset) -> str:
-    if spec.project is not None:
-        project = load_project(Path(spec.project))
-        section = project.runs.get(spec.name)
-        if section is not None and section.preset is not None:
-            return f"set in {project.provenance.get(f'{section.key}.preset', FILE_NAME)}"
-    if spec.preset == "generic":
-        return "no framework recognised; its output is read as it is"
-    return preset.told(spec.preset_why)
 
 
 def _choices(spec: RunSpec, known: Mapping[str, Profile]) -> tuple[tuple[str, str], ...]:

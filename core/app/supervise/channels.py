@@ -94,12 +94,8 @@ AGAIN_S = 5.0
 """Period in which the port is asked for."""
 CLIENT_S = 3.0
 """Longest wait for a client, or for the answer of the port's server."""
-LEAST_AGE_S = 1.0
-"""A younger page is given again …"""
-SHARE = 20
-"""… and one that is younger than so many times the processor time of making it: at most a twentieth of a core."""
-MOST_AGE_S = 10.0
-"""Older pages are made again in any case: Prometheus usually asks every 15 s or more."""
+YOUNG_S = 5.0
+"""A page of this age is given again: Prometheus usually asks every 15 s or more, and the other supervisors ask, too."""
 OWNER = "X-Trainwatch-State"
 """Header with the state folder of the runs on the page, as a hash."""
 
@@ -197,14 +193,8 @@ class MetricsEndpoint(Channel):
             return 404, b"the metrics are at /metrics\n"
         try:
             with self._lock:
-                return 200, self._newest()
+                if self._kept is None or time.monotonic() >= self._kept[0]:
+                    self._kept = time.monotonic() + YOUNG_S, self._page().encode(errors="replace")
+                return 200, self._kept[1]
         except Exception as error:
             return 500, f"{type(error).__name__}\n".encode()
-
-    def _newest(self) -> bytes:
-        if self._kept is None or time.monotonic() >= self._kept[0]:
-            before = time.thread_time()
-            body = self._page().encode(errors="replace")
-            kept_s = min(max(LEAST_AGE_S, SHARE * (time.thread_time() - before)), MOST_AGE_S)
-            self._kept = time.monotonic() + kept_s, body
-        return self._kept[1]

@@ -86,7 +86,7 @@ def doctor_verb(args: argparse.Namespace) -> int:
 def rehearse_verb(args: argparse.Namespace) -> int:
     """0 if the rehearsal found nothing that would stop the real run."""
     from trainwatch.core.app.plan.trainer_folders import not_used_for_a_command
-    from trainwatch.core.app.rehearse import Limits, rehearse
+    from trainwatch.core.app.rehearse import rehearse
     from trainwatch.core.views.length_words import rehearsal_lines
 
     scratch = _scratch_of(args)
@@ -97,8 +97,8 @@ def rehearse_verb(args: argparse.Namespace) -> int:
         )
     if words_of(args) and (unused := not_used_for_a_command("rehearse that with `trainwatch rehearse`")) is not None:
         warn(unused)
-    limits = Limits(limit_s=args.timeout, scratch=scratch, keep=args.keep)
-    result = rehearse(plan, limits, lambda line: print(f"rehearsal: {printable(line)}", file=sys.stderr, flush=True))
+    say = lambda line: print(f"rehearsal: {printable(line)}", file=sys.stderr, flush=True)  # noqa: E731
+    result = rehearse(plan, args.timeout, scratch, say, keep=args.keep)
     put(args, rehearsal_object(result), *rehearsal_lines(result))
     return ExitCode.DONE if result.safe else ExitCode.FAILED
 
@@ -142,7 +142,7 @@ def rehearsal_object(result: "Rehearsal") -> dict[str, Any]:
 def trial_verb(args: argparse.Namespace) -> int:
     """One trial after the other; 1 if one of them was not stable."""
     from trainwatch.core.app.plan.trainer_folders import not_used_for_a_command
-    from trainwatch.core.app.trial import Trial, TrialLength, run_to_try, try_here
+    from trainwatch.core.app.trial import Trial, run_to_try, try_here
 
     if args.steps is not None and args.steps < 1:
         raise CliError(ExitCode.USAGE, f"--steps: must be at least 1, got {args.steps}")
@@ -154,10 +154,9 @@ def trial_verb(args: argparse.Namespace) -> int:
     )
     if words and not extra and (unused := not_used_for_a_command("try that with `trainwatch trial`")) is not None:
         warn(unused)
-    length = TrialLength(minutes=args.minutes, steps=args.steps, limit_s=args.timeout)
     results: list[TrialResult] = []
     for number, name in enumerate(names, 1):
-        trial = Trial(profile=name, length=length, extra=extra)
+        trial = Trial(profile=name, minutes=args.minutes, steps=args.steps, limit_s=args.timeout, extra=extra)
         print(f"trial {number} of {len(names)}: {name}", file=sys.stderr, flush=True)
         results.append(try_here(spec, trial, scratch, keep=args.keep))
     put(args, {"run": spec.name, "trials": [trial_object(result) for result in results]}, *table(results))

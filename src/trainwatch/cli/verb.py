@@ -137,7 +137,6 @@ def operate(
         LAUNCHING,
         checkpoint_argument,
         profile_argument,
-        remedies_argument,
         require_checked,
         send_command,
     )
@@ -147,7 +146,7 @@ def operate(
     run = run_of(args)
     values["checkpoint"] = checkpoint_argument(run, values.get("checkpoint"))
     values["profile"] = profile_argument(run, values.get("profile"))
-    values["remedies"] = remedies_argument(tuple(values.get("remedies", ())))
+    values["remedies"] = tuple(values.get("remedies", ()))
     command = Command(t=0.0, verb=verb or args.verb, by=by, **values)
     if args.verb in LAUNCHING and (told := read_way_again(run, command)) is not None:
         warn(told)
