@@ -223,7 +223,7 @@ def test_a_torch_for_the_cpu_ends_only_a_trainer_that_imports_it(tmp_path: Path,
         "class cuda: is_available = staticmethod(lambda: False); device_count = staticmethod(lambda: 0)\n"
     )
     (tmp_path / "own.py").write_text(f"import {imported}\n")
-    command = ["python", str(tmp_path / "own.py")]
+    command = [sys.executable, str(tmp_path / "own.py")]
     made = plan(tmp_path, preset="generic", command=command, env={"PYTHONPATH": str(tmp_path / "site")})
     found = check_torch(made, machine(tmp_path, gpus=gpus(16)))
     assert found is not None
