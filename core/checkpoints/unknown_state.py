@@ -10,7 +10,7 @@ import contextlib
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ..file_walk import walk
@@ -114,19 +114,12 @@ def _what_folder(path: Path, *, named: bool) -> str | None:
     """What a folder is, in words; None if nothing in it may be the state of a training."""
     if is_other_folder(path.name) and not named:
         return None
-    if is_orbax(path):
-        return "orbax"
-    for inner in _walk(path):
+
+    def is_state(inner: Path) -> bool:
         strict = any(map(is_log_folder, (path.name, *inner.relative_to(path).parts[:-1])))
-        if strict and not (has_checkpoint_suffix(inner.name) or says_state(inner.name)):
-            continue
-        try:
-            what = _state_inside(inner)
-        except OSError:
-            continue
-        if what:
-            return f"a folder with {inner.relative_to(path)}"
-    return None
+        return (not strict or has_checkpoint_suffix(inner.name) or says_state(inner.name)) and _state_inside(inner)
+
+    return _folder_with(path, is_state)
 
 
 def _state_inside(path: Path) -> bool:
@@ -137,14 +130,17 @@ def _state_inside(path: Path) -> bool:
 
 def holds_state(folder: Path) -> str | None:
     """What of an unknown make is in a checkpoint folder and may be its weights, in words; else None."""
+    return _folder_with(folder, lambda inner: _is_of_unknown_format(inner) and _state_inside(inner))
+
+
+def _folder_with(folder: Path, is_state: Callable[[Path], bool]) -> str | None:
+    """A folder by the first file in it that is state, in words; None: there is none that can be read."""
     if is_orbax(folder):
         return "orbax"
     for inner in _walk(folder):
-        try:
-            if _is_of_unknown_format(inner) and _state_inside(inner):
+        with contextlib.suppress(OSError):
+            if is_state(inner):
                 return f"a folder with {inner.relative_to(folder)}"
-        except OSError:
-            continue
     return None
 
 

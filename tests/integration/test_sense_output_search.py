@@ -102,6 +102,7 @@ class World:
         self.trainer = Writer(folder, size_bytes, stranger=adopted)
         self.stranger = Writer(folder, size_bytes, stranger=True)
         self.watched: list[str] = []
+        self.written: list[str] = []
         self.writers = writers_of(folder, open_for_writing if looks else lambda _pids: ())
         self.search = OutputSearch(
             inbox=self.inbox,
@@ -110,6 +111,7 @@ class World:
             watched=lambda: self.watched,
             state_of=state_of,
             writers=self.writers,
+            written=self.written.append,
         )
 
     def follow(self) -> None:
@@ -121,7 +123,8 @@ class World:
     def saves(self, path: str) -> None:
         """The trainer saves there, and its file is open until the search has seen that."""
         self.trainer.do(f"put({path!r}, held=True)", "held")
-        wait_until(lambda: self.writers.whose(str(self.folder / f"{path}.tmp")), "the open file is seen")
+        open_now = os.path.realpath(self.folder / f"{path}.tmp")
+        wait_until(lambda: open_now in self.written and self.writers.whose(open_now), "the open file is seen")
         self.trainer.do("")
 
     def seen(self) -> dict[str, bool]:

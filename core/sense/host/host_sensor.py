@@ -422,10 +422,5 @@ GPU_CHANNEL = "dev/dxg"
 
 def is_wsl(root: Path = Path("/")) -> bool:
     """Detect WSL2 by the kernel's name, or for a self-built kernel by the GPU channel. ``root``: for tests."""
-    for name in KERNEL_NAMES:
-        try:
-            if "microsoft" in (root / name).read_text(errors="replace").lower():
-                return True
-        except OSError:
-            continue
-    return (root / GPU_CHANNEL).exists()
+    named = any("microsoft" in kernel_text(str(root / name)).lower() for name in KERNEL_NAMES)
+    return named or (root / GPU_CHANNEL).exists()

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple, Unpack
 
 from ...model.observation import KernelLine, TerminationNotice
 from ...model.ports import AttemptTarget
+from ...processes import kernel_text
 from ..sampler import Common, Sampler
 
 RELEVANT = re.compile(
@@ -240,10 +241,7 @@ def cloud_of(root: Path = Path("/")) -> Cloud | None:
     """The cloud that this machine's firmware tables (DMI) name; None if they name none or cannot be read."""
 
     def field(name: str) -> str:
-        try:
-            return (root / "sys/class/dmi/id" / name).read_text("utf-8", "replace").strip()
-        except OSError:
-            return ""
+        return kernel_text(str(root / "sys/class/dmi/id" / name)).strip()
 
     if field("sys_vendor") == "Amazon EC2":
         return "aws"
