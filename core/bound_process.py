@@ -82,7 +82,7 @@ def answer(
     try:
         child = subprocess.Popen(
             bound(argv, tree=tree, cwd=cwd or ".", path=path), cwd=cwd, env=env, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=tree,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", errors="replace", start_new_session=tree,
         )  # fmt: skip
     except (OSError, ValueError) as fault:
         if isinstance(fault, FileNotFoundError) and fault.filename == argv[0]:

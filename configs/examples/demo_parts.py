@@ -141,7 +141,7 @@ class Interruption:
         self.requested = True
 
 
-def fail(message: str) -> None:
+def fail(message: str) -> NoReturn:
     """End with one line for a mistake of the person who started it."""
     sys.exit(f"error: {message}")
 

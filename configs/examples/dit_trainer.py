@@ -54,16 +54,12 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
-def read_yaml(path: Path) -> dict[str, Any]:
-    """The config as a nested mapping, by whichever YAML reader is there."""
-    text = path.read_text(encoding="utf-8")
+def yaml_value(text: str) -> Any:
+    """What a YAML text says, by whichever reader is there."""
     try:
-        loaded = importlib.import_module("yaml").safe_load(text)
+        return importlib.import_module("yaml").safe_load(text)
     except ImportError:
-        loaded = importlib.import_module("ruamel.yaml").YAML(typ="safe", pure=True).load(text)
-    if not isinstance(loaded, dict):
-        demo.fail(f"{path}: must hold keys and values")
-    return dict(loaded)
+        return importlib.import_module("ruamel.yaml").YAML(typ="safe", pure=True).load(text)
 
 
 def dotted(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -75,30 +71,22 @@ def dotted(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield f"{prefix}{key}", value
 
 
-def override_value(text: str) -> Any:
-    """A value from the command line: JSON if it is some, else the word."""
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        try:
-            return float(text)
-        except ValueError:
-            return text
-
-
 def read_settings(config: Path, overrides: Sequence[str]) -> dict[str, Any]:
     """Defaults, then the file, then the command line."""
     if not config.is_file():
         demo.fail(f"--config {config}: no such file")
-    settings = DEFAULTS | dict(dotted(read_yaml(config)))
+    tree = yaml_value(config.read_text(encoding="utf-8"))
+    if not isinstance(tree, dict):
+        demo.fail(f"--config {config}: must hold keys and values")
+    settings = DEFAULTS | dict(dotted(tree))
     words = list(overrides)
     while words:
         name, equals, value = words.pop(0).partition("=")
         if not name.startswith("--") or (not equals and not words):
             demo.fail(f"unrecognized arguments: {name}")
-        settings[name[2:]] = override_value(value if equals else words.pop(0))
+        settings[name[2:]] = yaml_value(value if equals else words.pop(0))
     for key in ("training.learning_rate", "training.max_grad_norm", "training.ema_decay"):
-        settings[key] = float(settings[key])
+        settings[key] = float(settings[key])  # some readers take 1e-4 for a word
     return settings
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from .. import spool
 from ..bound_process import missing_files
-from ..model.attempt import KeepAliveOrder, LaunchOrder, LockOrder
+from ..model.attempt import KeepAliveOrder, LaunchOrder, LockOrder, StopOrder
 from ..model.decision import EndLeftovers, StartAttempt, StopAttempt
 from ..model.observation import GpuReading
 from ..model.ports import AttemptTarget
@@ -133,15 +133,15 @@ class Engine:
         if left_s is not None:
             left_s = end_by_own_handler(target, left_s)
         interrupt_s, terminate_s = graces(self.spec.settings.restart, left_s)
-        report = stop_attempt(
-            target,
-            decision.mode,
+        order = StopOrder(
+            mode=decision.mode,
             interrupt_grace_s=interrupt_s,
             terminate_grace_s=terminate_s,
             saves_to=self.spec.output_dir,
             wsl=self.wsl and left_s is None,
             leftovers=isinstance(decision, EndLeftovers),
         )
+        report = stop_attempt(target, order)
         spared = f"; left alone: {', '.join(report.spared)}" if report.spared else ""
         return report.gone, f"{report.sentence}{spared}", report.as_json()
 

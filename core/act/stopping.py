@@ -4,7 +4,6 @@ import contextlib
 import signal
 import time
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
@@ -31,27 +30,17 @@ MARGIN_S = 3.0
 """A runner that has not reported this long after its graces counts as stuck."""
 
 
-def stop_attempt(
-    target: AttemptTarget,
-    mode: Literal["gentle", "kill"] = "gentle",
-    *,
-    interrupt_grace_s: float = 20.0,
-    terminate_grace_s: float = 10.0,
-    saves_to: str | None = None,
-    wsl: bool = False,
-    leftovers: bool = False,
-) -> StopResult:
+def stop_attempt(target: AttemptTarget, order: StopOrder) -> StopResult:
     """End the trainer's whole process tree and wait until it has ended, or SIGKILL had no effect.
 
     Blocks for at most the two graces plus about 8 s, and longer while a checkpoint (in ``saves_to``, if that is known)
-    is being written. ``wsl``: the longer graces of WSL2. "kill": SIGKILL at once; such a call from another thread
-    replaces a "gentle" one in progress. ``leftovers``: the trainer has ended, and helpers of its script are spared
-    (helpers.py). The target may have a live runner, a dead one, or none (adopted).
+    is being written. "kill": SIGKILL at once; such a call from another thread replaces a "gentle" one in progress. The
+    target may have a live runner, a dead one, or none (adopted).
     """
     begun = time.monotonic()
-    steps = stop_steps(mode, interrupt_grace_s, terminate_grace_s, wsl=wsl)
-    saves = SaveWatch(saves_to)
-    spared = spared_helpers(target) if leftovers else frozenset()
+    steps = stop_steps(order.mode, order.interrupt_grace_s, order.terminate_grace_s, wsl=order.wsl)
+    saves = SaveWatch(order.saves_to)
+    spared = spared_helpers(target) if order.leftovers else frozenset()
 
     def others() -> list[processes.Process]:
         return [process for process in members(target) if process.key not in spared]
@@ -59,14 +48,6 @@ def stop_attempt(
     if target.trainer.boot_id != processes.boot_id():
         return StopResult(gone=True, signal=None, processes=0, seconds=0.0)
     if target.runner is not None and is_alive(target.runner):
-        order = StopOrder(
-            mode=mode,
-            interrupt_grace_s=interrupt_grace_s,
-            terminate_grace_s=terminate_grace_s,
-            saves_to=saves_to,
-            wsl=wsl,
-            leftovers=leftovers,
-        )
         limit_s = sum(step.grace_s for step in steps) + MARGIN_S
         answer = _ask_runner(target, target.runner, order, limit_s, saves)
         if answer is not None and not (answer.gone and others()):

@@ -3,7 +3,7 @@
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -13,7 +13,7 @@ import msgspec
 import trainwatch.configs
 
 from ..model.attempt import HangKind
-from ..model.preset import Preset, Profile
+from ..model.preset import Preset, Profile, leaves
 from ..model.shipped import HINTED, FailureCatalogue, LogShapes, Remedy, RemedyCatalogue
 from .bounds import failure_patterns
 from .document import ConfigError, Document, KeyPath, Problem
@@ -183,19 +183,10 @@ def _load(path: Path, shape: type[_Shape]) -> list[_Shape]:
 def _values(document: Document, at: KeyPath, table: Any, shape: type[_Shape]) -> dict[str, Any]:
     values = document.struct_values(at, document.table(at, table), shape)
     if isinstance(values.get("settings"), dict):
-        values["settings"] = dict(_dotted((), values["settings"]))
+        values["settings"] = dict(leaves(values["settings"]))
     if any("/" in glob for glob in values.get("checkpoint_globs", ())):
         document.add((*at, "checkpoint_globs"), 'names entries of the output folder: a pattern has no "/"')
     return values
-
-
-def _dotted(path: tuple[str, ...], table: dict[str, Any]) -> Iterable[tuple[str, Any]]:
-    """Flatten: ``[settings.training] batch_size`` and ``"training.batch_size"`` are the same key."""
-    for key, value in table.items():
-        if isinstance(value, dict) and value:
-            yield from _dotted((*path, key), value)
-        else:
-            yield ".".join((*path, key)), value
 
 
 # Patterns that a person taught: ``trainwatch.learned.toml`` beside trainwatch.toml, written by ``diagnose --teach``.

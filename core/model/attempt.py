@@ -104,9 +104,9 @@ class StopOrder(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     version: int = 1
-    mode: Literal["gentle", "kill"]
-    interrupt_grace_s: float
-    terminate_grace_s: float
+    mode: Literal["gentle", "kill"] = "gentle"
+    interrupt_grace_s: float = 20.0
+    terminate_grace_s: float = 10.0
     saves_to: str | None = None
     wsl: bool = False
     leftovers: bool = False

@@ -1,7 +1,7 @@
 """What trainwatch knows about a framework (``configs/presets``), profiles, and the settings that a launch changes."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 import msgspec
@@ -259,8 +259,17 @@ def is_option(word: str) -> bool:
     return word.startswith("-") and len(word) > 1 and not NUMBER.fullmatch(word)
 
 
+def leaves(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Settings as (dotted key, value): ``{"vae": {"tiling": True}}`` gives ``("vae.tiling", True)``."""
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
 class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A named overlay on the trainer's own config. ``settings`` keys may be dotted (``training.batch_size``).
+    """A named overlay on the trainer's own config. ``settings``: by dotted key (``training.batch_size``).
 
     ``family``: for which trainers it is; see ``is_for``.
     """

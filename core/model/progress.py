@@ -184,9 +184,9 @@ class LengthKeys(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     steps: str = ""
     steps_default: int = 0
     steps_over_epochs: bool = False
-    batch: str = ""
+    batch: str = "batch_size"
     batch_default: int = 1
-    accumulation: str = ""
+    accumulation: str = "gradient_accumulation_steps"
     data: tuple[str, ...] = ()
     repeats_in_names: bool = False
     guide: "GuidePace | None" = None

@@ -9,7 +9,7 @@ import pytest
 from tests.integration.act_world import World, wait_for
 from trainwatch.core import processes, spool
 from trainwatch.core.act.stopping import members, stop_attempt
-from trainwatch.core.model.attempt import StartRecord
+from trainwatch.core.model.attempt import StartRecord, StopOrder
 from trainwatch.core.model.run import ProcessIdentity
 from trainwatch.core.processes import is_alive
 from trainwatch.core.spool import read_exit, read_start
@@ -89,8 +89,8 @@ def test_after_a_crash_a_helper_of_the_script_is_spared_and_the_trainers_own_pro
             before = reads(target.runner)
             wait_for(lambda: reads(target.runner) > before + LOOK_READS, "a look of the runner")  # noqa: B023
     assert run.exit(target).code == 3
-    report = stop_attempt(target, interrupt_grace_s=2.0, terminate_grace_s=2.0, leftovers=True)
+    report = stop_attempt(target, StopOrder(interrupt_grace_s=2.0, terminate_grace_s=2.0, leftovers=True))
     (helper,) = members(target)
     assert helper.name == "sleep"
     assert (report.gone, report.processes, report.spared) == (True, 1, (f"sleep (pid {helper.pid})",))
-    assert stop_attempt(target, "kill").processes == 1
+    assert stop_attempt(target, StopOrder(mode="kill")).processes == 1

@@ -9,6 +9,7 @@ import pytest
 from tests.integration.act_world import World, python, wait_for, world
 from trainwatch.core.act.stop_sequence import LIMIT_S, STILL_S, SaveWatch
 from trainwatch.core.act.stopping import members, stop_attempt
+from trainwatch.core.model.attempt import StopOrder
 from trainwatch.core.model.ports import AttemptTarget
 
 SLOW_SAVE = """if True:
@@ -66,7 +67,9 @@ def test_a_trainer_that_ignores_signals_finishes_its_save_before_it_is_killed(ru
     if not runner_lives:
         assert target.runner is not None
         os.kill(target.runner.pid, 9)
-    report = stop_attempt(target, interrupt_grace_s=0.1, terminate_grace_s=0.1, saves_to=str(run.root / "out"))
+    report = stop_attempt(
+        target, StopOrder(interrupt_grace_s=0.1, terminate_grace_s=0.1, saves_to=str(run.root / "out"))
+    )
     assert (report.gone, report.signal, report.by) == (True, "SIGKILL", "runner" if runner_lives else "supervisor")
     size = (run.root / "out" / "net.safetensors").stat().st_size
     assert run.log(target).split() == ["saving", "TERM", "saved", str(size)]
@@ -74,7 +77,7 @@ def test_a_trainer_that_ignores_signals_finishes_its_save_before_it_is_killed(ru
 
 def test_an_operator_kill_does_not_wait_for_a_save(run: World) -> None:
     target = launched(run, SLOW_SAVE, "saving")
-    assert stop_attempt(target, "kill", saves_to=str(run.root / "out")).gone
+    assert stop_attempt(target, StopOrder(mode="kill", saves_to=str(run.root / "out"))).gone
     assert not (run.root / "out" / "net.safetensors").exists()
 
 

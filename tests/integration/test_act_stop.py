@@ -15,6 +15,7 @@ from tests.integration.act_world import World, growing, python, wait_for
 from trainwatch.core import processes
 from trainwatch.core.act.stop_sequence import StopResult
 from trainwatch.core.act.stopping import members, set_paused, stop_attempt
+from trainwatch.core.model.attempt import StopOrder
 from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.run import ProcessIdentity
 from trainwatch.core.processes import identify, is_alive, read_process
@@ -47,12 +48,8 @@ SCATTERED = f"""if True:
 
 
 def stop(target: AttemptTarget, mode: str = "gentle", interrupt: float = 10.0, terminate: float = 10.0) -> StopResult:
-    return stop_attempt(
-        target,
-        mode,  # type: ignore[arg-type]
-        interrupt_grace_s=interrupt,
-        terminate_grace_s=terminate,
-    )
+    order = StopOrder(mode=mode, interrupt_grace_s=interrupt, terminate_grace_s=terminate)  # type: ignore[arg-type]
+    return stop_attempt(target, order)
 
 
 def started(run: World, code: str, **more: object) -> AttemptTarget:

@@ -21,13 +21,13 @@ from trainwatch.core.act.slurm.job_start import (
     ORDER,
     RECORD,
     JobOrder,
-    batch_script,
     begin,
     end_job,
+    script_of,
     tag_of,
 )
-from trainwatch.core.model.run import JobHandle, JobRecord
-from trainwatch.core.model.settings import Slurm
+from trainwatch.core.model.run import JobHandle, JobRecord, RunSpec
+from trainwatch.core.model.settings import Settings, Slurm
 
 
 class Cluster:
@@ -173,11 +173,11 @@ def test_an_answer_that_was_lost_is_no_refusal(cluster: Cluster) -> None:
 
 
 def script(save_file: str | None = None, **given: object) -> str:
-    settings = Slurm(**given)  # type: ignore[arg-type]
-    return batch_script(
-        settings, ["python", "train.py", "--name", "a b"], cwd="/w d", directory="/s/0001", name="x",
-        tag=tag_of("r1", 1), save_file=save_file,
+    slurm = Slurm(**given)  # type: ignore[arg-type]
+    spec = RunSpec(
+        id="r1", name="x", command=("true",), cwd="/w d", created_wall=0.0, settings=Settings(slurm=slurm)
     )  # fmt: skip
+    return script_of(spec, (None, save_file), ("python", "train.py", "--name", "a b"), Path("/s/0001"), 1)
 
 
 def test_the_script_asks_for_what_is_set_and_nothing_else() -> None:
@@ -211,9 +211,12 @@ def test_a_job_that_slurm_starts_again_unasked_runs_nothing(tmp_path: Path) -> N
     path = tmp_path / "0001" / "job.sh"
     path.parent.mkdir()
     path.write_text(
-        batch_script(
-            Slurm(setup=(f"touch {marker}", "exit 0")), ["true"], cwd="/", directory=str(path.parent), name="x", tag="t",
-            save_file=None,
+        script_of(
+            RunSpec(
+                id="t", name="x", command=("true",), cwd="/", created_wall=0.0,
+                settings=Settings(slurm=Slurm(setup=(f"touch {marker}", "exit 0"))),
+            ),
+            (None, None), ("true",), path.parent, 1,
         )
     )  # fmt: skip
     again = os.environ | {"SLURM_RESTART_COUNT": "1"}

@@ -12,11 +12,11 @@ from typing import Literal
 
 import msgspec
 
-from ...model.preset import Change, Preset, Profile, ResumeStyle
+from ...model.preset import Change, Preset, Profile, ResumeStyle, leaves
 from ...model.run import RunSpec, place_of
 from ...model.shipped import UNKNOWN
 from ...model.text import typed
-from .edits import REMOVED, DeriveError, Edit, Setting, leaves, net, value_at
+from .edits import REMOVED, DeriveError, Edit, Setting, net, value_at
 from .flags import Told, environment, fill, filled, is_shell_line, option_groups, set_option, told_by, without_word
 from .trainer_config import (
     ConfigCopy,
@@ -241,7 +241,7 @@ def _wanted(profile: Profile | None, changes: Sequence[Change]) -> tuple[list[Se
         source = f"profile {profile.name}"
         settings += [
             Setting(key, value, source, yields=key in profile.yields, of="profile")
-            for key, value in leaves(profile.settings)
+            for key, value in profile.settings.items()
         ]
         flags += option_groups(profile.flags, source, "profile")
     for change in changes:

@@ -45,15 +45,6 @@ def read_location(error_line: int | None, source: str) -> str:
     return source if error_line is None else f"{source}:{error_line}"
 
 
-def leaves(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Settings as (dotted key, value): ``{"vae": {"tiling": True}}`` gives ``("vae.tiling", True)``."""
-    for key, value in settings.items():
-        if isinstance(value, Mapping):
-            yield from leaves(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
-
-
 def occurrences(node: Any, key: str, depth: int | None = None, *, lists: bool = False) -> Iterator[KeyPath]:
     """All places of a key of that name, at most ``depth`` keys deep. ``lists``: in tables of lists, too."""
     if isinstance(node, list) and lists:

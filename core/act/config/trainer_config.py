@@ -22,7 +22,6 @@ from .edits import (
     KeyPath,
     dotted,
     edit_text,
-    leaves,
     locate,
     occurrences,
     one_line,
@@ -413,7 +412,7 @@ class TrainerSettings:
 
     def section(self, profile: Profile | None, key: str) -> tuple[str, ...]:
         """The sections in which the setting stands, on the command line or in the config; () = in none."""
-        if profile is not None and key in dict(leaves(profile.settings)) and key not in profile.yields:
+        if profile is not None and key in profile.settings and key not in profile.yields:
             return ()
         at = where_set(self._spec.command, self._config, self._preset, key)
         if at.given:
@@ -430,10 +429,8 @@ class TrainerSettings:
         changed = next((c for c in reversed(self._spec.changes) if c.where != "env" and c.key == key), None)
         if changed is not None:
             return changed.after
-        if profile is not None:
-            settings = dict(leaves(profile.settings))
-            if key in settings and key not in profile.yields:
-                return settings[key]
+        if profile is not None and key in profile.settings and key not in profile.yields:
+            return profile.settings[key]
         command, config = self._spec.command, self._config
         at = where_set(command, config, self._preset, key)
         if at.given:
@@ -442,7 +439,7 @@ class TrainerSettings:
             return value_at(config.tree, at.found[-1])
         if profile is None or is_set(command, config, self._preset, key):
             return None
-        return dict(leaves(profile.settings)).get(key)
+        return profile.settings.get(key)
 
 
 def effective(spec: RunSpec, preset: Preset, profile: Profile | None, key: str) -> Any:

@@ -96,21 +96,6 @@ END_S = 120.0
 """Longest wait for the end of a cancelled job: the site's KillWait (30 s by default) and a slow node."""
 
 
-def script_of(spec: RunSpec, save: AskToSave, argv: tuple[str, ...], folder: Path, attempt: int) -> str:
-    """The batch script of an attempt."""
-    name, file = save[0], file_of(save, spec)
-    return batch_script(
-        spec.settings.slurm,
-        argv,
-        cwd=spec.cwd,
-        directory=str(folder),
-        name=spec.name,
-        tag=tag_of(spec.id, attempt),
-        save_file=None if file is None else str(file),
-        save_signal=name,
-    )
-
-
 def prepare(
     spec: RunSpec,
     launch: LaunchOrder,
@@ -233,26 +218,17 @@ def tag_of(run: str, attempt: int | str = "") -> str:
     return f"{TAG}:{run}:{attempt}"
 
 
-def batch_script(
-    slurm: SettingsSlurm,
-    argv: Sequence[str],
-    *,
-    cwd: str,
-    directory: str,
-    name: str,
-    tag: str,
-    save_file: str | None,
-    save_signal: str | None = None,
-) -> str:
-    """The text of the script.
+def script_of(spec: RunSpec, save: AskToSave, argv: Sequence[str], folder: Path, attempt: int) -> str:
+    """The batch script of an attempt.
 
     The command runs once on each node, as one step of ``srun``: what a batch shell starts itself outlives a cancelled
-    job at some sites. Slurm does not requeue it. Before the time limit ``save_file`` is touched, and the agents ask the
-    training on each node: on the page of its heartbeat, or by ``save_signal`` (``USR1``), which is sent only to
-    processes that catch it.
+    job at some sites. Slurm does not requeue it. Before the time limit the file to save is touched, and the agents ask
+    the training on each node: on the page of its heartbeat, or by a signal, which is sent only to processes that catch
+    it.
     """
-    head = ["#!/bin/bash", *(f"#SBATCH {_of_directive(option)}" for option in options(slurm, cwd, name))]
-    head += [f"#SBATCH {_of_directive(option)}" for option in (f"--comment={tag}", f"--output={directory}/{LOG_FILE}")]
+    slurm, directory = spec.settings.slurm, str(folder)
+    told = [*options(slurm, spec.cwd, spec.name), f"--comment={tag_of(spec.id, attempt)}"]
+    head = ["#!/bin/bash", *(f"#SBATCH {_of_directive(each)}" for each in (*told, f"--output={directory}/{LOG_FILE}"))]
     command = shlex.join(("srun", "--kill-on-bad-exit=1", "--unbuffered", *argv))
     quoted = {
         "NOT_ASKED": str(NOT_ASKED),
@@ -267,7 +243,7 @@ def batch_script(
         "INNER": shlex.quote(f"{directory}/{INNER}"),
         "DIRECTORY": shlex.quote(directory),
         "SAMPLE_S": f"{slurm.sample_s:g}",
-        "SAVE": _save(directory, save_file, save_signal),
+        "SAVE": _save(directory, file_of(save, spec), save[0]),
         "COMMAND": command,
     }
     parts = (_filled(_ONCE, quoted), *(f"{line}\n" for line in slurm.setup), _filled(_BODY, quoted))
@@ -304,12 +280,12 @@ def signal_s(slurm: SettingsSlurm) -> float:
     return slurm.signal_s if limit_s is None else max(1.0, min(slurm.signal_s, LIMIT_SHARE * limit_s))
 
 
-def _save(directory: str, save_file: str | None, save_signal: str | None) -> str:
+def _save(directory: str, save_file: Path | None, save_signal: str | None) -> str:
     """What asks for a checkpoint, in the script. The step of the agents may not start: its end is not waited for."""
     ask = shlex.join(("-I", f"{directory}/{AGENT_FILE}", "--save", directory, *filter(None, (save_signal,)), "--last"))
     lines = [f'[ -z "$agent" ] || {AGENT_VARIABLE}=1 srun --overlap --ntasks-per-node=1 "$python" {ask} < /dev/null &']
     if save_file:
-        lines.insert(0, f"touch {shlex.quote(save_file)}")
+        lines.insert(0, f"touch {shlex.quote(str(save_file))}")
     return "\n  ".join(lines)
 
 

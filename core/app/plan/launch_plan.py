@@ -10,14 +10,14 @@ from typing import Any
 import msgspec
 
 from ...act.config.derive import Derived, DeriveError, preview
-from ...act.config.edits import leaves, read_toml, read_yaml
+from ...act.config.edits import read_toml, read_yaml
 from ...act.config.flags import find_option, option_groups
 from ...act.config.trainer_config import config_in_command, counted, own_name, remaining
 from ...checkpoints.inspection import verify
 from ...config.location import FILE_NAME, find_project
 from ...config.project import Overrides
 from ...model.decision import StartAttempt
-from ...model.preset import OF_OPTIONS, Change, Preset, Profile
+from ...model.preset import OF_OPTIONS, Change, Preset, Profile, leaves
 from ...model.run import RunSpec
 from ...model.wrappers import hides_trainer, options_start
 from ...source.trainer_source import read_source

@@ -16,11 +16,10 @@ from typing import Any
 import msgspec
 
 from ...act.config.derive import RESUME, DeriveError, preview
-from ...act.config.edits import leaves
 from ...act.config.flags import option_groups
 from ...act.config.trainer_config import config_in_command, load_config
 from ...model.launch import Rehearsal
-from ...model.preset import Change, Preset, Profile, ResumeStyle
+from ...model.preset import Change, Preset, Profile, ResumeStyle, leaves
 from ...model.resume import PLACEHOLDER, ResumeWay, SecondStart, Source, Written, with_way, written_in
 from ...model.run import RunSpec
 from ...model.shipped import Remedy

@@ -4,14 +4,13 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...act.stopping import members
-from ...bound_process import bound
+from ...bound_process import NoAnswerError, answer
 from ...model.run import RunSpec
 from ...model.text import GIB, memory
 from ...source.launch_target import installed_in
@@ -84,18 +83,18 @@ def check_torch(plan: LaunchPlan, machine: Machine) -> Check | None:
     words, needs = " ".join(python), plan.preset.torch == "needed"
     visible = {} if spec.gpus is None else {"CUDA_VISIBLE_DEVICES": ",".join(map(str, spec.gpus))}
     try:
-        done = _asked(spec, [*python, "-c", PROBE], spec.env | visible, PROBE_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        found = f"{words}: asking torch for CUDA took over {PROBE_TIMEOUT_S:g} s"
-        return failed(found, "is the driver stuck? see dmesg")
-    except OSError as error:
-        return warned(f"{words} could not be run: {error}", "check the command")
-    if done.returncode != 0:
-        found = f"{words}: {(done.stderr.strip().splitlines() or ['no reason given'])[-1]}"
+        printed = _asked(spec, [*python, "-c", PROBE], spec.env | visible, PROBE_TIMEOUT_S)
+    except NoAnswerError as error:
+        if error.why == "late":
+            found = f"{words}: asking torch for CUDA took over {PROBE_TIMEOUT_S:g} s"
+            return failed(found, "is the driver stuck? see dmesg")
+        if error.why != "failed":
+            return warned(f"{words} could not be run: {error}", "check the command")
+        found = f"{words}: {(error.said.strip().splitlines() or ['no reason given'])[-1]}"
         if needs:
             return failed(found, "install torch there, or use another interpreter")
         return warned(found, "nothing to do if the trainer does not need torch")
-    report = json.loads(done.stdout.strip().splitlines()[-1])
+    report = json.loads(printed.strip().splitlines()[-1])
     version = f"torch {report['torch']}"
     if report["available"]:
         return passed(f"{version} (CUDA {report['cuda']}) sees {', '.join(report['names'])}")
@@ -112,15 +111,9 @@ def check_torch(plan: LaunchPlan, machine: Machine) -> Check | None:
 NO_CUDA = "install a CUDA build of torch there (see pytorch.org), or train on the CPU (--device cpu)"
 
 
-def _asked(
-    spec: RunSpec, argv: list[str], env: Mapping[str, str], limit_s: float
-) -> "subprocess.CompletedProcess[str]":
-    """Run a short program in the trainer's interpreter. Raises OSError, TimeoutExpired."""
-    env = {**os.environ, **env}
-    return subprocess.run(
-        bound(argv, tree=True, cwd=spec.cwd, path=env.get("PATH")), stdin=subprocess.DEVNULL, capture_output=True,
-        text=True, timeout=limit_s, check=False, cwd=spec.cwd, env=env,
-    )  # fmt: skip
+def _asked(spec: RunSpec, argv: list[str], env: Mapping[str, str], limit_s: float) -> str:
+    """What a short program in the trainer's interpreter prints. Raises NoAnswerError."""
+    return answer(argv, limit_s, env={**os.environ, **env}, cwd=spec.cwd, tree=True)
 
 
 def interpreter(spec: RunSpec) -> list[str] | None:
@@ -369,10 +362,8 @@ def _missing(spec: RunSpec, program: list[str], names: list[str], roots: list[st
     if key in _all_found:
         return []
     try:
-        done = _asked(spec, argv, env, LIMIT_S)
-        done.check_returncode()
-        found = json.loads(done.stdout.strip().splitlines()[-1])
-    except (subprocess.SubprocessError, OSError, ValueError, IndexError):
+        found = json.loads(_asked(spec, argv, env, LIMIT_S).strip().splitlines()[-1])
+    except (NoAnswerError, ValueError, IndexError):
         return None
     if not found:
         _all_found.add(key)

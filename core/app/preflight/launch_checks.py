@@ -284,7 +284,9 @@ def _expected(plan: LaunchPlan, home: Path) -> progress.ExpectedLength | None:
             settings = {key: own[key].value for names in usual for key in names if key in own} | dict(settings)
         epochs, steps, batch = (next((name for name in names if name in settings), "") for names in usual)
         data = (n for n in sorted(DATA_KEYS & settings.keys()) if Path(spec.cwd, str(settings[n])).is_dir())
-        keys = progress.LengthKeys(epochs=epochs, steps=steps, steps_over_epochs=True, batch=batch, data=tuple(data))
+        keys = progress.LengthKeys(
+            epochs=epochs, steps=steps, steps_over_epochs=True, batch=batch, accumulation="", data=tuple(data)
+        )
     config = None if spec.config is None else Path(spec.cwd, spec.config)
     habits = HabitsFile(home, spec.command, spec.cwd, config).read()
     trial = newest_trials(home, spec.id).get(spec.settings.profiles.use or "")

@@ -6,7 +6,6 @@ the trainer.
 
 import errno
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -20,7 +19,7 @@ import msgspec
 from ... import spool
 from ...act.launch.spawn import reserve_by_name
 from ...act.notify import Outbox
-from ...bound_process import bound, missing_files
+from ...bound_process import NoAnswerError, answer, missing_files
 from ...model.attempt import LaunchOrder, StartRecord
 from ...model.ports import AttemptTarget
 from ...model.run import RunSpec
@@ -140,13 +139,10 @@ def new_version_reads(run: RunDirectory, home: Path) -> bool:
     """Whether the version of the files can be started, and reads this run."""
     command = [sys.executable, "-P", "-m", NAME, "supervise", run.id, TRY]
     try:
-        done = subprocess.run(
-            bound(command), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            env={**os.environ, "TRAINWATCH_HOME": str(home)}, cwd="/", timeout=STARTS_S, check=False,
-        )  # fmt: skip
-    except (OSError, subprocess.SubprocessError):
+        answer(command, STARTS_S, env={**os.environ, "TRAINWATCH_HOME": str(home)}, cwd="/")
+    except NoAnswerError:
         return False
-    return done.returncode == 0
+    return True
 
 
 class OwnFiles:
