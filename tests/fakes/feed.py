@@ -38,10 +38,11 @@ from trainwatch.core.model.observation import (
     RankTable,
     Reply,
 )
-from trainwatch.core.model.ports import LogAccess, OpenRun, Point
+from trainwatch.core.model.ports import OpenRun, Point
 from trainwatch.core.model.preset import Change, Profile
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.settings import Profiles, Screen
 from trainwatch.core.model.story import Look, RunCard, RunStory, Situation
 from trainwatch.core.model.story_fold import apply, told_one_by_one
 
@@ -593,6 +594,8 @@ class FakeServices:
     def changes(self, _: Profile | None) -> tuple[Change, ...]:
         return ()
 
+    def time_of(self, attempt: int, offset: int) -> None: ...
+
     def trials(self) -> dict[str, TrialResult]:
         return {}
 
@@ -603,7 +606,8 @@ class FakeServices:
         return RankTable()
 
 
-CALLED = {"incident_files": "files", "launch": "changes", "trials": "trials", "details": "details", "ranks": "ranks"}
+CALLED = {"incident_files": "files", "launch": "changes", "trials": "trials", "details": "details", "ranks": "ranks",
+          "stamps": "time_of"}  # fmt: skip
 
 
 def services(**doors: Any) -> Any:
@@ -613,7 +617,10 @@ def services(**doors: Any) -> Any:
 
 
 def open_run(now: Situation, run_id: str = "luca-1", log: FakeLog | None = None, **doors: Any) -> OpenRun:
-    more: dict[str, Any] = {"profiles": PROFILES, "plan": PLAN, "logs": LogAccess(browser=log or FakeLog())}
+    plan, ladder, screen = doors.pop("plan", PLAN), doors.pop("ladder", ()), doors.pop("screen", Screen())
+    settings = msgspec.structs.replace(plan.settings, screen=screen, profiles=Profiles(ladder=ladder))
+    plan = msgspec.structs.replace(plan, settings=settings)
+    more: dict[str, Any] = {"profiles": PROFILES, "plan": plan, "logs": log or FakeLog()}
     served = {name: doors.pop(name) for name in (*CALLED, "looks", "samples", "checkpoints") if name in doors}
     more |= {"feed": FakeFeed(now), "services": services(**served)}
     return OpenRun(run_id=run_id, name="luca", **(more | doors))
