@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
 
-from .settings import Screen as ScreenSettings
-
 if TYPE_CHECKING:
     from .attempt import EvidenceFile
     from .checkpoint import Checkpoint, CheckpointListing, CheckpointOverview, Sample
@@ -184,9 +182,10 @@ class RunServices(Protocol):
     not known. ``summary``: what happened since (epoch seconds), else of the whole run. ``directory``: where the trainer
     saves, None: not known. ``listing``: checkpoints with quick verdicts, newest first; ``verify`` ``deep``: every byte
     and value, as long as gigabytes take. ``newest``: its sample images, newest first. ``changes``: what a launch with a
-    profile would change in the user's own config, flags and environment; nothing is written. ``trials``: the newest of
-    each profile on this machine. ``details``, ``ranks``: what a page shows beyond the samples; sensors read it for
-    some seconds more after each call.
+    profile would change in the user's own config, flags and environment; nothing is written. ``time_of``: attempt,
+    offset of a line of its log → when it was written, as the supervisor saw the file grow, in run seconds to about a
+    second; None: nobody watched. ``trials``: the newest of each profile on this machine. ``details``, ``ranks``: what a
+    page shows beyond the samples; sensors read it for some seconds more after each call.
     """
 
     def files(self, incident: int) -> Sequence[EvidenceFile]: ...
@@ -200,6 +199,7 @@ class RunServices(Protocol):
     def show(self, path: str) -> CheckpointOverview: ...
     def newest(self) -> Sequence[Sample]: ...
     def changes(self, profile: Profile | None) -> Sequence[Change]: ...
+    def time_of(self, attempt: int, offset: int) -> float | None: ...
     def trials(self) -> Mapping[str, TrialResult]: ...
     def details(self) -> MachineDetails: ...
     def ranks(self) -> RankTable: ...
@@ -219,31 +219,16 @@ class Launcher(Protocol):
     def start(self, order: LaunchRequest) -> str: ...
 
 
-class LogAccess(msgspec.Struct, frozen=True, kw_only=True):
-    """How the run's logs are read. ``extra``: paths of its logs other than those of its attempts.
-
-    ``stamps``: attempt, offset of a line → when it was written, as its supervisor saw the file grow, in run seconds, to
-    about a second; None = nobody watched. May block.
-    """
-
-    browser: LogBrowser
-    stamps: Callable[[int, int], float | None] | None = None
-    extra: tuple[str, ...] = ()
-
-
 class OpenRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run that the screen can show. ``plan``: what the first start would launch."""
+    """A run that the screen can show. ``plan``: what the first start would launch, with the run's settings."""
 
     run_id: str
     name: str
     feed: Feed
     services: RunServices
-    logs: LogAccess
+    logs: LogBrowser
     plan: RunSpec
     profiles: Sequence[Profile] = ()
-    ladder: tuple[str, ...] = ()
-    """Names of profiles, safest first; empty = no ladder is configured."""
-    screen: ScreenSettings = ScreenSettings()
 
 
 class RunPicker(Protocol):

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from trainwatch.core.model.attempt import Evidence, EvidenceFile, Incident
-from trainwatch.core.model.checkpoint import Checkpoint, Sample, Verdict
+from trainwatch.core.model.attempt import Evidence, Incident
+from trainwatch.core.model.checkpoint import Checkpoint, Verdict
 from trainwatch.core.model.decision import Record
 from trainwatch.core.model.fact import (
     ActionWithheld,
@@ -26,7 +26,6 @@ from trainwatch.core.model.fact import (
     StateChanged,
     SupervisorStarted,
 )
-from trainwatch.core.model.launch import TrialResult
 from trainwatch.core.model.log_lines import LogLine, LogStretch, Stopped
 from trainwatch.core.model.machine_details import MachineDetails
 from trainwatch.core.model.observation import (
@@ -38,10 +37,11 @@ from trainwatch.core.model.observation import (
     RankTable,
     Reply,
 )
-from trainwatch.core.model.ports import LogAccess, OpenRun, Point
+from trainwatch.core.model.ports import OpenRun, Point
 from trainwatch.core.model.preset import Change, Profile
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.settings import Profiles, Screen
 from trainwatch.core.model.story import Look, RunCard, RunStory, Situation
 from trainwatch.core.model.story_fold import apply, told_one_by_one
 
@@ -568,52 +568,29 @@ class Everything(tuple[str, ...]):
         return True
 
 
-class FakeServices:
-    """Those of ``doors``, the first that has one; behind the others is nothing, and nobody was away."""
-
-    directory = None
-
-    def __init__(self, *doors: object) -> None:
-        for door in reversed(doors):
-            for name in dir(door):
-                if not name.startswith("_"):
-                    setattr(self, name, getattr(door, name))
-
-    def files(self, _: int) -> tuple[EvidenceFile, ...]:
-        return ()
-
-    def last(self) -> Look:
-        return Look(wall=1e12, needs=Everything())
-
-    def keep(self, look: Look) -> None: ...
-
-    def newest(self) -> tuple[Sample, ...]:
-        return ()
-
-    def changes(self, _: Profile | None) -> tuple[Change, ...]:
-        return ()
-
-    def trials(self) -> dict[str, TrialResult]:
-        return {}
-
-    def details(self) -> MachineDetails:
-        return MachineDetails()
-
-    def ranks(self) -> RankTable:
-        return RankTable()
-
-
-CALLED = {"incident_files": "files", "launch": "changes", "trials": "trials", "details": "details", "ranks": "ranks"}
+NOTHING: dict[str, Any] = {
+    "directory": None, "files": lambda _: (), "last": lambda: Look(wall=1e12, needs=Everything()), "keep": lambda _: None,
+    "newest": tuple, "changes": lambda _: (), "time_of": lambda *_: None, "trials": dict, "details": MachineDetails,
+    "ranks": RankTable,
+}  # fmt: skip
+"""The services of a run of which nothing is known, and which somebody looks at all the time."""
+CALLED = {"incident_files": "files", "launch": "changes", "trials": "trials", "details": "details", "ranks": "ranks",
+          "stamps": "time_of"}  # fmt: skip
 
 
 def services(**doors: Any) -> Any:
-    """Of doors by name."""
-    called = SimpleNamespace(**{CALLED[name]: door for name, door in doors.items() if name in CALLED})
-    return FakeServices(called, *(door for name in ("looks", "samples", "checkpoints") if (door := doors.get(name))))
+    """The services of a run, of doors by name."""
+    found = dict(NOTHING)
+    for door in (doors[name] for name in ("checkpoints", "samples", "looks") if name in doors):
+        found |= {name: getattr(door, name) for name in dir(door) if not name.startswith("_")}
+    return SimpleNamespace(**found | {CALLED[name]: door for name, door in doors.items() if name in CALLED})
 
 
 def open_run(now: Situation, run_id: str = "luca-1", log: FakeLog | None = None, **doors: Any) -> OpenRun:
-    more: dict[str, Any] = {"profiles": PROFILES, "plan": PLAN, "logs": LogAccess(browser=log or FakeLog())}
+    plan, ladder, screen = doors.pop("plan", PLAN), doors.pop("ladder", ()), doors.pop("screen", Screen())
+    settings = msgspec.structs.replace(plan.settings, screen=screen, profiles=Profiles(ladder=ladder))
+    plan = msgspec.structs.replace(plan, settings=settings)
+    more: dict[str, Any] = {"profiles": PROFILES, "plan": plan, "logs": log or FakeLog()}
     served = {name: doors.pop(name) for name in (*CALLED, "looks", "samples", "checkpoints") if name in doors}
     more |= {"feed": FakeFeed(now), "services": services(**served)}
     return OpenRun(run_id=run_id, name="luca", **(more | doors))

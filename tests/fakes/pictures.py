@@ -30,7 +30,7 @@ def paint(path: Path, wall: float, turn: float = 0.0, side: int = 96) -> None:
 
 
 class PaintedFolder:
-    """Implements the screen's SampleFolder over pictures that it paints."""
+    """The services of sample images, over pictures that it paints."""
 
     def __init__(self, folder: Path, now_wall: float, count: int = 8) -> None:
         self._folder = folder

@@ -7,9 +7,8 @@ from pathlib import Path
 import msgspec
 from textual.pilot import Pilot
 
-from tests.fakes.feed import WALL0, FakeFeed, FakePicker, healthy, open_run
+from tests.fakes.feed import PLAN, WALL0, FakeFeed, FakePicker, healthy, open_run
 from tests.tui.conftest import until
-from trainwatch.core.model.ports import LogAccess
 from trainwatch.core.sense.log.log_browser import FileLogBrowser
 from trainwatch.core.store.log_index import LogIndex, LogIndexWriter
 from trainwatch.tui.app import TrainwatchApp
@@ -73,9 +72,9 @@ class LogWorld:
         with self.second.open("ab") as file:
             file.write(text.encode())
 
-    def app(self, *, door: LogAccess | None = None) -> TrainwatchApp:
-        door = door or LogAccess(browser=FileLogBrowser(), stamps=Stamps(self.folder), extra=(str(self.extra),))
-        run = open_run(self.now, feed=self.feed, logs=door)
+    def app(self) -> TrainwatchApp:
+        plan = msgspec.structs.replace(PLAN, logs=(str(self.extra),))
+        run = open_run(self.now, feed=self.feed, logs=FileLogBrowser(), stamps=Stamps(self.folder), plan=plan)
         return TrainwatchApp(run, picker=FakePicker(), interval_s=0)
 
     @asynccontextmanager

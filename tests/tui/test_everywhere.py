@@ -13,7 +13,6 @@ from tests.fakes.launcher import FakeLauncher
 from tests.fakes.screen_jobs import rich_run, troubled
 from tests.fakes.trials import FakeTrials
 from tests.tui.conftest import look, until
-from trainwatch.core.model.ports import LogAccess
 from trainwatch.core.model.story import Situation
 from trainwatch.core.sense.log.log_browser import FileLogBrowser
 from trainwatch.tui.app import TrainwatchApp
@@ -27,7 +26,7 @@ PLACES = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "l"]
 
 
 def app_of(now: Situation | None = None, home: Path | None = None, **doors: Any) -> TrainwatchApp:
-    usual: dict[str, Any] = {"trials": FakeTrials(), "logs": LogAccess(browser=FileLogBrowser())}
+    usual: dict[str, Any] = {"trials": FakeTrials(), "logs": FileLogBrowser()}
     return TrainwatchApp(
         rich_run(now or troubled(), **(usual | doors)), picker=FakePicker(),
         launcher=FakeLauncher(), interval_s=0, home=home,

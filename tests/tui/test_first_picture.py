@@ -3,7 +3,6 @@
 import asyncio
 from typing import Any
 
-import msgspec
 import pytest
 from textual.strip import Strip
 
@@ -31,8 +30,7 @@ class CountingFeed(FakeFeed):
 
 
 def quick_run(notes: list[str], run_id: str = "luca-1") -> OpenRun:
-    run = rich_run(healthy(), run_id, feed=CountingFeed(healthy(), notes))
-    return msgspec.structs.replace(run, screen=ScreenSettings(refresh_s=0.05))
+    return rich_run(healthy(), run_id, feed=CountingFeed(healthy(), notes), screen=ScreenSettings(refresh_s=0.05))
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)])

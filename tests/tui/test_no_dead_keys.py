@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 from textual.pilot import Pilot
 
@@ -12,7 +11,7 @@ from tests.fakes.screen_jobs import rich_run, troubled
 from tests.fakes.trials import FakeTrials
 from tests.tiers import SECOND_TIER
 from tests.tui.conftest import look
-from trainwatch.core.model.ports import LogAccess, OpenRun
+from trainwatch.core.model.ports import OpenRun
 from trainwatch.core.model.story import Situation
 from trainwatch.core.sense.log.log_browser import FileLogBrowser
 from trainwatch.tui.app import TrainwatchApp
@@ -23,11 +22,11 @@ PLACES = ("dashboard", "log", "incidents", "checkpoints", "profiles", "runs", "m
 
 
 def without_profiles() -> OpenRun:
-    return msgspec.structs.replace(run_of(healthy()), profiles=(), ladder=())
+    return run_of(healthy(), profiles=(), ladder=())
 
 
 def run_of(now: Situation, **doors: Any) -> OpenRun:
-    return rich_run(now, trials=FakeTrials(), logs=LogAccess(browser=FileLogBrowser()), **doors)
+    return rich_run(now, trials=FakeTrials(), logs=FileLogBrowser(), **doors)
 
 
 RUNS = {"troubled": lambda: run_of(troubled()), "healthy": lambda: run_of(healthy()), "no profiles": without_profiles}

@@ -15,7 +15,6 @@ from tests.tiers import SECOND_TIER, second
 from tests.tui.conftest import look, until
 from trainwatch.core.model.attempt import Evidence
 from trainwatch.core.model.observation import Command
-from trainwatch.core.model.ports import LogAccess
 from trainwatch.core.model.preset import Profile
 from trainwatch.core.model.story import RunCard, Situation
 from trainwatch.core.sense.log.log_browser import FileLogBrowser
@@ -220,7 +219,7 @@ async def test_evidence_opens_its_line_in_the_log_screen(tmp_path: Path) -> None
     seen = (Evidence(what="RuntimeError: CUDA error", line=1234),)
     incidents = tuple(msgspec.structs.replace(i, evidence=seen) if i.id == 1 else i for i in now.story.incidents)
     now = msgspec.structs.replace(now, story=msgspec.structs.replace(now.story, attempts=attempts, incidents=incidents))
-    async with open_place("3", now, logs=LogAccess(browser=FileLogBrowser())) as (app, pilot):
+    async with open_place("3", now, logs=FileLogBrowser()) as (app, pilot):
         await pilot.press("end", "enter")
         await until(pilot, lambda: isinstance(front(app), LogScreen))
 

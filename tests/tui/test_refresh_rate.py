@@ -1,6 +1,5 @@
 """``[screen] refresh_s`` is how often the screen asks and draws."""
 
-import msgspec
 import pytest
 from textual.screen import Screen
 
@@ -8,7 +7,6 @@ from tests.fakes.feed import FakePicker, healthy
 from tests.fakes.screen_jobs import rich_run
 from tests.tiers import second
 from trainwatch.core.config.bounds import rules_of
-from trainwatch.core.model.ports import LogAccess
 from trainwatch.core.model.settings import Screen as ScreenSettings
 from trainwatch.core.sense.log.log_browser import FileLogBrowser
 from trainwatch.tui.app import TrainwatchApp
@@ -18,8 +16,7 @@ from trainwatch.tui.app import TrainwatchApp
 async def test_every_page_looks_as_often_as_the_setting_says(
     refresh_s: float, factor: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = rich_run(healthy(), logs=LogAccess(browser=FileLogBrowser()))
-    run = msgspec.structs.replace(run, screen=ScreenSettings(refresh_s=refresh_s))
+    run = rich_run(healthy(), logs=FileLogBrowser(), screen=ScreenSettings(refresh_s=refresh_s))
     asked: dict[str, set[float]] = {}
     usual = Screen.set_interval
 

@@ -28,11 +28,11 @@ async def test_runs_are_sorted_filtered_and_searched_and_the_cursor_stays_on_its
     async with showing(healthy(), size=(120, 40)) as (app, pilot):
         screen = await opened(app, pilot)
         await pilot.press("down")
-        assert screen._under_cursor == "mira-2"
+        assert screen.table.chosen == "mira-2"
         await pilot.press(*"ssssss")
         assert screen.choice.sort == "name"
         assert shown(screen) == ["luca", "mira", "old-long-name-of-a-run"]
-        assert screen._under_cursor == "mira-2"
+        assert screen.table.chosen == "mira-2"
         await pilot.press("f")
         assert shown(screen) == ["luca"]
         assert "1 of 3 · live ones · by name" in str(screen.table.border_title)

@@ -20,7 +20,6 @@ from tests.fakes.feed import (
 from trainwatch.core.app.screen.store_feed import StoreFeed
 from trainwatch.core.model.fact import CheckpointKnown
 from trainwatch.core.model.observation import Command
-from trainwatch.core.model.ports import LogAccess
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.sense.log.log_browser import FileLogBrowser
 from trainwatch.core.store.history_writer import HistoryWriter
@@ -88,7 +87,7 @@ async def test_dashboard_shows_a_run_from_real_files(tmp_path: Path) -> None:
         journal.append_all(0.0, wall0, [*created(), *placed])
         journal.append_all(90.0, wall0 + 90, training(1, 199))
     app = TrainwatchApp(
-        open_run(healthy(), run.id, feed=StoreFeed(run, wall0), logs=LogAccess(browser=FileLogBrowser())),
+        open_run(healthy(), run.id, feed=StoreFeed(run, wall0), logs=FileLogBrowser()),
         picker=FakePicker(),
         interval_s=0,
     )

@@ -79,4 +79,4 @@ def test_the_services_of_an_opened_run_that_are_imported_later_are_there(home: P
     run = known(home, "luca", home.parent / "luca", "finished", 100.0)
     opened = MachineRuns().open(run.id)
     assert opened.services.details().gpus is None
-    assert opened.logs.browser.size(str(run.journal)) == run.journal.stat().st_size
+    assert opened.logs.size(str(run.journal)) == run.journal.stat().st_size

@@ -39,7 +39,7 @@ class DashboardLog:
         attempt, driver = now.story.attempt, self.viewer.driver
         path = attempt.log if attempt is not None else None
         if path is not None and path != self.path:
-            self.viewer.open(LogSource(LogFile(path=path, label=path), self._run.logs.browser))
+            self.viewer.open(LogSource(LogFile(path=path, label=path), self._run.logs))
         else:
             driver.look()
         self.show()

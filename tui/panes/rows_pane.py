@@ -29,7 +29,10 @@ class RowsPane(ScrolledPane):
     message = ""
     cursor = 0
     ids: tuple[object, ...] = ()
-    _chosen: object = None
+    chosen: object = None
+    """The id of the row that the cursor stays on, once it was moved."""
+    stays = False
+    """It stays also before it was moved."""
 
     follow: Callable[["RowsPane"], None] | None = None
     """Called as soon as the cursor has moved: a message would come after rows and cursor have changed again."""
@@ -46,9 +49,11 @@ class RowsPane(ScrolledPane):
     ) -> None:
         """Draw them; ``message`` is shown if there are none. ``ids``: a cursor that was moved stays on its row's id."""
         self.rows, self.head, self.message, self.ids = tuple(rows), tuple(head), message, tuple(ids)
-        if self._chosen in self.ids:
-            self.cursor = self.ids.index(self._chosen)
+        if self.chosen in self.ids:
+            self.cursor = self.ids.index(self.chosen)
         self.cursor = max(0, min(self.cursor, len(self.rows) - 1))
+        if self.stays and self.ids:
+            self.chosen = self.ids[self.cursor]
         self.redraw()
 
     def show_table(
@@ -106,7 +111,7 @@ class RowsPane(ScrolledPane):
         row = max(0, min(row, len(self.rows) - 1))
         if row != self.cursor:
             self.cursor = row
-            self._chosen = self.ids[row] if row < len(self.ids) else None
+            self.chosen = self.ids[row] if row < len(self.ids) else None
             self.redraw()
             if self.follow is not None:
                 self.follow(self)

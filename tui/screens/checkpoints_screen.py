@@ -46,7 +46,7 @@ class CheckpointsState:
     def __init__(self) -> None:
         self.listing: tuple[Checkpoint, ...] | None = None
         self.verifications: dict[str, Verification] = {}
-        self.chosen: str | None = None
+        self.chosen: object = None
         self.report: tuple[str, tuple[Paragraph, ...]] | None = None
         """(title, facts) of a task's result; None: the details of the chosen checkpoint are shown."""
 
@@ -68,6 +68,7 @@ class CheckpointsScreen(RunPage):
 
     def bodies(self) -> Sequence[Pane]:
         self.table, self.page, self.work = RowsPane(id="table"), PagePane(id="detail"), TaskPane(id="job")
+        self.table.stays, self.table.chosen = True, self.state.chosen
         return (self.table, self.page, self.work)
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
@@ -99,14 +100,11 @@ class CheckpointsScreen(RunPage):
         self._story_seen = story.checkpoints
         wall = self.now.now_wall or time()
         self.rows = checkpoint_rows(self.checkpoints, self.state.verifications, wall, story)
-        at = next((i for i, r in enumerate(self.rows) if r.path == self.state.chosen), 0)
-        self.table.cursor = at
         title = f"checkpoints · {count_text(self.rows)}" if self.rows else "checkpoints"
         self.table.show_table(
             CHECKPOINT_COLUMNS, self.rows, title=title, message=self.message(), level=lambda row: row.level,
-            tail=self._tail,
+            tail=self._tail, ids=[row.path for row in self.rows],
         )  # fmt: skip
-        self.state.chosen = self.rows[at].path if self.rows else None
         self.work.show(self.session.long_task.state)
         self._show_detail()
 
@@ -146,9 +144,11 @@ class CheckpointsScreen(RunPage):
         self.reload()
         self.draw()
 
-    def row_chosen(self, pane: RowsPane) -> None:
-        self.state.chosen = self.rows[pane.cursor].path
+    def row_chosen(self, _: RowsPane) -> None:
         self.close()
+
+    def on_unmount(self) -> None:
+        self.state.chosen = self.table.chosen
 
     def close(self) -> None:
         """Show the details of the chosen one."""

@@ -62,10 +62,11 @@ class Dashboard(PanedScreen):
         self.operations = Operations(self)
         self.tasks = TaskQueue(self)
         self.long_task = LongTask(self, self._long_task_changed)
-        self.terminal_title = TerminalTitle(run.screen, self._to_terminal, self._ring, glyphs_for())
+        screen = run.plan.settings.screen
+        self.terminal_title = TerminalTitle(screen, self._to_terminal, self._ring, glyphs_for())
         self.screen_states: dict[str, object] = {}
         """By numbered screen: what it restores when it is opened again."""
-        self._interval_s = run.screen.refresh_s if application.interval_s > 0 else 0.0
+        self._interval_s = screen.refresh_s if application.interval_s > 0 else 0.0
         self._left = False
         self._drawn_at = 0.0
         self._drawn: tuple[object, ...] = ()

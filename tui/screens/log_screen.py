@@ -6,7 +6,6 @@ from functools import partial
 import msgspec
 
 from ...core.model.log_lines import ALARM, LogFile
-from ...core.model.ports import LogAccess
 from ...core.views import quantity
 from ..keys import Key
 from ..log.dashboard_log import FileTab, FileTabs, log_files, mark_of
@@ -47,10 +46,6 @@ class LogScreen(RunPage):
     files: tuple[LogFile, ...] = ()
     file: LogFile | None = None
 
-    @property
-    def access(self) -> LogAccess:
-        return self.session.run.logs
-
     def bodies(self) -> Sequence[Pane]:
         self.file_tabs = FileTabs(id="files", classes="-bare")
         self.file_tabs.chosen = lambda index: self.choose(self.files[index])
@@ -69,7 +64,7 @@ class LogScreen(RunPage):
     def on_mount(self) -> None:
         super().on_mount()
         if self.application.interval_s > 0:
-            self.set_interval(FOLLOW_S * self.session.run.screen.refresh_s, self.look)
+            self.set_interval(FOLLOW_S * self.session.run.plan.settings.screen.refresh_s, self.look)
         file, place = self.state.file, self.state.place
         if file is not None and file in self.files:
             self.choose(file)
@@ -87,7 +82,7 @@ class LogScreen(RunPage):
     def show(self) -> None:
         """Draw; if the newest log is followed and a new attempt begins, follow that one."""
         story = self.now.story
-        files = log_files(story, self.access.extra)
+        files = log_files(story, self.session.run.plan.logs)
         if files != self.files:
             newest = next((f for f in reversed(files) if f.attempt is not None), files[-1] if files else None)
             was_newest = self.file is None or self.file == self._newest()
@@ -101,7 +96,8 @@ class LogScreen(RunPage):
     def choose(self, file: LogFile) -> None:
         """Show another file, from its end."""
         self.file = file
-        self.viewer.open(LogSource(file, self.access.browser, self.access.stamps))
+        run = self.session.run
+        self.viewer.open(LogSource(file, run.logs, run.services.time_of))
 
     def head(self) -> None:
         view, story = self.view, self.now.story

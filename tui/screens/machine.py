@@ -101,7 +101,7 @@ class MachineScreen(RunPage):
 
     def on_mount(self) -> None:
         super().on_mount()
-        self.every(DETAILS_S * self.session.run.screen.refresh_s, self.read_details)
+        self.every(DETAILS_S * self.session.run.plan.settings.screen.refresh_s, self.read_details)
 
     def on_unmount(self) -> None:
         self.session.read_series(None)

@@ -111,8 +111,8 @@ class ProfilesScreen(RunPage):
         self.changes = found or {}
 
     def show(self) -> None:
-        run = self.session.run
-        self.view = profiles_view(self.now, self.profiles, run.ladder, self.trials)
+        ladder = self.session.run.plan.settings.profiles.ladder
+        self.view = profiles_view(self.now, self.profiles, ladder, self.trials)
         if not self._placed_cursor and self.now.story.seq:
             self._placed_cursor = True
             self.table.cursor = next((i for i, r in enumerate(self.view.rungs) if r.now), 0)
@@ -121,7 +121,7 @@ class ProfilesScreen(RunPage):
         self.table.show_table(
             LADDER_COLUMNS, self.view.rungs, message=NO_PROFILES, level=lambda rung: rung.use,
             signs={"now": now, "last": now, "next": ("accent", glyphs.expected), "": ("accent", " ")},
-            title="ladder · safest first" if run.ladder else "profiles · no ladder is set",
+            title="ladder · safest first" if ladder else "profiles · no ladder is set",
         )  # fmt: skip
         self.page.show(self._difference(), title=self._title())
 
@@ -158,7 +158,7 @@ class ProfilesScreen(RunPage):
             found.append(Paragraph(text=pairs("", rung.measured), label="here", style="strong"))
         if rung.died:
             found.append(Paragraph(text=f"it {rung.died}, so this run left it", label="failed", style="warning"))
-        if not self.session.run.ladder:
+        if not self.session.run.plan.settings.profiles.ladder:
             found.append(Paragraph(text=NO_LADDER, label="ladder", style="label"))
         found.append(Paragraph())
         return found + self._changes(profile, is_now=rung.now, over=view.over)

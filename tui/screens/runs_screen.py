@@ -93,6 +93,7 @@ class RunsScreen(PlaceScreen):
 
     def bodies(self) -> Sequence[Pane]:
         self.table, self.page = RowsPane(id="runs"), PagePane(id="about")
+        self.table.stays, self.table.chosen = True, self.current
         return (self.table, self.page)
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
@@ -118,7 +119,7 @@ class RunsScreen(PlaceScreen):
         rows = [run_row(c, wall, self.current) for c in self.listed]
         self.table.show_table(
             RUN_COLUMNS, rows, title=self._title(len(rows)), message=self._message, level=lambda row: row.level,
-            head_from=HEADING_FROM,
+            head_from=HEADING_FROM, ids=[row.card.id for row in rows],
         )  # fmt: skip
         at = min(self.table.cursor, len(rows) - 1)
         self.page.show(about_run(rows[at]) if rows else (), title=shown_name(rows[at].card) if rows else "")
@@ -156,26 +157,18 @@ class RunsScreen(PlaceScreen):
 
     def _take(self, found: Sequence[RunCard] | None, trouble: str) -> None:
         cards = tuple(found or ())
-        wanted = self.current if self.cards is None else self._under_cursor
         self.cards, self._trouble = cards, f"The runs cannot be listed: {trouble}" if trouble else ""
         if self.application.interval_s > 0 and any(c.id.startswith(HOST_ROW) and not c.no_answer for c in cards):
             self.set_timer(ASKED_S, self.action_reload)
-        self._keep_cursor(wanted)
-
-    def _keep_cursor(self, wanted: str | None) -> None:
-        """Put the cursor on this run if it is shown."""
-        self.table.cursor = next((i for i, c in enumerate(self.listed) if c.id == wanted), self.table.cursor)
 
     @property
-    def _under_cursor(self) -> str | None:
-        cards = self.listed
-        return cards[min(self.table.cursor, len(cards) - 1)].id if cards else None
+    def chosen(self) -> RunCard | None:
+        """The run under the cursor."""
+        return next((card for card in self.listed if card.id == self.table.chosen), None)
 
     def choose(self, choice: ListChoice) -> None:
         """Show other runs, or another order."""
-        wanted = self._under_cursor
         self.choice = choice
-        self._keep_cursor(wanted)
         self.draw()
 
     def on_rows_pane_chosen(self, _: RowsPane.Chosen) -> None:
@@ -201,12 +194,11 @@ class RunsScreen(PlaceScreen):
         self.show_message("The list is read again.")
 
     def copied(self) -> str:
-        return self._under_cursor or ""
+        return "" if self.chosen is None else self.chosen.id
 
     def action_open(self) -> None:
         """Open the run under the cursor; the one that is open already: back to its dashboard."""
-        run_id = self._under_cursor
-        card = next((card for card in self.listed if card.id == run_id), None)
+        card = self.chosen
         if card is None:
             return
         if card.host:
@@ -239,8 +231,7 @@ class RunsScreen(PlaceScreen):
         self.app.push_screen(dialog, answered)
 
     def action_hide(self) -> None:
-        picker, run_id = self.application.picker, self._under_cursor
-        card = next((card for card in self.cards or () if card.id == run_id), None)
+        picker, card = self.application.picker, self.chosen
         if card is None:
             return
         done = (

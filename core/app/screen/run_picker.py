@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...model.ports import LogAccess, OpenRun
+from ...model.ports import OpenRun
 from ...model.redact import EDGE
 from ...model.run import LIVE_STATES
 from ...model.story import HOST_ROW, RunCard
@@ -53,11 +53,9 @@ class MachineRuns:
             name=spec.name,
             feed=StoreFeed(run, spec.created_wall, spec.settings.health),
             profiles=RunProfiles(spec),
-            ladder=spec.settings.profiles.ladder,
             services=services,
-            screen=spec.settings.screen,
             plan=spec,
-            logs=LogAccess(browser=log_browser, stamps=services.time_of, extra=spec.logs),
+            logs=log_browser,
         )
 
     def start(self, run_id: str, then: "Command | None") -> None:
