@@ -39,7 +39,7 @@ def on_gpu(builder: StepBuilder, sample: observations.GpuSample) -> None:
         builder.set(peak=peak, liveness=seen)
     if sample.gpus and (gpus := tuple([SeenGpu(gpu.own, gpu.pci) for gpu in sample.gpus])) != state.gpus_seen:
         builder.set(gpus_seen=gpus)
-    checkpoint_jobs.see_gpus(builder, sample)
+    checkpoint_jobs.see(builder, gpus=sample.gpus)
     _see_usable(builder, sample, watched=watched)
     _take_levels(builder, health.gpu_values(sample, training=watched and state.clock.beats > 0))
     faults, begun, over = health.take_faults(state.gpu_faults, sample, builder.t)
@@ -112,7 +112,7 @@ def on_host(builder: StepBuilder, sample: observations.HostSample) -> None:
     }
     if any(getattr(state, name) != value for name, value in seen.items()):
         builder.set(**seen)
-    checkpoint_jobs.see_host(builder, sample)
+    checkpoint_jobs.see(builder, ram_available_bytes=sample.ram_available_bytes)
     _take_levels(builder, health.host_values(sample))
     if state.tight_since is not None or (run_states.is_watched(machine) and hints.is_tight(sample)):
         hints.on_host(builder, sample)
