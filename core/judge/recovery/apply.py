@@ -34,6 +34,7 @@ from .policy import NAN, Again, Answer, FailureInput, Finish, GiveUpRun, Hold
 from .resume_choice import choose, clear_doubt, pass_over
 
 replace = msgspec.structs.replace
+NO_WORDS: tuple[str, ...] = ()
 
 
 def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, ordered: str = "") -> None:
@@ -51,10 +52,12 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
     launched = cause.kind != "launch"
     seen = memory.count(state.history, cause.class_)
     attempt = state.attempt
-    given = launched and attempt.resume_from is not None and attempt.beat_t is None
-    unproven = given and unclear_states.is_unproven(builder)
-    refuted = unproven and unclear_states.is_refuted(builder, cause)
-    refused = unclear_states.refused(builder, cause) if cause.kind == "crash" and not unproven else ""
+    given = attempt.resume_from is not None and attempt.beat_t is None
+    wrong_way, other_way, unproven = "", NO_WORDS, NO_WORDS
+    if given and cause.kind == "crash":
+        wrong_way, other_way = unclear_states.wrong_way(builder, cause, failed.reason)
+    if given and launched and not wrong_way:
+        unproven = unclear_states.advice(builder, refuted=False)
     stride = state.attempt.stride
     if cause.kind == "nan":  # it shows some steps after its cause
         stride = max(stride, (state.budget.every or 0) // 2)
@@ -87,10 +90,9 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
         restarts_made=max(state.budget.used, state.budget.unsaved),
         trained=policy.has_trained(state),
         saved=state.attempt.saved and saved,
-        found_resume=unclear_states.advice(builder) if refuted else (),
-        refused_option=refused,
-        other_way=unclear_states.other_way(builder) if refused else (),
-        unproven_resume=unclear_states.advice(builder, refuted=False) if unproven and not refuted else (),
+        wrong_way=wrong_way,
+        other_way=other_way,
+        unproven_resume=unproven,
         changes=state.attempt.changes if launched and state.attempt.beat_t is None else (),
         waits_for="gpu" if reset or (lost and state.gpus_usable is False) else class_.waits_for,
         gpus_usable=False if reset else state.gpus_usable,
