@@ -134,8 +134,6 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     planned_deletion: int | None = None
     found_resume: FoundResume = FoundResume()
     """What is known of a way to resume that was found in the trainer's source."""
-    unclear_from: float | None = None
-    """When state that is not understood was seen first, in run seconds."""
     applied: tuple[AppliedRemedy, ...] = ()
     proposed: tuple[str, ...] = ()
     withdrawn: tuple[str, ...] = ()

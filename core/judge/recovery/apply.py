@@ -144,14 +144,15 @@ def _unread(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, at_once:
         return ""
     if checkpoint_index.names_another_file(failed.reason, path):
         return ""
-    if doubt.open and path not in doubt.paths and cause.said and cause.said == doubt.said:
+    known = checkpoint_index.find(index, path)
+    was_doubted = known is not None and known.doubted
+    if doubt.open and not was_doubted and cause.said and cause.said == doubt.said:
         return "cleared"
     doubted = at_once or memory.unread(builder.state.history, cause) >= checkpoint_index.STARTS
-    if not doubted or path in doubt.paths:
+    if not doubted or was_doubted:
         return ""
-    known = checkpoint_index.find(index, path)
     older = resume_point.newest_verified(checkpoint_index.passed_over(index, path, ""), support, before_t=plan.before_t)
-    has_older = older is not None and older.path not in {*doubt.paths, path}
+    has_older = older is not None and not older.doubted and older.path != path
     # Else the run is held over one of an unknown make.
     return "passed_over" if has_older or (known is not None and known.unknown_make) else ""
 

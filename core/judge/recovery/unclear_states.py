@@ -39,9 +39,7 @@ def recognise(builder: StepBuilder) -> None:
     found = output_folders.recognised(state.checkpoints, training_of(state))
     if not found:
         return
-    since = state.unclear_from if state.unclear_from is not None else builder.t
-    marked = checkpoint_index.changed(state.checkpoints, {k.path for k in found}, is_state=True)
-    builder.set(checkpoints=marked, unclear_from=since)
+    builder.mark({k.path for k in found}, is_state=True)
     for known in found:
         if not known.complete and known.unclear is not None:  # else it is in the journal already
             verdict = verdict_of(known.unclear[0]) if known.unclear[0] in DAMAGED else "opaque"
@@ -52,8 +50,7 @@ def tell(builder: StepBuilder) -> None:
     """Notify people once that what the trainer saves is not understood, while it can still be changed."""
     state = builder.state
     found = output_folders.states(builder.index)
-    since = builder.t if state.unclear_from is None else state.unclear_from
-    if not found or f"checkpoint:{CLASS}" in state.warned or builder.t - since < TELL_AFTER_S:
+    if not found or f"checkpoint:{CLASS}" in state.warned or builder.t - min(k.t for k in found) < TELL_AFTER_S:
         return
     if output_folders.has_understood(builder.index):
         return
