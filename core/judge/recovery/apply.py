@@ -389,18 +389,6 @@ def nan_began_t(state: JudgeState, read: Reading) -> float:
     return min(saved, default=state.time.t)
 
 
-def ended_in_nan(state: JudgeState) -> str | None:
-    """Why the end of the attempt cannot be a success, as a sentence; None if nothing shows NaN.
-
-    An average that is NaN shows nothing: one skipped batch is enough for it.
-    """
-    for read in (state.reading, *state.other_logs.values()):
-        losses = read.now.losses
-        if losses.is_nan_for(LAST_STEPS) and not _is_stained(state, losses):
-            return f"the loss was NaN for the last {losses.nan_steps} steps"
-    return None
-
-
 def before_nan_t(state: JudgeState) -> float | None:
     """Run time before which a checkpoint has to be complete for its weights not to be NaN; None if the loss is finite.
 
@@ -408,4 +396,6 @@ def before_nan_t(state: JudgeState) -> float | None:
     """
     number = state.attempt.number
     ended_for_it = any(cause.class_ == NAN and cause.attempt == number for cause in state.history)
-    return state.attempt.nan_t if ended_for_it or ended_in_nan(state) is not None else None
+    losses = (read.now.losses for read in (state.reading, *state.other_logs.values()))
+    lasts = any(each.is_nan_for(LAST_STEPS) and not _is_stained(state, each) for each in losses)
+    return state.attempt.nan_t if ended_for_it or lasts else None
