@@ -415,7 +415,7 @@ def run_states_page() -> str:
 
 
 def _state_diagram() -> str:
-    always = " and ".join(f"`{event}` leads to `{state}`" for event, state in FROM_ANY_STATE.items())
+    always = " and ".join(f"`{event}` leads to `{EVENTS[event][0]}`" for event in FROM_ANY_STATE)
     lines = ["stateDiagram-v2", "    [*] --> idle"]
     lines += [f'    state "any of {", ".join(members)}" as {group}' for group, members in GROUPS.items()]
     lines += [f"    {before} --> {after}: {', '.join(events)}" for (before, after), events in _arrows().items()]
@@ -480,7 +480,7 @@ def _first_line(variant: type) -> str:
 
 
 def _event_rows() -> str:
-    rows = [f"| `{event}` | {meaning} |" for event, meaning in EVENTS.items()]
+    rows = [f"| `{event}` | {meaning} |" for event, (_, meaning) in EVENTS.items()]
     return "## Events\n\n| event | meaning |\n|---|---|\n" + "\n".join(rows) + "\n"
 
 

@@ -42,7 +42,7 @@ DAMAGED = frozenset({"writing", "torn", "corrupt", "nonfinite"})
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """``result.json``. ``data``: of the outcome (``Measured`` of the judge)."""
+    """``result.json``. ``data``: of the outcome (``EvaluateCheckpoint``)."""
 
     path: str
     mtime: float

@@ -12,7 +12,6 @@ from ..model.settings import Settings
 from ..model.shipped import Remedy
 from ..model.text import typed
 from .failure.catalogue import CompiledCatalogue
-from .findings import health
 from .resume import resume_point
 from .text.shapes import ShapeTable
 
@@ -63,14 +62,8 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     """The length of the training by its settings, by profile ("" = none)."""
     can_ask_to_save: bool = False
     """The trainer can be asked for a checkpoint (``run.save_signal``, ``run.save_file``)."""
-    levels: dict[str, dict[str, health.Metric]] = {}
-    """Tables of levels by profile ("" = any other), made of ``settings``."""
 
     def typed(self, verb: str, *words: str) -> str:
         """Return the command that a person may paste: ``trainwatch VERB RUN WORDS``; ``profile NAME RUN``."""
         run = (self.run_id,) if self.run_id else ()
         return typed(verb, *words, *run) if verb == "profile" else typed(verb, *run, *words)
-
-    def __post_init__(self) -> None:
-        tables = {profile: health.metrics(self.settings.health, profile) for profile in ("", "stable")}
-        msgspec.structs.force_setattr(self, "levels", tables)

@@ -2,43 +2,19 @@
 
 from collections.abc import Iterable
 from itertools import takewhile
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 
 from ..model.checkpoint import Evaluation, best_of
 from ..model.fact import ActionWithheld
-from ..model.observation import GpuReading, GpuSample
+from ..model.observation import GpuReading
 from ..model.preset import FailedRung
 from ..model.run import JobCause
 from ..model.settings import Evaluate, Health, Restart
 from ..model.shipped import AppliedRemedy
-from .resume.checkpoint_index import KnownCheckpoint
-from .run_states import RestartPlan
-
-# What is copied already, and what is being copied (``[backup]``).
-
-AGAIN_S = 600.0
-"""A copy that failed is made again after this: a network or a disk may be back."""
-MOST = 3
-"""Attempts for one checkpoint; the next checkpoint has its own."""
-KEPT = 64
-
-
-class Backups(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``running``: id of the order; ``path``, ``mtime``: of what. ``done``: path → modification time of the copied.
-
-    ``failed``: path → (modification time, attempts, run seconds from which the next one is made). ``told``: people know
-    that copies fail.
-    """
-
-    running: int | None = None
-    path: str = ""
-    mtime: float = 0.0
-    done: dict[str, float] = {}
-    failed: dict[str, tuple[float, int, float]] = {}
-    told: bool = False
-
+from .resume.checkpoint_index import AT_MOST, KnownCheckpoint
+from .run_states import RestartPlan, Then
 
 # Where an evaluation of a checkpoint can run without a risk for the training: an empty GPU, the CPU, or nowhere now.
 #
@@ -52,22 +28,6 @@ LEAST_RAM_BYTES = 0.5e9
 """RAM without which no evaluation begins: Python with a framework needs this much."""
 
 
-class GpuRoom(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``own``: the training uses it, None = not known. ``free_bytes``: None = not known."""
-
-    index: int
-    own: bool | None = None
-    free_bytes: float | None = None
-    empty: bool = False
-
-
-class Room(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The newest readings. ``gpus`` None: the GPUs were not read yet."""
-
-    gpus: tuple[GpuRoom, ...] | None = None
-    ram_available_bytes: float | None = None
-
-
 class Spot(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Where it runs. ``gpu`` None: on the CPU."""
 
@@ -79,59 +39,99 @@ class Spot(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return "CPU" if self.gpu is None else f"GPU {self.gpu}"
 
 
-def with_gpus(room: Room, sample: GpuSample) -> Room:
-    return msgspec.structs.replace(room, gpus=tuple([_gpu(gpu) for gpu in sample.gpus]))
-
-
-def _gpu(reading: GpuReading) -> GpuRoom:
-    used, total = reading.mem_used_bytes, reading.mem_total_bytes
-    free = None if used is None or total is None or reading.trouble is not None else total - used
-    idle = reading.util_pct is not None and reading.util_pct < EMPTY_PCT
-    return GpuRoom(
-        index=reading.index, own=reading.own, free_bytes=free, empty=used is not None and used < EMPTY_BYTES and idle
-    )
-
-
-def spot(room: Room, settings: Evaluate, health: Health, *, training: bool) -> Spot | None:
+def spot(known: "Evaluations", settings: Evaluate, health: Health, *, training: bool) -> Spot | None:
     """The best place for an evaluation now; None if there is none."""
-    memory = _memory(room, settings, health, training=training)
-    if memory is None or (training and (settings.where == "after" or room.gpus is None)):
+    memory = _memory(known.ram_available_bytes, settings, health, training=training)
+    if memory is None or (training and (settings.where == "after" or known.gpus is None)):
         return None
-    gpus = room.gpus or ()
+    gpus = known.gpus or ()
     if settings.where != "cpu":
-        free = {g.index: g.free_bytes or 0.0 for g in gpus if g.empty and (g.own is False or not training)}
+        free = {g.index: _free_bytes(g) for g in gpus if g.own is False or not training}
         fits = [index for index, free_bytes in free.items() if free_bytes and free_bytes >= settings.gpu_memory_bytes]
         if fits:
             return Spot(gpu=max(fits, key=lambda index: free[index]), memory_bytes=memory)
     return Spot(memory_bytes=memory) if settings.where != "gpu" or not (training or gpus) else None
 
 
-def _memory(room: Room, settings: Evaluate, health: Health, *, training: bool) -> float | None:
+def _free_bytes(gpu: GpuReading) -> float:
+    """Memory of an empty GPU; 0 if another program uses it, or it cannot be told."""
+    used, total = gpu.mem_used_bytes, gpu.mem_total_bytes
+    known = used is not None and total is not None and gpu.trouble is None and gpu.util_pct is not None
+    if not known or (gpu.util_pct or 0.0) >= EMPTY_PCT or (used or 0.0) >= EMPTY_BYTES:
+        return 0.0
+    return (total or 0.0) - (used or 0.0)
+
+
+def _memory(available: float | None, settings: Evaluate, health: Health, *, training: bool) -> float | None:
     """RAM that it may take; None if too little is left for the training."""
-    available = room.ram_available_bytes
     if available is None:
         return None if training else settings.memory_bytes
     left = available - health.ram_available_danger_bytes if training else available
     return min(settings.memory_bytes, left) if left >= min(LEAST_RAM_BYTES, settings.memory_bytes) else None
 
 
-# What is known of evaluations of checkpoints: the one that runs, those that are done, and where there is room.
+# What is done once for each verified checkpoint, one at a time: copies (``[backup]``) and scores (``[evaluate]``).
 
-MOST_BEGINNINGS = 3
-"""Beginnings of one evaluation without an end (its supervisor ended, the training needed the room) before it is given
-up."""
+MOST = 3
+"""Beginnings of one such job without a good end (its supervisor ended, the training needed the room, a network is away)
+before it is given up; the next checkpoint has its own."""
+AGAIN_S = 600.0
+"""A copy that failed is made again after this: a network or a disk may be back."""
 
 
-class Begun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The evaluation that runs. ``order``: its decision; ``since`` in active seconds; ``ending``: it is being ended."""
+class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The one that runs. ``order``: its decision; ``spot``: of an evaluation; ``ending``: it is being ended."""
 
     order: int
     path: str
     mtime: float
     step: int | None = None
     spot: Spot = Spot()
-    since: float = 0.0
     ending: bool = False
+
+
+class Jobs(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``done``: path → modification time of what needs no further one.
+
+    ``begun``: path → (modification time, how often it began without a good end, run seconds from which it may begin
+    again). ``told``: people know that they fail; not again before one succeeds.
+    """
+
+    running: Job | None = None
+    done: dict[str, float] = {}
+    begun: dict[str, tuple[float, int, float]] = {}
+    told: bool = False
+
+    def times(self, checkpoint: KnownCheckpoint | Job) -> int:
+        """How often it began for this checkpoint as it is now."""
+        mtime, times, _ = self.begun.get(checkpoint.path, (None, 0, 0.0))
+        return times if mtime == checkpoint.mtime else 0
+
+    def may_begin(self, checkpoint: KnownCheckpoint, t: float) -> bool:
+        """Whether it is not done, not under way, and did not fail too often or too shortly before run time ``t``."""
+        path, mtime, job = checkpoint.path, checkpoint.mtime, self.running
+        if self.done.get(path) == mtime or (job is not None and (job.path, job.mtime) == (path, mtime)):
+            return False
+        times = self.times(checkpoint)
+        return times == 0 or (times < MOST and t >= self.begun[path][2])
+
+
+JobsT = TypeVar("JobsT", bound=Jobs)
+
+
+def begin(jobs: JobsT, job: Job) -> JobsT:
+    known = {**jobs.begun, job.path: (job.mtime, jobs.times(job) + 1, 0.0)}
+    return msgspec.structs.replace(jobs, running=job, begun=dict(list(known.items())[-AT_MOST:]))
+
+
+def end(jobs: JobsT, path: str, mtime: float, *, told: bool, again_t: float | None = None) -> JobsT:
+    """None runs. ``again_t``: it failed and may begin again then; None: it needs no further one."""
+    if again_t is not None:
+        begun = {**jobs.begun, path: (mtime, jobs.begun[path][1], again_t)}
+        return msgspec.structs.replace(jobs, running=None, begun=begun, told=told)
+    done = dict(list({**jobs.done, path: mtime}.items())[-AT_MOST:])
+    begun = {each: known for each, known in jobs.begun.items() if each != path}
+    return msgspec.structs.replace(jobs, running=None, done=done, begun=begun, told=told)
 
 
 class EndOfWatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,46 +141,32 @@ class EndOfWatch(msgspec.Struct, frozen=True, kw_only=True):
     until_t: float | None = None
 
 
-class Evaluations(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``done``: one for each path, oldest first. ``beginnings``: (modification time, how often) without an end.
+class Evaluations(Jobs, frozen=True, kw_only=True, omit_defaults=True):
+    """``scores``: one for each path, oldest first. ``end``: what is due after the last one of a finished training.
 
-    ``told``: people were told that a score is unknown; not again before one is known. ``end``: what is due after the
-    last evaluation of a training that is finished.
+    ``gpus``, ``ram_available_bytes``: the newest readings; None: not read yet, or unknown.
     """
 
-    room: Room = Room()
-    running: Begun | None = None
-    done: tuple[Evaluation, ...] = ()
-    beginnings: dict[str, tuple[float, int]] = {}
-    told: bool = False
+    gpus: tuple[GpuReading, ...] | None = None
+    ram_available_bytes: float | None = None
+    scores: tuple[Evaluation, ...] = ()
     end: EndOfWatch | None = None
 
 
 def with_result(known: Evaluations, found: Evaluation) -> Evaluations:
     """Add a result; the one before of this path is forgotten."""
-    return msgspec.structs.replace(
-        known,
-        running=None,
-        done=(*[each for each in known.done if each.path != found.path], found),
-        beginnings={path: begun for path, begun in known.beginnings.items() if path != found.path},
-        told=found.score is None,
-    )
-
-
-def beginnings(known: Evaluations, checkpoint: KnownCheckpoint) -> int:
-    """How often the evaluation of this checkpoint began without an end."""
-    mtime, times = known.beginnings.get(checkpoint.path, (None, 0))
-    return times if mtime == checkpoint.mtime else 0
+    scores = (*[each for each in known.scores if each.path != found.path], found)
+    ended = end(known, found.path, found.mtime, told=found.score is None)
+    return msgspec.structs.replace(ended, scores=scores)
 
 
 def waiting(known: Evaluations, checkpoints: Iterable[KnownCheckpoint]) -> list[KnownCheckpoint]:
     """The verified checkpoints of this run without a result, newest first: the newest says most about the training."""
-    done = {(each.path, each.mtime) for each in known.done}
     found = [
         each
         for each in checkpoints
         if each.own and each.complete and not each.rewriting and each.bad is None and each.unclear is None
-        and each.left is None and each.mtime is not None and (each.path, each.mtime) not in done
+        and each.left is None and each.mtime is not None and known.done.get(each.path) != each.mtime
     ]  # fmt: skip
     return sorted(found, key=lambda each: each.mtime or 0.0, reverse=True)
 
@@ -188,7 +174,7 @@ def waiting(known: Evaluations, checkpoints: Iterable[KnownCheckpoint]) -> list[
 def is_best(known: Evaluations, checkpoints: Iterable[KnownCheckpoint], path: str) -> bool:
     """Whether no other checkpoint that is there has a better score."""
     there = {each.path: each.mtime for each in checkpoints}
-    best = best_of([each for each in known.done if there.get(each.path) == each.mtime])
+    best = best_of([each for each in known.scores if there.get(each.path) == each.mtime])
     return best is not None and best.path == path
 
 
@@ -457,19 +443,16 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     job: JobCause | None = None
 
 
-Follows = Literal["restart", "finish", "other"]
-
-
 class Waiting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """It can still be done, as long as the run is in ``state``.
 
-    ``follows``: what its order does: the next attempt begins, the process of a done training is ended, or (other) the
-    attempt is ended for good. ``again_t``: run time at which the question is sent again; None = it is not.
+    ``then``: what follows the end of the attempt. ``again_t``: run time at which the question is sent again; None = it
+    is not.
     """
 
     action: ActionWithheld
     state: str
     plan: RestartPlan
-    follows: Follows = "restart"
+    then: Then = "restart"
     failed: Failed | None = None
     again_t: float | None = None

@@ -217,7 +217,7 @@ def name_of(machine: Machine) -> State:
     return state
 
 
-# The state machine of a run: one table, ``TRANSITIONS``, from state and event to the state that follows.
+# The state machine of a run: each event leads to one state (``EVENTS``) and is possible in some (``TRANSITIONS``).
 #
 # ``StepBuilder.move(event, machine, reason)`` is the only way to another state. It looks the pair up here; a pair
 # without a row is a bug in the judge and raises ``ImpossibleTransitionError``. The values of the states are in
@@ -235,109 +235,75 @@ Event = Literal[
     "copy_aside", "verify", "back_off", "hold", "lost", "leave", "finish", "end_early", "give_up",
 ]  # fmt: skip
 
-EVENTS: dict[Event, str] = {
-    "started": "a trainer process exists that has not made a step or saved a checkpoint",
-    "training": "a trainer process exists that has made steps or saved a checkpoint",
-    "launch": "the next attempt is launched",
-    "launched": "the launch succeeded",
-    "step": "the step number advanced",
-    "saved": "a checkpoint was saved before a step was read",
-    "hang": "a hang is declared",
-    "pause": "an operator pauses the trainer",
-    "suspend": "every computing process was stopped by a signal that is not ours",
-    "queue": "the job that the attempt runs as waits in the queue of the scheduler",
-    "command": "an operator changes what follows this state",
-    "stop": "the trainer's processes are to be ended",
-    "kill": "the gentle stop failed",
-    "exit": "the main process exited",
-    "processes_gone": "no process of the attempt is left",
-    "clear_leftovers": "the trainer has ended; processes that it left behind are to be ended",
-    "clear_gpu": "the GPU memory of the ended processes is to be released",
-    "no_room": "a disk, processes or memory are used up, or another trainer writes where the next attempt would",
-    "no_gpu": "no GPU of the run is usable",
-    "list": "the output folder is to be listed before a resume point is chosen",
-    "copy_aside": "what a start may write over is to be copied aside",
-    "verify": "a resume point is chosen and is to be verified",
-    "back_off": "the next attempt is to wait",
-    "hold": "no restart until an operator asks for one",
-    "lost": "the trainer ended while no supervisor was running",
-    "leave": "the trainer was stopped because its machine or container ends; the next start goes on",
-    "finish": "the training is done",
-    "end_early": "the trainer exited with success before the end of the training",
-    "give_up": "no restart helps, or none is allowed",
+EVENTS: dict[Event, tuple[State | None, str]] = {
+    "started": ("starting", "a trainer process exists that has not made a step or saved a checkpoint"),
+    "training": ("running", "a trainer process exists that has made steps or saved a checkpoint"),
+    "launch": ("starting", "the next attempt is launched"),
+    "launched": ("starting", "the launch succeeded"),
+    "step": ("running", "the step number advanced"),
+    "saved": ("running", "a checkpoint was saved before a step was read"),
+    "hang": ("hung", "a hang is declared"),
+    "pause": ("paused", "an operator pauses the trainer"),
+    "suspend": ("suspended", "every computing process was stopped by a signal that is not ours"),
+    "queue": ("queued", "the job that the attempt runs as waits in the queue of the scheduler"),
+    "command": (None, "an operator changes what follows this state"),
+    "stop": ("stopping", "the trainer's processes are to be ended"),
+    "kill": ("stopping", "the gentle stop failed"),
+    "exit": ("stopping", "the main process exited"),
+    "processes_gone": ("stopping", "no process of the attempt is left"),
+    "clear_leftovers": ("stopping", "the trainer has ended; processes that it left behind are to be ended"),
+    "clear_gpu": ("preparing", "the GPU memory of the ended processes is to be released"),
+    "no_room": (
+        "backing_off",
+        "a disk, processes or memory are used up, or another trainer writes where the next attempt would",
+    ),
+    "no_gpu": ("backing_off", "no GPU of the run is usable"),
+    "list": ("preparing", "the output folder is to be listed before a resume point is chosen"),
+    "copy_aside": ("preparing", "what a start may write over is to be copied aside"),
+    "verify": ("preparing", "a resume point is chosen and is to be verified"),
+    "back_off": ("backing_off", "the next attempt is to wait"),
+    "hold": ("stopped", "no restart until an operator asks for one"),
+    "lost": ("interrupted", "the trainer ended while no supervisor was running"),
+    "leave": ("interrupted", "the trainer was stopped because its machine or container ends; the next start goes on"),
+    "finish": ("finished", "the training is done"),
+    "end_early": ("ended_early", "the trainer exited with success before the end of the training"),
+    "give_up": ("given_up", "no restart helps, or none is allowed"),
 }
+"""Event → the state that it leads to, None = it stays, and its meaning."""
 
-FROM_ANY_STATE: dict[Event, State] = {"started": "starting", "training": "running"}
+FROM_ANY_STATE: tuple[Event, ...] = ("started", "training")
 """A trainer process that exists is an observation; it is accepted whatever was expected."""
-_LIVE: dict[Event, State] = {
-    **FROM_ANY_STATE,
-    "stop": "stopping",
-    "clear_leftovers": "stopping",
-    "hold": "stopped",
-    "lost": "interrupted",
-    "finish": "finished",
-    "end_early": "ended_early",
-    "give_up": "given_up",
-}
+_LIVE: tuple[Event, ...] = (
+    *FROM_ANY_STATE, "stop", "clear_leftovers", "hold", "lost", "finish", "end_early", "give_up",
+)  # fmt: skip
 """While a trainer process exists."""
-_NEXT_ATTEMPT: dict[Event, State] = {
-    **FROM_ANY_STATE,
-    "list": "preparing",
-    "launch": "starting",
-    "give_up": "given_up",
-}
+_NEXT_ATTEMPT: tuple[Event, ...] = (*FROM_ANY_STATE, "list", "launch", "give_up")
 """While no trainer process exists and a next attempt may be prepared."""
-_ENDED: dict[Event, State] = {**_NEXT_ATTEMPT, "clear_leftovers": "stopping"}
+_ENDED: tuple[Event, ...] = (*_NEXT_ATTEMPT, "clear_leftovers")
 """The same after an attempt: an operator or a new supervisor asks for the next one, and leftovers are ended first."""
-
-TRANSITIONS: dict[State, dict[Event, State]] = {
-    "idle": {**_NEXT_ATTEMPT, "hold": "stopped"},
-    "starting": {
-        **_LIVE,
-        **_NEXT_ATTEMPT,
-        "launched": "starting",
-        "command": "starting",
-        "step": "running",
-        "saved": "running",
-        "hang": "hung",
-        "pause": "paused",
-        "suspend": "suspended",
-        "queue": "queued",
-        "back_off": "backing_off",
-        "no_room": "backing_off",
-    },
-    "running": {**_LIVE, "hang": "hung", "pause": "paused", "suspend": "suspended", "queue": "queued"},
-    "hung": {**_LIVE, "step": "running", "pause": "paused"},
+_MAY: dict[State, tuple[Event, ...]] = {
+    "idle": (*_NEXT_ATTEMPT, "hold"),
+    "starting": (
+        *_LIVE, *_NEXT_ATTEMPT, "launched", "command", "step", "saved", "hang", "pause", "suspend", "queue", "back_off",
+        "no_room",
+    ),
+    "running": (*_LIVE, "hang", "pause", "suspend", "queue"),
+    "hung": (*_LIVE, "step", "pause"),
     "paused": _LIVE,
-    "suspended": {**_LIVE, "step": "running", "pause": "paused"},
+    "suspended": (*_LIVE, "step", "pause"),
     "queued": _LIVE,
-    "stopping": {
-        **FROM_ANY_STATE,
-        "stop": "stopping",
-        "kill": "stopping",
-        "command": "stopping",
-        "clear_leftovers": "stopping",
-        "exit": "stopping",
-        "processes_gone": "stopping",
-        "clear_gpu": "preparing",
-        "hold": "stopped",
-        "leave": "interrupted",
-        "finish": "finished",
-        "give_up": "given_up",
-    },
-    "preparing": {
-        **_ENDED,
-        "copy_aside": "preparing",
-        "verify": "preparing",
-        "back_off": "backing_off",
-        "no_room": "backing_off",
-        "no_gpu": "backing_off",
-        "hold": "stopped",
-    },
-    "backing_off": {**_ENDED, "hold": "stopped"},
+    "stopping": (
+        *FROM_ANY_STATE, "stop", "kill", "command", "clear_leftovers", "exit", "processes_gone", "clear_gpu", "hold",
+        "leave", "finish", "give_up",
+    ),
+    "preparing": (*_ENDED, "copy_aside", "verify", "back_off", "no_room", "no_gpu", "hold"),
+    "backing_off": (*_ENDED, "hold"),
     "stopped": _ENDED,
-    "interrupted": {**_ENDED, "hold": "stopped"},
+    "interrupted": (*_ENDED, "hold"),
     **dict.fromkeys(("finished", "ended_early", "given_up"), _ENDED),
+}  # fmt: skip
+TRANSITIONS: dict[State, dict[Event, State]] = {
+    state: {event: EVENTS[event][0] or state for event in events} for state, events in _MAY.items()
 }
 
 

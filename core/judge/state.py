@@ -35,7 +35,7 @@ from .hang.liveness import Liveness
 from .hang.pauses import ActiveTime, LoopWatch, Pause, PhaseTimes
 from .hang.ranks import Ranks
 from .knowledge import Knowledge
-from .memory import Backups, Budget, Evaluations, History, Printed, Ramp, SettingsThatRan, Waiting
+from .memory import Budget, Evaluations, History, Jobs, Printed, Ramp, SettingsThatRan, Waiting
 from .progress import START, ProgressState
 from .resume import checkpoint_index
 from .resume.checkpoint_index import CheckpointIndex
@@ -134,8 +134,6 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     planned_deletion: int | None = None
     found_resume: FoundResume = FoundResume()
     """What is known of a way to resume that was found in the trainer's source."""
-    unclear_from: float | None = None
-    """When state that is not understood was seen first, in run seconds."""
     applied: tuple[AppliedRemedy, ...] = ()
     proposed: tuple[str, ...] = ()
     withdrawn: tuple[str, ...] = ()
@@ -188,7 +186,7 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Checkpoints that would have been deleted, and were reported as such."""
     evaluations: Evaluations = Evaluations()
     """Scores of checkpoints, if there is a command for them."""
-    backups: Backups = Backups()
+    backups: Jobs = Jobs()
     warned: dict[str, float] = {}
     """When people were last notified of a warning, in run seconds, by ``kind:class``."""
 

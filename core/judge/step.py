@@ -133,10 +133,6 @@ def _on_kernel(builder: StepBuilder, line: seen.KernelLine) -> None:
             return
 
 
-def _on_start(builder: StepBuilder, start: seen.Start) -> None:
-    takeover.started(builder, start)
-
-
 def _on_exit(builder: StepBuilder, observation: seen.Exit) -> None:
     on_checkpoints.at_end(builder)
     exits.on_exit(builder, observation)
@@ -170,8 +166,8 @@ def _on_outcome(builder: StepBuilder, outcome: seen.Outcome) -> None:
             on_checkpoints.on_planned(builder, outcome)
         case _ if (quiet := state.quiet) is not None and quiet.capture == outcome.decision:
             hang_check.on_quiet_evidence(builder, quiet, outcome)
-        case _ if state.backups.running == outcome.decision:
-            checkpoint_jobs.on_backup_outcome(builder, outcome)
+        case _ if (job := state.backups.running) is not None and job.order == outcome.decision:
+            checkpoint_jobs.on_backup_outcome(builder, job, outcome)
         case _ if (begun := state.evaluations.running) is not None and begun.order == outcome.decision:
             checkpoint_jobs.on_outcome(builder, begun, outcome)
         case _ if state.attempt.aside == outcome.decision:
@@ -207,7 +203,7 @@ STAGES: dict[run_states.Stage, Callable[[StepBuilder, run_states.Preparing, seen
 HANDLERS: dict[type[seen.Observation], Callable[[StepBuilder, Any], None]] = {
     seen.Meta: lambda _builder, _meta: None,
     seen.Learned: _on_learned,
-    seen.Start: _on_start,
+    seen.Start: takeover.started,
     seen.GpuSample: on_samples.on_gpu,
     seen.HostSample: on_samples.on_host,
     seen.ProcessSample: on_samples.on_process,
@@ -228,11 +224,6 @@ HANDLERS: dict[type[seen.Observation], Callable[[StepBuilder, Any], None]] = {
 }
 
 
-def _wakes(builder: StepBuilder, _observation: seen.Observation) -> bool:
-    wake_t = builder.state.wake_t
-    return wake_t is not None and builder.t >= wake_t
-
-
 def _on_wake(builder: StepBuilder) -> None:
     match builder.machine:
         case run_states.Hung() as machine:
@@ -247,9 +238,12 @@ def _on_wake(builder: StepBuilder) -> None:
             resume_choice.choose(builder, replace(machine.plan, delay_s=0.0))
 
 
-def _asks_again(builder: StepBuilder, _observation: seen.Observation) -> bool:
-    waiting = builder.state.withheld
-    return waiting is not None and waiting.again_t is not None and builder.t >= waiting.again_t
+def _has_come(builder: StepBuilder, t: float | None) -> bool:
+    return t is not None and builder.t >= t
+
+
+def _asked_again_t(builder: StepBuilder) -> float | None:
+    return None if builder.state.withheld is None else builder.state.withheld.again_t
 
 
 def _ask_again(builder: StepBuilder) -> None:
@@ -264,11 +258,11 @@ _MAY_BACK_UP = seen.CheckpointEvent | seen.CheckpointValues | seen.Outcome | see
 """What may let a copy begin: checkpoints and outcomes, and for one that failed the time."""
 
 DUE: tuple[tuple[Callable[[StepBuilder, seen.Observation], bool], Callable[[StepBuilder], None]], ...] = (
-    (_wakes, _on_wake),
+    (lambda builder, _: _has_come(builder, builder.state.wake_t), _on_wake),
     (lambda builder, _: apply.nan_is_due(builder.state), apply.on_nan_due),
     (lambda builder, _: unseen.is_due(builder.state), unseen.tell),
     (lambda builder, _: exits.is_due(builder.state, builder.knowledge), exits.end),
-    (_asks_again, _ask_again),
+    (lambda builder, _: _has_come(builder, _asked_again_t(builder)), _ask_again),
     (lambda _, what: isinstance(what, _MAY_BACK_UP), checkpoint_jobs.follow_backups),
     (lambda builder, _: builder.settings.evaluate.wanted, checkpoint_jobs.follow),
 )

@@ -152,7 +152,7 @@ class EvaluateCheckpoint(DecisionBase, frozen=True, kw_only=True, tag="evaluate_
     """Run the user's evaluation of a checkpoint beside the training, with the lowest priority.
 
     ``gpu``: index of the GPU that it may use, None = the CPU alone. ``memory_bytes``: RAM above which it is ended,
-    ``timeout_s``: likewise. Outcome data: a ``Measured``.
+    ``timeout_s``: likewise. Outcome data: fields of ``Evaluation``; ``interrupted``.
     """
 
     path: str

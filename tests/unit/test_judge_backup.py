@@ -7,10 +7,12 @@ import pytest
 
 from tests.builders import World, judge
 from tests.unit.test_judge_recovery import crash, running
+from tests.unit.test_judge_takeover import from_journal
 from trainwatch.core.judge.memory import with_result
+from trainwatch.core.judge.state import to_snapshot
 from trainwatch.core.model.checkpoint import Evaluation
 from trainwatch.core.model.decision import BackUpCheckpoint, EndWatch, NotifyPeople, RunAtEnd
-from trainwatch.core.model.observation import CheckpointEvent, HostSample, Outcome
+from trainwatch.core.model.observation import CheckpointEvent, HostSample, Outcome, Start
 from trainwatch.core.model.settings import Backup, End, Hang, Restart, Settings
 from trainwatch.core.model.story import ActionStory, RunStory, Situation
 from trainwatch.core.views.run_summary import BACK_UP, backup_state, needs
@@ -81,6 +83,12 @@ def test_a_copy_that_fails_is_told_once_and_made_again_later() -> None:
     assert len([n for n in run.of(NotifyPeople) if "not copied" in n.title]) == 1
     save(run, 40)
     assert copied(run)[-1] == "out/step-40"
+
+
+def test_a_copy_that_was_cut_off_with_its_supervisor_does_not_keep_back_the_next_one() -> None:
+    later = from_journal(run := save(world(), 20).wait(1), to_snapshot(run.state))
+    later.see(Start(t=later.t, attempt=1, pid=7, adopted=True))
+    assert copied(save(later, 40)) == ["out/step-40"]
 
 
 def test_the_end_waits_for_the_copy_of_the_newest_checkpoint() -> None:

@@ -10,7 +10,7 @@ from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample
 from trainwatch.core.model.progress import Level
 from trainwatch.core.model.settings import Health, Profiles, Settings
 
-TABLE = health.metrics(Health(), None)
+TABLE = health.metrics(Health())
 
 
 @pytest.mark.parametrize(

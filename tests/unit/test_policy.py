@@ -340,21 +340,9 @@ CASES: dict[str, tuple[FailureInput, Answer]] = {
         failure("nan_loss", history=before("nan_loss", "segfault", position=60)), Again(back_off=True),
     ),
     # fails_at_the_same_step
-    "a way to resume that was only found in the source and does not start is taken back": (
-        failure("config_error", found_resume=("write {resume}",), reason="exit code 2"),
-        GiveUpRun(
-            "the trainer does not start with the way to resume that was found in its source: exit code 2; "
-            "it is taken back",
-            ("write {resume}",),
-        ),
-    ),
-    "an option of the resume that the trainer does not know ends the run, whatever else could be done": (
-        failure("config_error", refused_option="--resume", other_way=("correct it",), reason="exit code 2", spent=True),
-        GiveUpRun(
-            "the trainer does not take --resume, the option that names the checkpoint; a restart would give it again: "
-            "exit code 2",
-            ("correct it",),
-        ),
+    "a way to resume that the trainer does not take ends the run, whatever else could be done": (
+        failure("config_error", wrong_way="it does not take --resume", other_way=("correct it",), spent=True),
+        GiveUpRun("it does not take --resume", ("correct it",)),
     ),
     "the same cause at the same step is given up": (
         failure(history=before("cuda_unknown_error")),

@@ -1,10 +1,12 @@
 """Health of GPUs, memory and disk."""
 
+import math
 from collections.abc import Iterator
 from functools import lru_cache
 
 import msgspec
 
+from ...model.fact import HealthChanged
 from ...model.observation import GpuSample, HostSample
 from ...model.progress import GPU_IS_GONE, SLOWED_BY_FAULT, VRAM_STABLE_PCT, Level, health_clause
 from ...model.settings import Health as HealthSettings
@@ -37,9 +39,10 @@ class Metric(msgspec.Struct, frozen=True):
     """From this level on it is an incident; milder ones are only shown."""
 
 
-def metrics(settings: HealthSettings, profile: str | None) -> dict[str, Metric]:
-    """Return the table for one profile. Keys: metric name without the number of the GPU."""
-    vram_warning = VRAM_STABLE_PCT if profile == "stable" else settings.vram_warning_pct
+@lru_cache(maxsize=8)
+def metrics(settings: HealthSettings, *, stable: bool = False) -> dict[str, Metric]:
+    """Return the table for any profile, or for the ``stable`` one. Keys: metric name without the number of the GPU."""
+    vram_warning = VRAM_STABLE_PCT if stable else settings.vram_warning_pct
     return {
         "temp": Metric("°C", settings.temp_warning_c, settings.temp_danger_c),
         "vram": Metric("%", vram_warning, FAR, underused=settings.vram_underused_pct, incident_from="warning"),
@@ -64,17 +67,17 @@ class Band(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A change of a metric's level."""
+    """A metric changed its level. ``alarming``: it is an incident. ``limit``: the bound that it is beyond."""
 
-    metric: str
-    value: float
-    unit: str
-    level: Level
-    before: Level
+    fact: HealthChanged
     alarming: bool = False
-    """Bad enough to be an incident."""
     limit: float | None = None
-    """The bound that it is beyond."""
+
+    @property
+    def sentence(self) -> str:
+        """``GPU 3 too hot: 86 °C (limit 85)``."""
+        fact = self.fact
+        return health_clause(fact.metric, fact.value or 0.0, fact.unit, fact.level, self.limit)
 
 
 Bands = dict[str, Band]
@@ -124,7 +127,8 @@ def take(
             held = Band(level=level)
             alarming = ORDER[level] >= ORDER[metric.incident_from]
             limit = {"danger": metric.danger, "warning": metric.warning}.get(level)
-            changes.append(Change(name, value, metric.unit, level, before, alarming, limit))
+            fact = HealthChanged(metric=name, value=value, unit=metric.unit, level=level, before=before)
+            changes.append(Change(fact, alarming, limit))
         if held != band:
             new = dict(bands) if new is None else new
             new[name] = held
@@ -142,11 +146,6 @@ def level_of(metric: Metric, value: float, before: Level = "unknown") -> Level:
     if metric.underused is None:
         return "safe"
     return "underused" if value < metric.underused * (1.0 - MARGIN if before == "safe" else 1.0) else "safe"
-
-
-def sentence(change: Change) -> str:
-    """Describe a change: ``GPU 3 too hot: 86 °C (limit 85)``."""
-    return health_clause(change.metric, change.value, change.unit, change.level, change.limit)
 
 
 # GPUs that are lost, and GPUs that a fault of cooling or power slows down.
@@ -241,11 +240,29 @@ class DiskUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Forecast(msgspec.Struct, frozen=True, kw_only=True):
-    """``full_s``: seconds until no further checkpoint fits."""
+    """``full_s``: seconds until no further checkpoint fits, infinite if none takes any. Measured over ``span_s``."""
 
     full_s: float
     each_bytes: float
     every_s: float
+    span_s: float
+
+    def is_short(self, need_s: float | None) -> bool:
+        """Whether the disk is full before the training is done, or soon if its end is unknown (None)."""
+        sure = self.span_s >= SPAN_S or self.full_s <= URGENT_S
+        return sure and self.full_s < (HORIZON_S if need_s is None else need_s)
+
+    def is_enough(self, need_s: float | None) -> bool:
+        """Whether there is room again, with a margin."""
+        return self.full_s > RELIEF * (HORIZON_S if need_s is None else need_s)
+
+    @property
+    def sentence(self) -> str:
+        """With what it rests on."""
+        hours = self.full_s / 3600.0
+        when = f"about {hours:.1f} h" if hours >= 1.0 else duration(self.full_s)
+        each = f"each checkpoint takes {size(self.each_bytes)}, one comes every {duration(self.every_s)}"
+        return f"the disk will be full in {when}: {each}; free some space or keep fewer"
 
 
 def with_free(use: DiskUse, now: float, free_bytes: float, saves: int) -> DiskUse:
@@ -258,42 +275,17 @@ def with_free(use: DiskUse, now: float, free_bytes: float, saves: int) -> DiskUs
 
 
 def forecast(use: DiskUse, now: float, free_bytes: float, size_bytes: float | None = None) -> Forecast | None:
-    """Return when the disk will be full; None if that is unknown or checkpoints take no space.
+    """Return when the disk will be full; None if that is unknown.
 
     ``size_bytes``: size of the largest checkpoint, None = unknown.
     """
     if len(use.seen) < SAVES_LEARNED:
         return None
     (first_t, first_free), (last_t, last_free) = use.seen[0], use.seen[-1]
-    times = len(use.seen) - 1
-    each, every = (first_free - last_free) / times, (last_t - first_t) / times
+    times, span_s = len(use.seen) - 1, last_t - first_t
+    each, every = (first_free - last_free) / times, span_s / times
     if size_bytes is not None:
         each = min(each, MOST_OF_SIZE * size_bytes)
-    if each < LEAST_BYTES or every <= 0.0:
-        return None
-    next_s = max(0.0, every - (now - last_t))
-    return Forecast(full_s=int(free_bytes / each) * every + next_s, each_bytes=each, every_s=every)
-
-
-def is_short(use: DiskUse, coming: Forecast | None, need_s: float | None) -> bool:
-    """Return whether the disk is full before the training is done, or soon if its end is unknown."""
-    if coming is None or (use.seen[-1][0] - use.seen[0][0] < SPAN_S and coming.full_s > URGENT_S):
-        return False
-    return coming.full_s < (HORIZON_S if need_s is None else need_s)
-
-
-def is_enough(use: DiskUse, coming: Forecast | None, need_s: float | None) -> bool:
-    """Return whether there is room again, with a margin; False if nothing is known."""
-    if len(use.seen) < SAVES_LEARNED:
-        return False
-    return coming is None or coming.full_s > RELIEF * (HORIZON_S if need_s is None else need_s)
-
-
-def describe_forecast(coming: Forecast) -> str:
-    """One sentence with what it rests on."""
-    hours = coming.full_s / 3600.0
-    when = f"about {hours:.1f} h" if hours >= 1.0 else duration(coming.full_s)
-    return (
-        f"the disk will be full in {when}: each checkpoint takes {size(coming.each_bytes)}, one comes every "
-        f"{duration(coming.every_s)}; free some space or keep fewer"
-    )
+    takes = each >= LEAST_BYTES and every > 0.0
+    full_s = int(free_bytes / each) * every + max(0.0, every - (now - last_t)) if takes else math.inf
+    return Forecast(full_s=full_s, each_bytes=each, every_s=every, span_s=span_s)

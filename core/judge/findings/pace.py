@@ -119,27 +119,16 @@ def with_told(
     """
     if told is None:
         return progress
-    if run.step is None:
-        return _of_epochs(progress, told)
-    if run.total is None:
-        return _of_steps(progress, told) if progress.run_total_steps is None else progress
-    return _of_bar(progress, run, told, resumed=resumed, epochs_before=epochs_before)
-
-
-def _of_epochs(progress: Progress, told: ToldLength) -> Progress:
-    """A log that prints epochs and no step."""
-    if progress.epoch is None or progress.total_epochs is not None or not told.epochs or progress.epoch > told.epochs:
+    step, epoch = progress.run_step, progress.epoch
+    if run.step is None:  # a log that prints epochs and no step
+        is_known = epoch is None or progress.total_epochs is not None or not told.epochs or epoch > told.epochs
+        return progress if is_known else replace(progress, total_epochs=told.epochs, total_by=told.epochs_by)
+    if run.total is None:  # one that prints the step without a total
+        for total, by in ((told.steps, told.steps_by), (told.guess, told.guess_by)):
+            if progress.run_total_steps is None and step is not None and total is not None and step <= total:
+                return _with_total(progress, step, total, by)
         return progress
-    return replace(progress, total_epochs=told.epochs, total_by=told.epochs_by)
-
-
-def _of_steps(progress: Progress, told: ToldLength) -> Progress:
-    """A log that prints the step without a total."""
-    step = progress.run_step
-    for total, by in ((told.steps, told.steps_by), (told.guess, told.guess_by)):
-        if step is not None and total is not None and step <= total:
-            return _with_total(progress, step, total, by)
-    return progress
+    return _of_bar(progress, run, told, resumed=resumed, epochs_before=epochs_before)
 
 
 def _of_bar(

@@ -1,16 +1,16 @@
 """What is done for each verified checkpoint, and at the end of a run: evaluations, copies, ``[end]`` commands."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from ...model.checkpoint import Evaluation, better_of, score_words
 from ...model.decision import BackUpCheckpoint, EndEvaluation, EndWatch, EvaluateCheckpoint, RunAtEnd
 from ...model.fact import CheckpointEvaluated
-from ...model.observation import GpuSample, HostSample, Outcome
+from ...model.observation import Outcome
 from .. import memory
 from ..knowledge import Knowledge
-from ..memory import AGAIN_S, KEPT, MOST, Backups, Begun, EndOfWatch, is_best
+from ..memory import AGAIN_S, MOST, EndOfWatch, Job, is_best
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
 from ..run_states import Finished, Running
 from ..state import EndTime, JudgeState, StepBuilder
@@ -26,30 +26,10 @@ STEPS = 3
 """Steps of an attempt before anything is evaluated beside it: its memory is at its peak after the first ones."""
 
 
-class Measured(msgspec.Struct, frozen=True, kw_only=True):
-    """Data of the outcome. ``interrupted``: it was ended for the training, which says nothing about the score."""
-
-    metric: str = ""
-    score: float | None = None
-    values: dict[str, float] = {}
-    why: str = ""
-    took_s: float = 0.0
-    folder: str = ""
-    interrupted: bool = False
-
-
-def see_gpus(builder: StepBuilder, sample: GpuSample) -> None:
-    """Take what a sample says about room."""
+def see(builder: StepBuilder, **newest: Any) -> None:
+    """Take what samples say about room, fields of ``Evaluations``."""
     if builder.settings.evaluate.wanted:
-        known = builder.state.evaluations
-        builder.set(evaluations=replace(known, room=memory.with_gpus(known.room, sample)))
-
-
-def see_host(builder: StepBuilder, sample: HostSample) -> None:
-    known = builder.state.evaluations
-    if builder.settings.evaluate.wanted:
-        room = replace(known.room, ram_available_bytes=sample.ram_available_bytes)
-        builder.set(evaluations=replace(known, room=room))
+        builder.set(evaluations=replace(builder.state.evaluations, **newest))
 
 
 def follow(builder: StepBuilder) -> None:
@@ -64,12 +44,15 @@ def follow(builder: StepBuilder) -> None:
         _end_watch(builder, known.end.reason)
         return
     if known.running is not None:
-        why = _why_end(builder, known.running)
-        if why:
+        available = known.ram_available_bytes
+        is_short = available is not None and available < builder.settings.health.ram_available_danger_bytes
+        if is_short and not finished and not known.running.ending:
             builder.set(evaluations=replace(known, running=replace(known.running, ending=True)))
-            builder.decide(EndEvaluation, f"end the evaluation: {why}", of=known.running.order)
+            why = "end the evaluation: RAM is short: what is left is for the training"
+            builder.decide(EndEvaluation, why, of=known.running.order)
         return
-    if finished or _trains(builder.state):
+    trains = isinstance(builder.machine, Running) and builder.state.quiet is None
+    if finished or (trains and builder.state.clock.beats >= STEPS):
         _begin_next(builder, training=not finished)
         known = builder.state.evaluations
         if known.end is not None and known.running is None and not _left(builder):
@@ -77,35 +60,24 @@ def follow(builder: StepBuilder) -> None:
             _end_watch(builder, known.end.reason)
 
 
-def on_outcome(builder: StepBuilder, begun: Begun, outcome: Outcome) -> None:
-    """Write the score down, or that it is unknown; tell people once."""
-    known = builder.state.evaluations
-    try:
-        measured = msgspec.convert(outcome.data, Measured)
-    except msgspec.ValidationError:
-        measured = Measured(why=outcome.detail)
-    if measured.interrupted:
-        _, times = known.beginnings.get(begun.path, (begun.mtime, 0))
+def on_outcome(builder: StepBuilder, begun: Job, outcome: Outcome) -> None:
+    """Write the score down, or that it is unknown; tell people once.
+
+    An evaluation that was ended for the training says nothing about the score.
+    """
+    known, interrupted = builder.state.evaluations, outcome.data.get("interrupted") is True
+    times = known.times(begun)
+    if interrupted and times < MOST:
         builder.set(evaluations=replace(known, running=None))
-        if times < memory.MOST_BEGINNINGS:
-            return
-        measured = replace(measured, why=f"it was interrupted {times} times")
-    score = measured.score
-    settings = builder.settings.evaluate
-    found = Evaluation(
-        path=begun.path,
-        mtime=begun.mtime,
-        step=begun.step,
-        metric=measured.metric,
-        score=score,
-        values=measured.values,
-        better=better_of(measured.metric, settings.better),
-        why="" if score is not None else measured.why or outcome.detail or "no score",
-        took_s=measured.took_s,
-        place=begun.spot.words,
-        folder=measured.folder,
-    )
-    _write(builder, found)
+        return
+    of: dict[str, Any] = {"path": begun.path, "mtime": begun.mtime, "step": begun.step, "place": begun.spot.words}
+    try:
+        found = msgspec.convert({**outcome.data, **of}, Evaluation)
+    except msgspec.ValidationError:
+        found = Evaluation(**of, why=outcome.detail)
+    why = f"it was interrupted {times} times" if interrupted else found.why or outcome.detail or "no score"
+    better = better_of(found.metric, builder.settings.evaluate.better)
+    _write(builder, replace(found, better=better, why="" if found.score is not None else why))
 
 
 def end_watch(builder: StepBuilder, reason: str) -> None:
@@ -129,19 +101,14 @@ def _left(builder: StepBuilder) -> list[KnownCheckpoint]:
     return memory.waiting(builder.state.evaluations, builder.index.known)
 
 
-def _trains(state: JudgeState) -> bool:
-    """Whether the training makes steps, as far as one can tell."""
-    return isinstance(state.machine, Running) and state.quiet is None and state.clock.beats >= STEPS
-
-
 def _begin_next(builder: StepBuilder, *, training: bool) -> None:
     state, settings = builder.state, builder.settings
     if not (left := _left(builder)):
         return
-    chosen, place = left[0], memory.spot(state.evaluations.room, settings.evaluate, settings.health, training=training)
-    times, mtime = memory.beginnings(state.evaluations, chosen), chosen.mtime
+    chosen, place = left[0], memory.spot(state.evaluations, settings.evaluate, settings.health, training=training)
+    times, mtime = state.evaluations.times(chosen), chosen.mtime
     assert mtime is not None
-    why = f"it began {times} times and did not end" if times >= memory.MOST_BEGINNINGS else ""
+    why = f"it began {times} times and did not end" if times >= MOST else ""
     if place is None:
         why = "" if training else "there is no room for it, also after the end of the training"
     if why:  # the score stays unknown
@@ -158,19 +125,8 @@ def _begin_next(builder: StepBuilder, *, training: bool) -> None:
         memory_bytes=place.memory_bytes,
         timeout_s=settings.evaluate.timeout_s,
     )
-    begun = Begun(order=order, path=chosen.path, mtime=mtime, step=chosen.step, spot=place, since=builder.now)
-    known = builder.state.evaluations
-    counted = {**known.beginnings, chosen.path: (mtime, times + 1)}
-    builder.set(evaluations=replace(known, running=begun, beginnings=counted))
-
-
-def _why_end(builder: StepBuilder, begun: Begun) -> str:
-    """Why the evaluation that runs must end; empty if it need not."""
-    if begun.ending or isinstance(builder.machine, Finished):
-        return ""
-    available = builder.state.evaluations.room.ram_available_bytes
-    short = available is not None and available < builder.settings.health.ram_available_danger_bytes
-    return "RAM is short: what is left is for the training" if short else ""
+    job = Job(order=order, path=chosen.path, mtime=mtime, step=chosen.step, spot=place)
+    builder.set(evaluations=memory.begin(builder.state.evaluations, job))
 
 
 def _write(builder: StepBuilder, found: Evaluation) -> None:
@@ -196,21 +152,17 @@ def follow_backups(builder: StepBuilder, *, last: bool = False) -> None:
         assert chosen.mtime is not None
         name = base_name(chosen.path)
         order = builder.decide(BackUpCheckpoint, f"copy {name} off this machine", path=chosen.path, mtime=chosen.mtime)
-        known = builder.state.backups
-        builder.set(backups=replace(known, running=order, path=chosen.path, mtime=chosen.mtime))
+        job = Job(order=order, path=chosen.path, mtime=chosen.mtime)
+        builder.set(backups=memory.begin(builder.state.backups, job))
 
 
-def on_backup_outcome(builder: StepBuilder, outcome: Outcome) -> None:
+def on_backup_outcome(builder: StepBuilder, job: Job, outcome: Outcome) -> None:
     """Note that it is copied, or that it failed: people are told of the first failure in a row."""
-    known = builder.state.backups
+    known, name, why = builder.state.backups, base_name(job.path), outcome.detail or "no detail"
+    again_t = None if outcome.ok else builder.t + AGAIN_S
+    builder.set(backups=memory.end(known, job.path, job.mtime, told=not outcome.ok, again_t=again_t))
     if outcome.ok:
-        kept = dict(list({**known.done, known.path: known.mtime}.items())[-KEPT:])
-        builder.set(backups=replace(known, running=None, done=kept, told=False))
         return
-    before, name, why = known.failed.get(known.path), base_name(known.path), outcome.detail or "no detail"
-    times = 1 + (before[1] if before is not None and before[0] == known.mtime else 0)
-    failed = {**known.failed, known.path: (known.mtime, times, builder.t + AGAIN_S)}
-    builder.set(backups=replace(known, running=None, failed=dict(list(failed.items())[-KEPT:]), told=True))
     builder.note(f"{name} was not copied: {why}")
     if not known.told:
         body = f"{why}\nit is copied again in {AGAIN_S / 60:.0f} min; the training goes on"
@@ -227,16 +179,7 @@ def _due(builder: StepBuilder, t: float) -> list[KnownCheckpoint]:
     if which != "best" and good:
         newest = max(good, key=lambda k: (k.mtime or 0.0, k.t))
         found += [] if newest in found else [newest]
-    return [k for k in found if _is_due(state.backups, k, t)]
-
-
-def _is_due(known: Backups, chosen: KnownCheckpoint, t: float) -> bool:
-    """Whether it is not copied, not being copied, and did not fail too often or too shortly before ``t``."""
-    is_running = known.running is not None and (known.path, known.mtime) == (chosen.path, chosen.mtime)
-    if is_running or known.done.get(chosen.path) == chosen.mtime:
-        return False
-    failed = known.failed.get(chosen.path)
-    return failed is None or failed[0] != chosen.mtime or (failed[1] < MOST and t >= failed[2])
+    return [k for k in found if state.backups.may_begin(k, t)]
 
 
 # What the user wants at the end of a run (``[end]``): commands that are run once, and a time at which it ends.

@@ -11,11 +11,12 @@ from functools import cache
 
 import msgspec
 
-from ...model.attempt import NO_STEP, IncidentKind
+from ...model.attempt import DIVERGING, NO_STEP, IncidentKind
 from ...model.fact import RemediesDropped
 from ...model.observation import HostSample
 from ...model.run import GpuHabit, Habits
 from ...model.text import memory, plural
+from ..findings import loss
 from ..hang import pauses
 from ..hang.activity import GpuNormal
 from ..hang.pauses import PhaseTimes
@@ -131,7 +132,7 @@ TROUBLE = "plateau"
 RATES = ("learning_rate", "lr")
 
 
-def rate_options(builder: StepBuilder) -> tuple[Option, ...]:
+def _rate_options(builder: StepBuilder) -> tuple[Option, ...]:
     """The remedies that fit, without those that propose a rate which the scheduler has reached already."""
     printed, here = builder.state.progress.lr, remedies.circumstances(builder)
 
@@ -143,16 +144,23 @@ def rate_options(builder: StepBuilder) -> tuple[Option, ...]:
     return tuple(o for o in remedies.options(builder.knowledge.remedies, TROUBLE, here) if not is_reached(o))
 
 
-def describe(builder: StepBuilder, found: tuple[Option, ...]) -> str:
-    """The end of a sentence: what may help, with the values of the learning rate; empty if nothing is known."""
+def tell_trend(builder: StepBuilder) -> None:
+    """Tell what the loss does over many lines and what may help; each proposal is recorded once, and a person takes it.
+
+    One that diverges already has an incident of its own, which lasts.
+    """
+    seen, found = builder.state.loss, _rate_options(builder)
+    trend, finding = loss.describe_trend(seen.long), seen.long.finding or ""
+    if finding == DIVERGING and seen.diverges:
+        return
     values = ", ".join(dict.fromkeys(option.words for option in found if option.changes))
-    return f"{advice(builder, found)}{f' ({values})' if values else ''}"
-
-
-def propose(builder: StepBuilder, found: tuple[Option, ...], finding: str, incident: int) -> None:
-    """Record each proposal once; a person takes it."""
-    why = f"the loss curve shows it ({finding}); a learning rate is changed by a person only"
-    remedies.propose(builder, found, TROUBLE, incident, why=why)
+    reason = f"{trend}{advice(builder, found)}{f' ({values})' if values else ''}"
+    if finding == DIVERGING:
+        number = builder.warn("loss", DIVERGING, reason, ending="reported")
+    else:
+        number = builder.open_incident("loss", finding, reason, severity="info", ending="reported")
+    why = f"the loss curve shows it ({trend}); a learning rate is changed by a person only"
+    remedies.propose(builder, found, TROUBLE, number, why=why)
 
 
 # What the next run of the same command learns from this one, taken from the judge's state and put into a new one.

@@ -113,9 +113,6 @@ def on_checkpoint(builder: StepBuilder, event: CheckpointEvent) -> None:
         epochs_before=(attempt.resume_epochs or 0) if attempt.weights_only else 0,
         of_epoch=of_epoch,
     )
-    if before is not None and not same:  # nothing is said of another save at this path
-        doubted = tuple(each for each in index.doubt.paths if each != event.path)
-        index = replace(index, doubt=replace(index.doubt, paths=doubted))
     builder.set(checkpoints=index, attempt=attempt)
     grown = before is None or event.size_bytes is None or event.size_bytes != before.size_bytes
     if grown and not event.unknown_make and watched:
@@ -130,14 +127,11 @@ def on_checkpoint(builder: StepBuilder, event: CheckpointEvent) -> None:
             if now is not None and now.is_state and not (before is not None and before.is_state and same):
                 hints.on_saved(builder, now)
         if event.event == "complete":
-            _complete(builder, event, known, news=news or _is_changed(before, known))
+            changed = before is not None and (before.t, before.bad) != (known.t, known.bad)
+            _complete(builder, event, known, news=news or changed)
         elif grown and known.own:
             _while_saving(builder)
     hang_check.check_hang(builder)
-
-
-def _is_changed(before: KnownCheckpoint | None, known: KnownCheckpoint) -> bool:
-    return before is not None and (before.t, before.bad) != (known.t, known.bad)
 
 
 def _complete(builder: StepBuilder, event: CheckpointEvent, known: KnownCheckpoint, *, news: bool) -> None:
@@ -251,7 +245,7 @@ def _set_aside(builder: StepBuilder, known: KnownCheckpoint) -> bool:
     """Return whether a verified checkpoint cannot be a resume point; the reason is reported once."""
     if not known.complete or known.bad is not None or not known.own:
         return False
-    in_doubt = checkpoint_index.DOUBTED if known.path in builder.index.doubt.paths else None
+    in_doubt = checkpoint_index.DOUBTED if known.doubted else None
     why = known.left or in_doubt or builder.support.objection(known.shape, known.holds)
     if why != known.aside:
         builder.mark((known.path,), aside=why)

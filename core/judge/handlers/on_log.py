@@ -35,13 +35,10 @@ def on_log(builder: StepBuilder, chunk: LogChunk) -> None:
     Lines show that a job has begun before the queue is asked again: they are read, and time begins with its answer.
     """
     machine = builder.machine
-    if is_watched(machine):
-        _see_names(builder, chunk)
-        _read(builder, chunk)
-    elif isinstance(machine, Stopping | Queued) and _is_read(builder.state, chunk.source):
-        if isinstance(machine, Queued):
+    if is_watched(machine) or (isinstance(machine, Stopping | Queued) and _is_read(builder.state, chunk.source)):
+        if not isinstance(machine, Stopping):
             _see_names(builder, chunk)
-        _keep(builder, chunk)
+        _read(builder, chunk)
     if builder.state.outputs.seen:
         on_checkpoints.on_lines(builder, chunk.text)
 
@@ -68,7 +65,9 @@ def _read(builder: StepBuilder, chunk: LogChunk) -> None:
             builder.set(reads_log=source)
     if _is_read(builder.state, source):
         builder.set(reading=after)
-    if beats > 0:
+    if not is_watched(builder.machine):
+        _keep(builder, before, after)
+    elif beats > 0:
         _on_beat(builder, chunk, after)
     else:
         _on_text(builder, chunk, after)
@@ -109,12 +108,9 @@ def _see_names(builder: StepBuilder, chunk: LogChunk) -> None:
         builder.set(ranks=found)
 
 
-def _keep(builder: StepBuilder, chunk: LogChunk) -> None:
+def _keep(builder: StepBuilder, before: ProgressState, after: ProgressState) -> None:
     """Follow a trainer that was asked to end, or whose job is said to wait: progress and evidence are kept, no more."""
     state, t = builder.state, builder.t
-    before, after = state.reading, read_progress(state.reading, chunk.text, builder.knowledge.shapes)
-    found = read_evidence(state.diagnosis, chunk.text, builder.catalogue)
-    builder.set(reading=after, diagnosis=found)
     if after.certain.heartbeats > before.certain.heartbeats:
         first, epoch = after.certain.opening.first_step, after.progress.epoch
         kept = attempt_progress.with_beat(state.attempt, after.progress.run_step, t, epoch=epoch, first_step=first)
@@ -264,7 +260,7 @@ def _on_loss(builder: StepBuilder) -> None:
         trend = f"{seen.trend:.3g}" if seen.trend is not None else "its trend"
         builder.warn("loss", "spike", f"the loss is {state.progress.loss:.3g}, far above {trend}", ending="reported")
     if seen.long.fresh:
-        _trend(builder)
+        hints.tell_trend(builder)
     if seen.diverges == (builder.open_of(DIVERGING) is not None):
         return
     if not seen.diverges:
@@ -274,17 +270,3 @@ def _on_loss(builder: StepBuilder) -> None:
     else:
         apply.on_divergence(builder)
     _write_progress(builder, changed=False)  # with the floor
-
-
-def _trend(builder: StepBuilder) -> None:
-    long = builder.state.loss.long
-    found = hints.rate_options(builder)
-    trend = loss.describe_trend(long)
-    reason = f"{trend}{hints.describe(builder, found)}"
-    if long.finding != DIVERGING:
-        number = builder.open_incident("loss", long.finding or "", reason, severity="info", ending="reported")
-    elif not builder.state.loss.diverges:
-        number = builder.warn("loss", DIVERGING, reason, ending="reported")
-    else:
-        return  # an incident of its own, which lasts
-    hints.propose(builder, found, trend, number)

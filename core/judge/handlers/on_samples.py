@@ -8,7 +8,6 @@ import msgspec
 
 from ...model import observation as observations
 from ...model.attempt import OTHER_TRAINER, Evidence, IncidentKind
-from ...model.fact import HealthChanged
 from ...model.progress import reading_name
 from ...model.run import never_ends
 from ...model.text import beginning, plural, typed
@@ -40,7 +39,7 @@ def on_gpu(builder: StepBuilder, sample: observations.GpuSample) -> None:
         builder.set(peak=peak, liveness=seen)
     if sample.gpus and (gpus := tuple([SeenGpu(gpu.own, gpu.pci) for gpu in sample.gpus])) != state.gpus_seen:
         builder.set(gpus_seen=gpus)
-    checkpoint_jobs.see_gpus(builder, sample)
+    checkpoint_jobs.see(builder, gpus=sample.gpus)
     _see_usable(builder, sample, watched=watched)
     _take_levels(builder, health.gpu_values(sample, training=watched and state.clock.beats > 0))
     faults, begun, over = health.take_faults(state.gpu_faults, sample, builder.t)
@@ -113,7 +112,7 @@ def on_host(builder: StepBuilder, sample: observations.HostSample) -> None:
     }
     if any(getattr(state, name) != value for name, value in seen.items()):
         builder.set(**seen)
-    checkpoint_jobs.see_host(builder, sample)
+    checkpoint_jobs.see(builder, ram_available_bytes=sample.ram_available_bytes)
     _take_levels(builder, health.host_values(sample))
     if state.tight_since is not None or (run_states.is_watched(machine) and hints.is_tight(sample)):
         hints.on_host(builder, sample)
@@ -158,13 +157,13 @@ def _fill(builder: StepBuilder, free_bytes: float, saves: int) -> None:
     sizes = [k.size_bytes for k in state.checkpoints.known if k.own and k.complete and k.size_bytes is not None]
     coming = health.forecast(use, builder.now, free_bytes, max(sizes, default=None))
     need_s = pace.eta_s(state.pace, state.progress)
-    if known is not None:
-        if health.is_enough(use, coming, need_s):
-            builder.close_all("there is room again", health.CLASS)
-    elif need_s is None and state.progress.run_total_steps is not None:
-        return  # the time left is known soon
-    elif coming is not None and health.is_short(use, coming, need_s):
-        builder.warn("disk", health.CLASS, health.describe_forecast(coming), title="the disk fills")
+    if coming is None:
+        return
+    if known is not None and coming.is_enough(need_s):
+        builder.close_all("there is room again", health.CLASS)
+    is_known = need_s is not None or state.progress.run_total_steps is None  # else the time left is known soon
+    if known is None and is_known and coming.is_short(need_s):
+        builder.warn("disk", health.CLASS, coming.sentence, title="the disk fills")
 
 
 SAVE_METRICS = ("ram_used", "ram_available", "temp")
@@ -221,24 +220,21 @@ def _close_vram(builder: StepBuilder) -> None:
 def _take_levels(builder: StepBuilder, values: Iterator[tuple[str, str, float]]) -> None:
     """Take values of metrics: those that changed their level are told."""
     state = builder.state
-    table = builder.knowledge.levels["stable" if state.profile == "stable" else ""]
+    table = health.metrics(builder.settings.health, stable=state.profile == "stable")
     bands, changes = health.take(state.bands, values, table, builder.t)
     if bands is not state.bands:
         builder.set(bands=bands)
     for change in changes:
-        builder.fact(
-            HealthChanged(
-                metric=change.metric, value=change.value, unit=change.unit, level=change.level, before=change.before
-            )
-        )
-        kind: IncidentKind = "disk" if change.metric == "disk_free" else "health"
-        known = next((i for i in builder.state.incidents if i.kind == kind and i.class_ == change.metric), None)
+        builder.fact(change.fact)
+        metric, level = change.fact.metric, change.fact.level
+        kind: IncidentKind = "disk" if metric == "disk_free" else "health"
+        known = next((i for i in builder.state.incidents if i.kind == kind and i.class_ == metric), None)
         if change.alarming and known is None:
-            number = builder.warn(kind, change.metric, health.sentence(change))
-            if kind == "health" and change.level == "danger" and change.metric.endswith(SAVE_METRICS):
-                attempts.on_danger(builder, health.sentence(change), number)
+            number = builder.warn(kind, metric, change.sentence)
+            if kind == "health" and level == "danger" and metric.endswith(SAVE_METRICS):
+                attempts.on_danger(builder, change.sentence, number)
         elif known is not None and not change.alarming:
-            builder.close_incident(known.id, f"{reading_name(change.metric)} is {change.level} again")
+            builder.close_incident(known.id, f"{reading_name(metric)} is {level} again")
 
 
 # The ranks of a distributed training: restarts of the workers by their launcher, and what ranks left at their end.

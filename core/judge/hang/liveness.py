@@ -45,17 +45,16 @@ class Liveness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     gpu: tuple[GpuState, ...] = ()
     gpu_at: float | None = None
     """Newest sample with a reading of the trainer's GPUs."""
+    found: GpuState = "unknown"
+    """What the busiest of them did in it."""
     foreign: bool = False
     """All GPUs that can be seen are marked as not the trainer's: whether it uses one is unknown."""
     busy_at: float | None = None
     """Some GPU worked (busy or active)."""
     unrest_at: float | None = None
     """Newest sample in which some GPU that may be the trainer's did something, or was not seen."""
-    pinned_at: float | None = None
-    """Some GPU was near 100 % and its power is unknown."""
     dim_at: float | None = None
     """Some GPU was near 100 % well below its usual power, and none worked."""
-    spin_at: float | None = None
     spin_seen_w: float | None = None
     spin_known: bool = False
     """The spin was measured against this run's usual power, not against the power limit."""
@@ -258,11 +257,13 @@ def with_gpus(seen: Liveness, sample: GpuSample, now: float, hang: Hang, beat_at
     if found is not None:
         since = seen.spin_from if seen.spin_from is not None else now
         at = states.index(found)
-        changes |= {"gpu_at": now, "spin_from": since if found in {"spin", "pinned"} else None}
+        changes |= {"gpu_at": now, "found": found, "spin_from": since if found in {"spin", "pinned"} else None}
         if found in {"busy", "active"}:
             changes |= {"busy_at": now, "silence_s": silence_now(seen, now, beat_at)}
         elif found != "idle":
-            changes |= {f"{found}_at": now, "spin_seen_w": None if found == "pinned" else gpus[at].power_w}
+            changes |= {"spin_seen_w": None if found == "pinned" else gpus[at].power_w}
+        if found == "dim":
+            changes["dim_at"] = now
         if found == "spin":
             changes |= {"spin_s": max(seen.spin_s, now - since), "spin_known": normals[at].busy_w is not None}
     return msgspec.structs.replace(seen, **changes)
@@ -303,7 +304,7 @@ def with_process(seen: Liveness, sample: ProcessSample, now: float, hang: Hang, 
     wants_core = run_n >= WINDOW_MIN and 2.0 * (now - run_from) >= min(WINDOW_S, hang.min_s)
     # No CPU at all is no sign, however little is usual. Ranks that wait for a spinning GPU keep a core busy each.
     computes = bool(cpu) and (cpu or 0.0) >= alive_cores(seen, hang.idle_cpu_cores)
-    waits = seen.gpu_at in {None, seen.spin_at, seen.pinned_at, seen.dim_at}
+    waits = seen.gpu_at is None or seen.found in {"spin", "pinned", "dim"}
     many = (cpu or 0.0) >= (max(CPU_MANY_CORES, WAITING_CORES * len(seen.normals)) if waits else CPU_MANY_CORES)
     moved = _moved(seen.read_bytes, sample.read_bytes) + _moved(seen.write_bytes, sample.write_bytes)
     moves = elapsed > 0.0 and moved >= hang.idle_io_bytes_per_s * elapsed

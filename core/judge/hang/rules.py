@@ -220,7 +220,8 @@ def in_loop(run: HangInput, _share: float) -> Answer:
     if not pauses.is_found(watch, run.since) or not can_loop(run):
         return None
     if watch.waits:
-        does, silent_s, deadline_s = "wait for GPUs that do nothing", run.gpus_rest_s, _for_wait(run)
+        deadline_s = deadlines.for_dead(run, partly_seen=False)
+        does, silent_s = "wait for GPUs that do nothing", run.gpus_rest_s
     else:
         deadline_s = deadlines.for_loop(run, polls=watch.polls)
         does, silent_s = "are in a loop that changes nothing", run.no_work_s
@@ -341,11 +342,7 @@ def can_loop(run: HangInput) -> bool:
 
 def can_wait(run: HangInput) -> bool:
     """Return whether all GPUs that may be the run's have been at rest so long that a wait for them is worth a look."""
-    return run.gpus_rest_s >= QUIET_SHARE * _for_wait(run)
-
-
-def _for_wait(run: HangInput) -> float:
-    return deadlines.for_dead(run, partly_seen=False)
+    return run.gpus_rest_s >= QUIET_SHARE * deadlines.for_dead(run, partly_seen=False)
 
 
 def _told_from(run: HangInput, deadline_s: float, share: float) -> float:

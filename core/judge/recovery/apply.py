@@ -34,6 +34,7 @@ from .policy import NAN, Again, Answer, FailureInput, Finish, GiveUpRun, Hold
 from .resume_choice import choose, clear_doubt, pass_over
 
 replace = msgspec.structs.replace
+NO_WORDS: tuple[str, ...] = ()
 
 
 def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, ordered: str = "") -> None:
@@ -51,10 +52,12 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
     launched = cause.kind != "launch"
     seen = memory.count(state.history, cause.class_)
     attempt = state.attempt
-    given = launched and attempt.resume_from is not None and attempt.beat_t is None
-    unproven = given and unclear_states.is_unproven(builder)
-    refuted = unproven and unclear_states.is_refuted(builder, cause)
-    refused = unclear_states.refused(builder, cause) if cause.kind == "crash" and not unproven else ""
+    given = attempt.resume_from is not None and attempt.beat_t is None
+    wrong_way, other_way, unproven = "", NO_WORDS, NO_WORDS
+    if given and cause.kind == "crash":
+        wrong_way, other_way = unclear_states.wrong_way(builder, cause, failed.reason)
+    if given and launched and not wrong_way:
+        unproven = unclear_states.advice(builder, refuted=False)
     stride = state.attempt.stride
     if cause.kind == "nan":  # it shows some steps after its cause
         stride = max(stride, (state.budget.every or 0) // 2)
@@ -87,10 +90,9 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
         restarts_made=max(state.budget.used, state.budget.unsaved),
         trained=policy.has_trained(state),
         saved=state.attempt.saved and saved,
-        found_resume=unclear_states.advice(builder) if refuted else (),
-        refused_option=refused,
-        other_way=unclear_states.other_way(builder) if refused else (),
-        unproven_resume=unclear_states.advice(builder, refuted=False) if unproven and not refuted else (),
+        wrong_way=wrong_way,
+        other_way=other_way,
+        unproven_resume=unproven,
         changes=state.attempt.changes if launched and state.attempt.beat_t is None else (),
         waits_for="gpu" if reset or (lost and state.gpus_usable is False) else class_.waits_for,
         gpus_usable=False if reset else state.gpus_usable,
@@ -142,14 +144,15 @@ def _unread(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, at_once:
         return ""
     if checkpoint_index.names_another_file(failed.reason, path):
         return ""
-    if doubt.open and path not in doubt.paths and cause.said and cause.said == doubt.said:
+    known = checkpoint_index.find(index, path)
+    was_doubted = known is not None and known.doubted
+    if doubt.open and not was_doubted and cause.said and cause.said == doubt.said:
         return "cleared"
     doubted = at_once or memory.unread(builder.state.history, cause) >= checkpoint_index.STARTS
-    if not doubted or path in doubt.paths:
+    if not doubted or was_doubted:
         return ""
-    known = checkpoint_index.find(index, path)
     older = resume_point.newest_verified(checkpoint_index.passed_over(index, path, ""), support, before_t=plan.before_t)
-    has_older = older is not None and older.path not in {*doubt.paths, path}
+    has_older = older is not None and not older.doubted and older.path != path
     # Else the run is held over one of an unknown make.
     return "passed_over" if has_older or (known is not None and known.unknown_make) else ""
 
@@ -386,18 +389,6 @@ def nan_began_t(state: JudgeState, read: Reading) -> float:
     return min(saved, default=state.time.t)
 
 
-def ended_in_nan(state: JudgeState) -> str | None:
-    """Why the end of the attempt cannot be a success, as a sentence; None if nothing shows NaN.
-
-    An average that is NaN shows nothing: one skipped batch is enough for it.
-    """
-    for read in (state.reading, *state.other_logs.values()):
-        losses = read.now.losses
-        if losses.is_nan_for(LAST_STEPS) and not _is_stained(state, losses):
-            return f"the loss was NaN for the last {losses.nan_steps} steps"
-    return None
-
-
 def before_nan_t(state: JudgeState) -> float | None:
     """Run time before which a checkpoint has to be complete for its weights not to be NaN; None if the loss is finite.
 
@@ -405,4 +396,6 @@ def before_nan_t(state: JudgeState) -> float | None:
     """
     number = state.attempt.number
     ended_for_it = any(cause.class_ == NAN and cause.attempt == number for cause in state.history)
-    return state.attempt.nan_t if ended_for_it or ended_in_nan(state) is not None else None
+    losses = (read.now.losses for read in (state.reading, *state.other_logs.values()))
+    lasts = any(each.is_nan_for(LAST_STEPS) and not _is_stained(state, each) for each in losses)
+    return state.attempt.nan_t if ended_for_it or lasts else None

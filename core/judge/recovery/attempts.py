@@ -357,10 +357,9 @@ def on_danger(builder: StepBuilder, why: str, incident: int | None) -> None:
         request(builder, f"ask for a checkpoint: {why}", incident)
 
 
-def came(state: JudgeState, saving: run_states.Saving) -> bool:
-    """Whether a checkpoint that was asked for is complete, and none is being written."""
-    since = saving.asked_t - SLACK_S
-    new = [k for k in state.checkpoints.known if k.own and k.bad is None and k.t >= since]
+def came(state: JudgeState, asked_t: float) -> bool:
+    """Whether a checkpoint that was asked for then is complete, and none is being written."""
+    new = [k for k in state.checkpoints.known if k.own and k.bad is None and k.t >= asked_t - SLACK_S]
     return bool(new) and all(k.complete for k in new)
 
 

@@ -109,7 +109,7 @@ def _end(builder: StepBuilder, command: Command) -> CommandReply:
         else:
             builder.move("command", held)
     elif run_states.is_live(machine):
-        finishing = builder.state.withheld is not None and builder.state.withheld.follows == "finish"
+        finishing = builder.state.withheld is not None and builder.state.withheld.then == "finish"
         _close_hangs(builder, f"ended by {by}")
         restarts.stop(builder, "finish" if finishing else "hold", plan, mode="kill" if kill else "gentle", by=by)
     elif isinstance(machine, Stopped):
@@ -422,7 +422,7 @@ _VERBS: dict[str, Callable[[StepBuilder, Command], CommandReply]] = {
 
 def is_answer(state: JudgeState, command: Command) -> bool:
     """Whether ``restart`` or ``resume`` means what was withheld. A command with wishes of its own is an order."""
-    return state.withheld is not None and state.withheld.follows == "restart" and not has_wishes(command)
+    return state.withheld is not None and state.withheld.then == "restart" and not has_wishes(command)
 
 
 def has_wishes(command: Command) -> bool:

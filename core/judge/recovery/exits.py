@@ -397,6 +397,6 @@ def check(builder: StepBuilder) -> None:
     left_s = pace.eta_s(state.pace, state.progress)
     if left_s is not None and limit_t is not None and builder.t + left_s < limit_t:
         return
-    if attempts.came(state, run_states.Saving(asked_t=asked_t, until_t=asked_t)):
+    if attempts.came(state, asked_t):
         builder.set(job=msgspec.structs.replace(state.job, asked_t=None))
         restarts.stop(builder, "restart", run_states.RestartPlan(reason=f"{REASON}: the next job goes on"))

@@ -20,7 +20,7 @@ from ...model.text import plural
 from .. import run_states
 from ..attempt_progress import lost_steps
 from ..knowledge import Knowledge
-from ..memory import Failed, Follows, Waiting
+from ..memory import Failed, Waiting
 from ..resume import checkpoint_index, resume_point
 from ..resume.checkpoint_index import base_name
 from ..run_states import Hung, RestartPlan, Stopped, Then
@@ -88,9 +88,8 @@ def withhold(
         waits=True,
         verb="stop" if not starts else "restart" if live else "resume",
     )
-    follows: Follows = "restart" if starts else "finish" if then == "finish" else "other"
     name = run_states.name_of(state.machine) if live else "stopped"
-    waiting = Waiting(action=action, state=name, plan=plan, follows=follows, failed=failed)
+    waiting = Waiting(action=action, state=name, plan=plan, then=then, failed=failed)
     if not live:
         builder.move("hold", Stopped(), f"{act_words(builder)}; it would have {action.sentence}", Why("act"))
     else:

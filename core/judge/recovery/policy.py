@@ -52,15 +52,13 @@ class FailureInput(Failed, frozen=True, kw_only=True):
     """An attempt of this run made verified progress: its step number rose, or it wrote a checkpoint."""
     saved: bool = False
     """The failed attempt wrote a checkpoint that is further than all before; after NaN: one from before the NaN."""
-    found_resume: tuple[str, ...] = ()
-    """The failed attempt was given a way to resume that was only found in the trainer's source, and the failure shows
-    that this is wrong: what a person can do, a sentence each. Empty = nothing speaks against it."""
-    refused_option: str = ""
-    """The option of a resume that the trainer says it does not know, by a way that was not only found."""
+    wrong_way: str = ""
+    """What the failure shows to be wrong with the way to resume that the attempt was given; "" = nothing."""
     other_way: tuple[str, ...] = ()
     """What a person can do about that, a sentence each."""
     unproven_resume: tuple[str, ...] = ()
-    """It was given such a way, made no step, and the failure has another cause: what to know of it, a sentence each."""
+    """It was given a way that was only found in the trainer's source, made no step, and the failure has another cause:
+    what to know of it, a sentence each."""
     changes: tuple[str, ...] = ()
     """What trainwatch changed for an attempt that failed before its first step, a clause each."""
     ordered: str = ""
@@ -258,12 +256,9 @@ def wsl_channel_is_broken(failure: FailureInput) -> Answer | None:
     return GiveUpRun(reason, windows_side(failure.run), counted=False)
 
 
-def resume_option_is_refused(failure: FailureInput) -> Answer | None:
-    """The trainer does not know the option that names the checkpoint: each restart would give it again."""
-    if not failure.refused_option:
-        return None
-    refused = f"the trainer does not take {failure.refused_option}, the option that names the checkpoint"
-    return GiveUpRun(f"{refused}; a restart would give it again: {failure.reason.rstrip('.:')}", failure.other_way)
+def way_to_resume_is_wrong(failure: FailureInput) -> Answer | None:
+    """The trainer does not start as it was told to resume: each restart would tell it so again."""
+    return GiveUpRun(failure.wrong_way, failure.other_way) if failure.wrong_way else None
 
 
 def new_settings_do_not_start(failure: FailureInput) -> Answer | None:
@@ -428,14 +423,6 @@ def nan_comes_back(failure: FailureInput) -> Answer | None:
     return _end(failure, f"NaN again{where}, and no new checkpoint since the last NaN: {failure.reason}")
 
 
-def found_resume_does_not_start(failure: FailureInput) -> Answer | None:
-    """A way to resume that was only found in the source does not start the trainer: see unclear_states.py."""
-    if not failure.found_resume or failure.cause.kind == "hang":
-        return None
-    reason = f"the trainer does not start with the way to resume that was found in its source: {failure.reason}"
-    return GiveUpRun(f"{reason}; it is taken back", failure.found_resume)
-
-
 def restart_as_it_was(failure: FailureInput) -> Answer | None:
     """Nothing speaks against a restart."""
     return Again(
@@ -450,7 +437,7 @@ RULES: tuple[Callable[[FailureInput], Answer | None], ...] = (
     site_ended_it,
     person_ended_it,
     wsl_channel_is_broken,
-    resume_option_is_refused,
+    way_to_resume_is_wrong,
     new_settings_do_not_start,
     nan_is_left_to_a_person,
     rung_is_too_high,
@@ -465,7 +452,6 @@ RULES: tuple[Callable[[FailureInput], Answer | None], ...] = (
     start_ends_alike,
     nan_comes_back,
     fails_at_the_same_step,
-    found_resume_does_not_start,
     restart_as_it_was,
 )
 

@@ -97,11 +97,11 @@ def end_stretch(builder: StepBuilder) -> None:
 
 def step_down(builder: StepBuilder, to: str, failure: str, reason: str, incident: int) -> None:
     """The run leaves its rung because of a failure, or of trouble: the next attempt has the profile ``to``."""
-    ramp, step = _counted(builder), builder.state.attempt.step
+    ramp = _counted(builder)
     assert ramp.rung is not None
-    failed = FailedRung(profile=ramp.rung, ran_s=ramp.ran_s, failure=failure, step=step)
-    _moved_back(builder, failed, to, f"{failed.words}: {reason}", incident)
-    builder.set(profile_pending=to, ramp=replace(ramp, climbing=to, failed=(*_failed_but(ramp, ramp.rung), failed)))
+    builder.set(ramp=ramp, profile_pending=to)
+    failed = FailedRung(profile=ramp.rung, ran_s=ramp.ran_s, failure=failure, step=builder.attempt.step)
+    _leave(builder, failed, to, f"{failed.words}: {reason}", incident, ours=True)
     builder.fact(ProfileChanged(profile=to, pending=True, why=f"the ramp steps back: {failed.words}"))
 
 
@@ -109,19 +109,17 @@ def does_not_start(builder: StepBuilder, failed: FailedRung, to: str, reason: st
     """A profile failed before its first step: it is remembered. If the ramp chose it, the ramp steps back."""
     ramp = builder.state.ramp
     ours = failed.profile in {ramp.rung, ramp.climbing} and (ramp.climbed or ramp.climbing == failed.profile)
-    others = _failed_but(ramp, failed.profile)
+    _leave(builder, failed, to, f"{failed.profile} does not start here: {reason}", incident, ours=ours)
+
+
+def _leave(builder: StepBuilder, failed: FailedRung, to: str, why: str, incident: int, *, ours: bool) -> None:
+    """Remember what failed. ``ours``: the ramp chose it, and steps back."""
+    ramp = builder.state.ramp
+    others = tuple(rung for rung in ramp.failed if rung.profile != failed.profile)
     builder.set(ramp=replace(ramp, climbing=to if ours else None, failed=(*others, failed)))
     if ours:
-        _moved_back(builder, failed, to, f"{failed.profile} does not start here: {reason}", incident)
-
-
-def _moved_back(builder: StepBuilder, failed: FailedRung, to: str, why: str, incident: int) -> None:
-    moved = RampMoved(direction="back", before=failed.profile, after=to, why=why, ran_s=failed.ran_s)
-    builder.fact(replace(moved, failure=failed.failure, step=failed.step, incident=incident))
-
-
-def _failed_but(ramp: Ramp, profile: str | None) -> tuple[FailedRung, ...]:
-    return tuple(rung for rung in ramp.failed if rung.profile != profile)
+        moved = RampMoved(direction="back", before=failed.profile, after=to, why=why, ran_s=failed.ran_s)
+        builder.fact(replace(moved, failure=failed.failure, step=failed.step, incident=incident))
 
 
 def chosen(builder: StepBuilder, profile: str, by: str) -> None:
@@ -131,7 +129,7 @@ def chosen(builder: StepBuilder, profile: str, by: str) -> None:
     if failed is not None:
         why = f"asked for by {by}, although {failed.words}"
         builder.fact(RampMoved(direction=ALLOWED_AGAIN, before=ramp.rung or profile, after=profile, why=why))
-    builder.set(ramp=replace(ramp, climbing=None, failed=_failed_but(ramp, profile)))
+    builder.set(ramp=replace(ramp, climbing=None, failed=tuple(r for r in ramp.failed if r.profile != profile)))
 
 
 def _place(builder: StepBuilder) -> tuple[tuple[str, ...], int] | None:

@@ -77,7 +77,7 @@ def _signal(builder: StepBuilder, machine: run_states.Stopping, mode: Literal["g
 
 def on_checkpoint_while_saving(builder: StepBuilder, machine: run_states.Stopping, saving: run_states.Saving) -> None:
     """A checkpoint changed: go on with the stop once it is complete; while it grows, wait."""
-    if attempts.came(builder.state, saving):
+    if attempts.came(builder.state, saving.asked_t):
         end_saving(builder, machine, "the checkpoint that was asked for is complete")
         return
     until_t = max(saving.until_t, builder.t + builder.settings.restart.save_wait_s)

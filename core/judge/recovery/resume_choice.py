@@ -232,7 +232,7 @@ def pass_over(builder: StepBuilder, path: str, said: str) -> None:
 
 def clear_doubt(builder: StepBuilder) -> None:
     """An older checkpoint ends in the same way: go back to the newest."""
-    paths = builder.index.doubt.paths
+    paths = tuple(k.path for k in builder.index.known if k.doubted)
     builder.fact(CheckpointsSetAside(paths=paths, why=""))
     index = replace(builder.index, doubt=checkpoint_index.Doubt(cleared=True))  # none is to blame
-    builder.set(checkpoints=checkpoint_index.changed(index, paths, aside=None))
+    builder.set(checkpoints=checkpoint_index.changed(index, paths, aside=None, doubted=False))

@@ -275,9 +275,11 @@ def from_story(
         failed_position=state.failed_position if state.failed_position is not None else story.overall_step,
         applied=state.applied or applied,
         planned_deletion=None,
+        backups=replace(state.backups, running=None),
         evaluations=Evaluations(
-            done=tuple(story.evaluations.values()),
-            beginnings={path: (begun.mtime, begun.times) for path, begun in story.evaluations_begun.items()},
+            scores=tuple(story.evaluations.values()),
+            done={path: found.mtime for path, found in story.evaluations.items()},
+            begun={path: (begun.mtime, begun.times, 0.0) for path, begun in story.evaluations_begun.items()},
             told=state.evaluations.told,
         ),
         ran=state.ran

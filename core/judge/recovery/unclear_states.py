@@ -39,9 +39,7 @@ def recognise(builder: StepBuilder) -> None:
     found = output_folders.recognised(state.checkpoints, training_of(state))
     if not found:
         return
-    since = state.unclear_from if state.unclear_from is not None else builder.t
-    marked = checkpoint_index.changed(state.checkpoints, {k.path for k in found}, is_state=True)
-    builder.set(checkpoints=marked, unclear_from=since)
+    builder.mark({k.path for k in found}, is_state=True)
     for known in found:
         if not known.complete and known.unclear is not None:  # else it is in the journal already
             verdict = verdict_of(known.unclear[0]) if known.unclear[0] in DAMAGED else "opaque"
@@ -52,8 +50,7 @@ def tell(builder: StepBuilder) -> None:
     """Notify people once that what the trainer saves is not understood, while it can still be changed."""
     state = builder.state
     found = output_folders.states(builder.index)
-    since = builder.t if state.unclear_from is None else state.unclear_from
-    if not found or f"checkpoint:{CLASS}" in state.warned or builder.t - since < TELL_AFTER_S:
+    if not found or f"checkpoint:{CLASS}" in state.warned or builder.t - min(k.t for k in found) < TELL_AFTER_S:
         return
     if output_folders.has_understood(builder.index):
         return
@@ -428,38 +425,32 @@ def note_taken(builder: StepBuilder) -> None:
         builder.note(f"the way to resume is proved: {_way(builder)}")
 
 
-def refused(builder: StepBuilder, cause: Cause) -> str:
-    """The option of the resume that the trainer says it does not know; "" = it made a step, or does not say so."""
-    attempt, seen = builder.attempt, builder.state.diagnosis
-    if attempt.resume_from is not None and attempt.beat_t is None:
-        last = f"{seen.tail}{seen.fold.rest}".splitlines()[-LAST_LINES:]
-        return resume_point.refused(builder.support.names, (cause.line, *last), cause.class_)
-    return ""
+def wrong_way(builder: StepBuilder, cause: Cause, reason: str) -> tuple[str, tuple[str, ...]]:
+    """What is wrong with the way to resume of an attempt that ended before its first step, and what a person can do.
 
-
-def is_refuted(builder: StepBuilder, cause: Cause) -> bool:
-    """Whether the failure of an attempt with an unproven resume shows that the way to resume is wrong.
-
-    The trainer says that it does not know the option; its failure is a wrong argument or path and names the checkpoint;
-    or a traceback ends on the line of source which reads the option by its name.
+    ("", ()): nothing shows that it is wrong. The trainer says that it does not know the option. One that was only found
+    in the source is refuted as well by a wrong argument or path that names the checkpoint, or by a traceback that ends
+    on the line of source which reads the option by its name.
     """
-    named = base_name(builder.attempt.resume_from or "") in cause.line
-    if refused(builder, cause) or (cause.class_ == "config_error" and named):
-        return True
-    names = "|".join(map(re.escape, builder.support.names))
-    read = re.compile(rf"""['"`]\+*(?:[\w.]+\.)?(?:{names})['"`]""")
-    ended = [block.code for block in builder.state.diagnosis.blocks if block.raised is not None]
-    return bool(names) and any(read.search(code) for code in ended)
-
-
-def other_way(builder: StepBuilder) -> tuple[str, ...]:
-    """What a person can do about a trainer that refuses the option of a known way, a sentence each."""
-    support = builder.support
+    attempt, seen, support, names = builder.attempt, builder.state.diagnosis, builder.support, builder.support.names
+    last = f"{seen.tail}{seen.fold.rest}".splitlines()[-LAST_LINES:]
+    option = resume_point.refused(names, (cause.line, *last), cause.class_)
+    if is_unproven(builder):
+        read = re.compile(rf"""['"`]\+*(?:[\w.]+\.)?(?:{"|".join(map(re.escape, names))})['"`]""")
+        ended = names and any(block.raised is not None and read.search(block.code) for block in seen.blocks)
+        named = cause.class_ == "config_error" and base_name(attempt.resume_from or "") in cause.line
+        if not (option or named or ended):
+            return "", ()
+        found = "the trainer does not start with the way to resume that was found in its source"
+        return f"{found}: {reason}; it is taken back", advice(builder)
+    if not option:
+        return "", ()
     which = "the command has it before {resume}" if support.written else f"the preset {support.preset} adds it"
     if support.found:
         which = f"it was found in the source ({support.found}) and worked before"
     again = f"if the script was changed: `{builder.typed('resume')}` once it takes the option again"
-    return f"{which}: correct it, or {_write(builder)}", again
+    why = f"the trainer does not take {option}, the option that names the checkpoint; a restart would give it again"
+    return f"{why}: {reason.rstrip('.:')}", (f"{which}: correct it, or {_write(builder)}", again)
 
 
 def _write(builder: StepBuilder) -> str:

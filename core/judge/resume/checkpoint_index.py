@@ -46,6 +46,7 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     ``of_epoch``: the step in it is counted within its epoch (resume_check.py), so ``step`` is None.
     ``refused``: its trainer's own load would not take it (``CheckpointEvent.refused``).
     ``kept``: the folder with a copy of it as it is now; "" = not named, None = there is none.
+    ``doubted``: a trainer did not start with it; it is passed over if there is another one.
     """
 
     path: str
@@ -87,6 +88,7 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     kept: str | None = None
     of_epoch: bool = False
     refused: bool = False
+    doubted: bool = False
 
     @property
     def shape(self) -> Form:
@@ -159,12 +161,10 @@ IN_SNAPSHOT = 64
 class Doubt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What trainers said of checkpoints that are complete (checkpoint_index.py).
 
-    ``paths``: those with which a trainer did not start, passed over if there is another one. ``open``: no resume took
-    effect since. ``said``: the last line of the trainer. ``cleared``: another one ended with the same line, so none is
-    to blame.
+    ``open``: a trainer did not start with one, and no resume took effect since. ``said``: the last line of the trainer.
+    ``cleared``: another one ended with the same line, so none is to blame.
     """
 
-    paths: tuple[str, ...] = ()
     open: bool = False
     said: str = ""
     cleared: bool = False
@@ -318,7 +318,7 @@ def with_event(
 
 _OF_A_SAVE = (
     "t", "position", "spread", "epochs_done", "bad", "left", "aside", "nonfinite", "nan", "values", "damage",
-    "reported", "written",
+    "reported", "written", "doubted",
 )  # fmt: skip
 """What is known of a save, and stays when it is found again unchanged."""
 
@@ -514,8 +514,7 @@ Unread = Literal["", "passed_over", "cleared"]
 
 def passed_over(index: CheckpointIndex, path: str, said: str) -> CheckpointIndex:
     """Pass over ``path`` as well."""
-    doubt = Doubt(paths=(*index.doubt.paths, path), open=True, said=said)
-    return replace(index, doubt=doubt)
+    return replace(changed(index, (path,), doubted=True), doubt=Doubt(open=True, said=said))
 
 
 def names_another_file(message: str, path: str) -> bool:

@@ -134,7 +134,7 @@ def to_resume_from(
         for k in found
         if (k.unknown_make or _is_always_so(k, found))
         and k.bad is None
-        and k.path not in index.doubt.paths
+        and not k.doubted
         and (before_t is None or k.t < before_t)
         and support.objection(k.shape, k.holds) is None
     ]

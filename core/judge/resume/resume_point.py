@@ -62,7 +62,7 @@ def newest_verified(
     usable = _without_copied_in(usable)
     if not support.weights_are_enough and any(k.holds == "state" for k in usable):
         usable = [k for k in usable if k.holds != "weights"]
-    sure = [k for k in usable if k.path not in index.doubt.paths]
+    sure = [k for k in usable if not k.doubted]
     return max(sure or usable, key=age_of, default=None)
 
 
@@ -116,7 +116,7 @@ def left_behind(index: CheckpointIndex, path: str | None, support: ResumeSupport
         for k in index.known
         if k.own
         and is_verified(k)
-        and k.path not in index.doubt.paths
+        and not k.doubted
         and (since is None or age_of(k) > since)
         and support.objection(k.shape, k.holds) is None
     )
