@@ -224,8 +224,6 @@ class LineShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     source: str
     gates: tuple[str, ...] = ()
     kind: ShapeKind = "step"
-    epoch_before_bar: bool = False
-    """The text before the bar may hold the epoch in a column (``41/100 1.12G 1.817``)."""
     loss_means_training: bool = False
     evaluates: bool = False
     """The same bar is drawn for evaluation; with a loss it is training."""
