@@ -125,6 +125,12 @@ def load_remedies() -> tuple[Remedy, ...]:
     text = file.read_text(encoding="utf-8")
     document = Document.parse(text, file)
     rows = [{**shared, **row} for shared in document.data.get("remedies", ()) for row in shared.pop("rows", ({},))]
+    for row in rows:
+        row["changes"] = [
+            {**change, "key": key}
+            for change in row.get("changes", ())
+            for key in (change["key"] if isinstance(change["key"], list) else (change["key"],))
+        ]
     remedies = _converted({**document.data, "remedies": rows}, RemedyCatalogue, text, file).remedies
     treatable = {*load_failures().names, *(f"hang:{kind}" for kind in get_args(HangKind)), *HINTED}
     for at, remedy in enumerate(remedies):

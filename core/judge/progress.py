@@ -112,9 +112,7 @@ def read_progress(state: ProgressState, text: str, shapes: ShapeTable, *, skim: 
             now = read_segment(settled, rest, after.lines + 1, shapes)
             if after.rest[-1] in _GROWING:  # "loss=0.0" may become "loss=0.0912"
                 progress = msgspec.structs.replace(now.progress, loss=settled.progress.loss)
-                now = msgspec.structs.replace(
-                    now, progress=progress, loss_is_nan=settled.loss_is_nan, losses=settled.losses, curve=settled.curve
-                )
+                now = msgspec.structs.replace(now, progress=progress, losses=settled.losses, curve=settled.curve)
     return ProgressState(after, settled, now)
 
 

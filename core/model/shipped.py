@@ -217,28 +217,20 @@ class Example(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class LineShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One form of line. ``gates``: each matching line has one of these fixed texts; empty: of ``line_fields.GATES``."""
+    """One form of line: an entry of ``log_shapes.toml``, which describes each key."""
 
     name: str
     pattern: str
     source: str
     gates: tuple[str, ...] = ()
     kind: ShapeKind = "step"
-    epoch_before_bar: bool = False
-    """The text before the bar may hold the epoch in a column (``41/100 1.12G 1.817``)."""
     loss_means_training: bool = False
     evaluates: bool = False
-    """The same bar is drawn for evaluation; with a loss it is training."""
     loss_is_average: bool = False
-    """The loss is an average over the epoch so far: one NaN stays in it until the epoch ends."""
     counts: Literal["epoch", "run"] | None = None
-    """The step begins again in each epoch, or runs through; None: both occur, and what it does shows it."""
     epochs_from: Literal[0, 1] | None = None
-    """The first epoch as printed; None: both occur."""
     steps_from: Literal[0, 1] = 1
-    """The number of the first batch; 0: the line names the batch that was just done, so one more is done."""
     names_last_epoch: bool = False
-    """If epochs count from 0, the number after the slash is that of the last one ("0/4" of five)."""
     examples: tuple[Example, ...] = ()
 
 

@@ -222,6 +222,7 @@ def _proofs(
 # text that the library gives for it. Sources: CUDA Runtime and Driver API (cudaError_t, CUresult), hip_runtime_api.h,
 # nccl.h, nvml.h, hsa.h, CANN rt_error_codes.h, errno(3).
 
+_STATUS = r"(?i:error|failure|status|return(?:ed|s)?)(?: code)?\W{1,2}"
 _NUMBERS = {
     "cuda": LazyPattern(
         r"(?i:\b(?:cuda|hip)(?: driver| runtime| api)?[ _]?(?:error|failure"
@@ -236,16 +237,12 @@ _NUMBERS = {
         r"|\bcode: -?(?P<d>\d{1,3}), (?:kind|name):"
     ),
     "winerror": LazyPattern(r"\[WinError (?P<a>\d{1,5})\]|\bos error (?P<b>\d{4,5})\b"),
-    "nccl": LazyPattern(
-        r"\bNCCL (?:error|failure)(?: code)?\W{1,2}(?P<a>[1-7])\b(?!\.\d)|\bncclResult\w*\W+(?P<b>[1-7])\b"
-    ),
+    "nccl": LazyPattern(rf"\bNCCL {_STATUS}(?P<a>[1-7])\b(?!\.\d)|\bncclResult\w*\W+(?P<b>[1-7])\b"),
     "acl": LazyPattern(
         r"(?i:\b(?:acl\w*|npu|cann|ascend|aclrt\w*|rt\w+)\b.{0,80}?\b(?:error|ret|result)(?:[ _]?code)?(?: is)?)\W{1,3}"
         r"(?P<a>\d{6})\b"
     ),
-    "nvml": LazyPattern(r"(?i:\bnvml\w* (?:error|failure|return(?:ed|s)?)(?: code)?)\W{1,2}(?P<a>\d{1,3})\b"),
-    "cublas": LazyPattern(r"(?i:\bcublas(?:lt)? (?:error|failure|status))\W{1,2}(?P<a>[1-9]\d?)\b"),
-    "cudnn": LazyPattern(r"(?i:\bcudnn (?:error|failure|status))\W{1,2}(?P<a>[1-9]\d{0,3})\b"),
+    **{each: LazyPattern(rf"(?i:\b{each}\w*) {_STATUS}(?P<a>\d{{1,4}})\b") for each in ("nvml", "cublas", "cudnn")},
 }
 """How a number is printed, by system."""
 _SAID_OF = r"(?i:\b(?:cuda|hip)\b[\w \[\]()#]{0,24}?(?:error|failure|err)?(?: code)?\W{0,3}\d{0,3}\W{1,3})"

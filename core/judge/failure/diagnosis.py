@@ -15,6 +15,7 @@ import msgspec
 from ...model.shipped import Diagnosis, EvidenceLine
 from ...model.text import LazyPattern
 from ..text.lines import Finished, fold, peel, plain
+from ..text.loss_run import LossRun
 from ..text.reading import Reading
 from ..text.shapes import ShapeTable
 from ..text.worded_lines import read_segment
@@ -97,7 +98,7 @@ def _watch(state: DiagnosisState, watch: Reading, number: int, line: str, shapes
     nan = [each for each in state.findings if each.failure == "nan_loss" and (still_nan or each.last >= since)]
     kept = tuple(each for each in state.findings if each.line == 0 or each in nan)
     survived = tuple(each for each in state.findings if each not in kept and each.role == "root")
-    watch_on = Reading(loss_is_nan=True) if any(each.failure == "nan_loss" for each in kept) else None
+    watch_on = Reading(losses=LossRun(nan_values=1)) if any(each.failure == "nan_loss" for each in kept) else None
     return msgspec.structs.replace(
         state,
         findings=tuple(msgspec.structs.replace(each, beats=0) for each in kept),

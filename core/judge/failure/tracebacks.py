@@ -100,8 +100,6 @@ def begin(found: Block | None, source: str) -> Block:
     """The block that a traceback's first line begins; it continues the chain of ``found``."""
     if found is None or not found.link:
         return Block(source)
-    if not found.ended:  # the end of the earlier one was not seen
-        return Block(source, found.link)
     return Block(source, found.link, found.raised, found.first, found.library)
 
 

@@ -59,8 +59,7 @@ def read_bar(
     before = message_of(before)
     label = _read_label(_label(before), shapes)
     seconds, unit = parse_rate(groups.get("rate") or "")
-    if not rest.isascii():
-        rest = shapes.in_english(rest)
+    rest = shapes.in_english(rest)
     loss = find_loss(f"{before.lower()} {rest}") if "oss" in rest or "oss" in before else None
     if loss is not None and shape.row.loss_is_average:
         loss = loss._replace(average=True)
@@ -80,7 +79,7 @@ def read_bar(
     if label.epochs or unit in ("epoch", "epochs", "ep"):
         news.epoch, news.epochs, news.seconds = count, total, None
         return advance(reading, news, "epochs")
-    if news.epoch is None and ("/" in before or "epoch" in groups) and shape.row.epoch_before_bar:
+    if news.epoch is None:
         _read_columns(news, groups, before)
     trusted = phase == "train" or loss is not None or news.epoch is not None
     if not trusted and _FOREIGN_LOSS.search(rest) is not None:
@@ -98,10 +97,8 @@ def read_bar(
     if news.epoch is None and ("poch" in before or before.lstrip()[:1] == "["):
         _read_description(news, before.lower())
     news.rule = _rule(shape.rule, label, news, rest)
-    if rest:
-        _read_postfix(news, rest)
-    if news.overall is None:
-        news.overall = label.overall
+    news.overall = label.overall
+    _read_postfix(news, rest)
     news.step, news.total = count, total
     news.drawn = seconds is None and (count == 0 or "?" in (groups.get("rate") or ""))
     firm = total is not None and (groups["step"] or "")[-1:].isdigit()

@@ -6,9 +6,8 @@ import msgspec
 
 from ...model.progress import Phase
 from ...model.text import LazyPattern
-from .counters import Epoch, Step, find_leading, find_pair, find_seconds_per_step, parse_count, parse_number, step_in
+from .counters import Epoch, Step, find_leading, find_pair, parse_count, parse_number, step_in
 from .line_fields import Loss, find_loss, find_lr
-from .lines import peel
 from .run_count import TrainingFields
 
 LINES_BETWEEN = 60
@@ -381,12 +380,11 @@ def _key(text: str) -> str:
 # Whether a line without a loss is about its counter: "epoch 9/40", "… INFO: [step 4]", "step: 4, reward: 2.5".
 
 
-def leads(line: str, low: str, step: Step | None, epoch: Epoch | None) -> bool:
+def leads(low: str, step: Step | None, epoch: Epoch | None) -> bool:
     """True if the line is about its counter, although it has no loss: "epoch 9/40", "[step 4]", "… INFO: Epoch 3"."""
     at = min(counter.at for counter in (step, epoch) if counter is not None) if step or epoch else -1
     if at < 0 or (step is not None and low[step.at - 1 : step.at] == "/"):
         return False
-    timed = step is not None and epoch is not None and find_seconds_per_step(low) is not None
     listed = sum(1 for _ in _FIELD.finditer(low)) >= LEAST_FIELDS and _SETTINGS.search(low) is None
     if _PREPARES.search(low) is not None:
         return False
@@ -398,15 +396,10 @@ def leads(line: str, low: str, step: Step | None, epoch: Epoch | None) -> bool:
         return True
     if listed and step is not None and is_measured(low):
         return True
-    if len(low) - at > LONGEST_COUNTER_LINE and not timed and not listed and _SHARE.search(low, at) is None:
-        return False
-    head = len(low) - len(peel(line).text) if len(low) == len(line) else 0
-    return _HEAD_OF_COUNTER.search(low[:at]) is not None or _HEAD_OF_COUNTER.search(low[head:at]) is not None
+    return (listed or len(low) - at <= LONGEST_COUNTER_LINE) and _HEAD_OF_COUNTER.search(low[:at]) is not None
 
 
 _PREPARES = LazyPattern(r"\b(?:cach(?:ed|ing)|latents?|tokeni[sz]\w+|download\w*|preprocess\w*)\b")
-_SHARE = LazyPattern(r"\bprogress\b|(?<![\w.])\d{1,3}(?:\.\d+)?%")
-"""How far something is."""
 LONGEST_COUNTER_LINE = 60
 """A longer line that begins with a counter is a sentence about something else. In characters."""
 LEAST_FIELDS = 3

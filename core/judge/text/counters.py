@@ -407,8 +407,8 @@ def find_seconds_per_step(low: str, *, of_step: bool = True) -> float | None:
     if found is not None and not _ROUNDED.match(low, found.start()):
         rate = parse_number(found["value"])
         return 1.0 / rate if rate else None
-    for pattern, word in _DURATIONS if of_step else _DURATIONS[:-1]:
-        if word not in low or (found := pattern.search(low)) is None:
+    for pattern, *words in _DURATIONS if of_step else _DURATIONS[:-1]:
+        if not any(word in low for word in words) or (found := pattern.search(low)) is None:
             continue
         if pattern is _BARE_TIME and not _is_of_a_step(found, low):
             continue
@@ -428,19 +428,19 @@ def _is_of_a_step(found: re.Match[str], low: str) -> bool:
 
 _DURATIONS = (
     (_PER_UNIT, "/"),
-    (_OF_THE_STEP, "iter_time="),
-    (_OF_THE_STEP, "forward_time"),
+    (_OF_THE_STEP, "iter_time=", "forward_time"),
     (_TIMED, ""),
     (_BARE_TIME, "time"),
     (_SECONDS_KEY, "step"),
-    (_TOOK, "took"),
-    (_TOOK, " in "),
-    (_TOOK, "time "),
+    (_TOOK, "took", " in ", "time "),
     (_RUN, ""),
     (_FIELD_MS, "ms"),
     (_TRAILING, "("),
 )
-"""Durations of a step, the surest first, each with a word of its line; the last is only that of a step in its lines."""
+"""Durations of a step, the surest first, each with words of its line, of which one is there.
+
+The last one is that of a step only in lines of steps.
+"""
 _TO_GO = ("eta", "remain", "left", "to go")
 
 

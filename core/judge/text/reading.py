@@ -54,7 +54,6 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     announced: int = 0
     end_words: EndWords | None = None
     end_text: str = ""
-    loss_is_nan: bool = False
     main: Bar | None = None
     proven: bool = False
     firm: bool = False
@@ -81,6 +80,11 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     def finished_words(self) -> bool:
         """The log announced the end of the training, and no training line followed."""
         return self.end_words is not None
+
+    @property
+    def loss_is_nan(self) -> bool:
+        """The newest printed loss is NaN or infinite."""
+        return self.losses.nan_values > 0
 
     @property
     def goes_on(self) -> bool:
@@ -158,7 +162,6 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
     if chosen and run.source != reading.run.source and not run.source.endswith(chosen):
         reading = msgspec.structs.replace(reading, name=None, opening=Opening(gap=True))
     beats, counters = _count(reading, news, counter)
-    nan = news.loss is not None and news.loss.value is None
     losses, loss = _losses(reading, news, run, step, moved=beats), old.loss if news.loss is None else news.loss.value
     if losses.is_gone:
         loss = None
@@ -186,7 +189,6 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
         counters=counters,
         end_words=reading.end_words if redrawn else None,
         end_text=reading.end_text if redrawn else "",
-        loss_is_nan=nan if news.loss is not None else reading.loss_is_nan,
         losses=losses,
         curve=_curve(reading.curve, news, run.run_step, lr),
         run=run,

@@ -199,12 +199,10 @@ def without_counts(run: RunCount) -> RunCount:
         whole=run.whole,
         named=run.named,
         first_named=run.first_named,
-        epoch_gap=run.epoch_gap,
         epochs=run.epochs,
         declared=run.declared,
         declared_steps=run.declared_steps,
         apart=run.apart,
-        broken=run.broken,
     )
 
 

@@ -20,7 +20,7 @@ from .counters import (
     unwrapped,
 )
 from .line_fields import Loss, find_loss, find_lr, find_objective, is_evaluation, is_only_lr, without_name
-from .lines import message_of, own_text, peel, plain
+from .lines import message_of, own_text, plain
 from .reading import BY_FORM, Bar, Reading, advance, announce, enter, finish, with_later_epoch
 from .run_count import Rule, TrainingFields
 from .shapes import ShapeTable, judged, read_end, read_row, read_step, take_named, with_declared
@@ -109,11 +109,7 @@ def _read_without_loss(reading: Reading, fields: Fields, number: int, shapes: Sh
     if lr is not None and fields.bare and not has_count(low):  # most are settings
         told = reading.progress.phase in ("train", "eval") and reading.heartbeats > 0 and is_only_lr(low)
         return advance(reading, TrainingFields(lr=lr), "line") if told else reading
-    if (
-        fields.bare
-        and reading.progress.phase == "train"
-        and (_PACE.search(low) or _PACE.search(peel(line).text.lower()))
-    ):
+    if fields.bare and reading.progress.phase == "train" and _PACE.search(low):
         return advance(reading, TrainingFields(seconds=find_seconds_per_step(low)), "line")
     after = _read_training(reading, fields, number, shapes)
     return announce(after, words, number) if words is not None and after.run is reading.run else after
@@ -132,12 +128,8 @@ def _read_training(reading: Reading, fields: Fields, number: int, shapes: ShapeT
             step, source = found.step, BY_FORM
             epoch = epoch or epoch_beside(low, step)
     amount = step is not None and step.amount and not is_measured(low) and find_seconds_per_step(low) is None
-    amount = amount and leads(fields.line, low, step, epoch)  # "running training: 420 steps": nothing is measured
-    if (
-        loss is None
-        and source != BY_FORM
-        and (fields.bare or (lr is None and (amount or not leads(fields.line, low, step, epoch))))
-    ):
+    amount = amount and leads(low, step, epoch)  # "running training: 420 steps": nothing is measured
+    if loss is None and source != BY_FORM and (fields.bare or (lr is None and (amount or not leads(low, step, epoch)))):
         step = step or find_total_so_far(low)
         if step is None or not (amount or _may_be_counter(reading)):
             return reading
@@ -319,10 +311,7 @@ def _read_own(reading: Reading, line: str, number: int, shapes: ShapeTable) -> R
             return enter(reading, "eval")
         if shape.row.kind == "step":
             return read_step(reading, shape, found.groupdict(), line if shape.own else message_of(line))
-        while (
-            _has(line[found.end() :], shape.row.gates)
-            and (again := shape.pattern.search(line, found.end())) is not None
-        ):
+        while (again := shape.pattern.search(line, found.end())) is not None:
             found = again
         read = read_bar(reading, shape, found, line, number, shapes=shapes)
         rest = line[found.end() :]
