@@ -56,11 +56,11 @@ class NoAnswerError(Exception):
     """
 
     def __init__(
-        self, message: str, why: Literal["absent", "not begun", "late", "failed"], code: int | None = None,
+        self, message: str, kind: Literal["absent", "not begun", "late", "failed"], code: int | None = None,
         printed: str = "", said: str = "",
     ) -> None:  # fmt: skip
         super().__init__(message)
-        self.why = why
+        self.kind = kind
         self.code, self.printed, self.said = code, printed, said
 
 

@@ -376,7 +376,7 @@ def dump(
     except NoAnswerError as fault:
         late = f"py-spy took more than {timeout_s:g} s on process {process.pid} ({process.name})"
         told = {"late": late, "failed": _refusal(process, fault.said)}
-        notes.append(told.get(fault.why, f"py-spy could not be started: {fault}"))
+        notes.append(told.get(fault.kind, f"py-spy could not be started: {fault}"))
         return None
     finally:
         _let_go(before, notes)

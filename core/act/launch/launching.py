@@ -300,7 +300,7 @@ def probe(environ: Mapping[str, str], linger: Path) -> str | None:
     try:
         answer([*command("probe"), "true"], PROBE_TIMEOUT_S, env=environ)
     except NoAnswerError as fault:
-        if fault.why == "absent":
+        if fault.kind == "absent":
             return "systemd-run is not installed; the run is detached without a scope"
         return f"systemd-run fails: {(fault.said.strip() or str(fault)).splitlines()[-1]}"
     return None

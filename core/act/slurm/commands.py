@@ -232,8 +232,8 @@ class Slurm:
             with _kept_from_stops():
                 return answer(argv, self._timeout_s, env=self._env)
         except NoAnswerError as fault:
-            hint = ": is Slurm installed here, or does a module have to be loaded first?" * (fault.why == "absent")
-            no = fault.why == "absent" or (fault.why == "failed" and not any(w in fault.said.lower() for w in LOST))
+            hint = ": is Slurm installed here, or does a module have to be loaded first?" * (fault.kind == "absent")
+            no = fault.kind == "absent" or (fault.kind == "failed" and not any(w in fault.said.lower() for w in LOST))
             raise SlurmError(f"{fault}{hint}", refused=refusal and no, printed=fault.printed) from fault
 
 

@@ -70,7 +70,7 @@ def output(settings: Tmux, environ: Mapping[str, str], words: Sequence[str], *, 
     try:
         return answer(argv, deadline_s + CHILD_START_S, env=environ, cwd="/", tree=True)
     except NoAnswerError as error:
-        if error.why == "late" or error.code == -signal.SIGKILL:
+        if error.kind == "late" or error.code == -signal.SIGKILL:
             raise TmuxError("deadline", f"the tmux server did not answer within {deadline_s:g} s") from error
         last = error.said.strip().splitlines()[-1:] or [f"libtmux could not be started: {error}"]
         raise TmuxError("missing" if error.code == MISSING else "failed", last[0]) from error

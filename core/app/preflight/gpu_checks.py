@@ -85,10 +85,10 @@ def check_torch(plan: LaunchPlan, machine: Machine) -> Check | None:
     try:
         printed = _asked(spec, [*python, "-c", PROBE], spec.env | visible, PROBE_TIMEOUT_S)
     except NoAnswerError as error:
-        if error.why == "late":
+        if error.kind == "late":
             found = f"{words}: asking torch for CUDA took over {PROBE_TIMEOUT_S:g} s"
             return failed(found, "is the driver stuck? see dmesg")
-        if error.why != "failed":
+        if error.kind != "failed":
             return warned(f"{words} could not be run: {error}", "check the command")
         found = f"{words}: {(error.said.strip().splitlines() or ['no reason given'])[-1]}"
         if needs:

@@ -399,11 +399,11 @@ class HangInput(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         seen = self.liveness
         if not self.sees_gpu:
             return None
-        if seen.found == "spin":
+        if seen.gpu_state == "spin":
             # Power that wavers about the bound of a spin: an evaluation limited by memory, not a collective.
             wavers = self.announced and (seen.dim_at or 0.0) > self.now - self.still_s + self.fresh_s
             return "dim" if wavers else "spin"
-        return "dim" if seen.found == "dim" else "pinned" if seen.found == "pinned" else None
+        return "dim" if seen.gpu_state == "dim" else "pinned" if seen.gpu_state == "pinned" else None
 
     @cached_property
     def gpus_rest_s(self) -> float:

@@ -45,7 +45,7 @@ class Liveness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     gpu: tuple[GpuState, ...] = ()
     gpu_at: float | None = None
     """Newest sample with a reading of the trainer's GPUs."""
-    found: GpuState = "unknown"
+    gpu_state: GpuState = "unknown"
     """What the busiest of them did in it."""
     foreign: bool = False
     """All GPUs that can be seen are marked as not the trainer's: whether it uses one is unknown."""
@@ -257,7 +257,7 @@ def with_gpus(seen: Liveness, sample: GpuSample, now: float, hang: Hang, beat_at
     if found is not None:
         since = seen.spin_from if seen.spin_from is not None else now
         at = states.index(found)
-        changes |= {"gpu_at": now, "found": found, "spin_from": since if found in {"spin", "pinned"} else None}
+        changes |= {"gpu_at": now, "gpu_state": found, "spin_from": since if found in {"spin", "pinned"} else None}
         if found in {"busy", "active"}:
             changes |= {"busy_at": now, "silence_s": silence_now(seen, now, beat_at)}
         elif found != "idle":
@@ -304,7 +304,7 @@ def with_process(seen: Liveness, sample: ProcessSample, now: float, hang: Hang, 
     wants_core = run_n >= WINDOW_MIN and 2.0 * (now - run_from) >= min(WINDOW_S, hang.min_s)
     # No CPU at all is no sign, however little is usual. Ranks that wait for a spinning GPU keep a core busy each.
     computes = bool(cpu) and (cpu or 0.0) >= alive_cores(seen, hang.idle_cpu_cores)
-    waits = seen.gpu_at is None or seen.found in {"spin", "pinned", "dim"}
+    waits = seen.gpu_at is None or seen.gpu_state in {"spin", "pinned", "dim"}
     many = (cpu or 0.0) >= (max(CPU_MANY_CORES, WAITING_CORES * len(seen.normals)) if waits else CPU_MANY_CORES)
     moved = _moved(seen.read_bytes, sample.read_bytes) + _moved(seen.write_bytes, sample.write_bytes)
     moves = elapsed > 0.0 and moved >= hang.idle_io_bytes_per_s * elapsed
