@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 from tests.goldens.stories import STORIES, WALL0, Told
+from trainwatch.core.app.runs import supervisor_life
 from trainwatch.core.model import fact as facts
 from trainwatch.core.model.decision import Entry
 from trainwatch.core.model.observation import GpuSample, HostSample, MetricValues, Observation, ProcessSample
@@ -120,6 +121,7 @@ def laid_out(recording: Recording, home: Path, patch: pytest.MonkeyPatch) -> Ite
     """The run on the disk, with the clock at the moment at which it is looked at, and a supervisor if it had one."""
     patch.setenv("TRAINWATCH_HOME", str(home))
     patch.setattr(time, "time", lambda: WALL0 + recording.t)
+    patch.setattr(supervisor_life, "unusable", lambda _folder: None)  # the disk of whoever runs the test
     run = RunDirectory.create(home, recording.spec)
     run.journal.write_text(recording.journal, encoding="utf-8")
     history = HistoryWriter(run.history)

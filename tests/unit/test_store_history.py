@@ -300,10 +300,11 @@ def test_newest_samples_of_an_earlier_supervisor_are_in_the_file_of_the_next_one
 def test_what_changes_each_second_is_in_memory_and_survives_a_kill(tmp_path: Path, read: Open) -> None:
     path = tmp_path / "history.sqlite"
     writer = HistoryWriter(path)
+    charts = read(path)
     for second in range(700):
         writer.add(HostSample(t=second, cpu_pct=float(second)))
         writer.add(MetricValues(t=second, values={"f1": float(second)}))
-        read(path).series("host.cpu", 0, 700, 700)  # somebody reads charts
+        charts.series("host.cpu", 0, 700, 700)
         writer.show(second)
         if second == 610:
             committed = path.stat().st_mtime_ns
