@@ -129,16 +129,23 @@ def facts(about: Circumstances, found: Diagnosis) -> Iterator[Fact]:
         yield Fact(f"It ended {times} of {plural(len(about.earlier), 'earlier attempt')}, too.", shows=found.failure)
     if about.signal in NATIVE and found.failure in RAISED:
         yield Fact("The process ended by a fault of its machine code, not by an exception.", against=found.failure)
-    if about.trained and _PATH.search(cause) is not None:
-        words = "It had trained, so no setting names a wrong path: another process or rank moved, removed or made it."
-        yield Fact(words, shows="io_error", alone=0.7, instead="config_error")
+    for of_setting, words in AFTER_STEPS if about.trained else ():
+        if of_setting.search(cause) is not None:
+            yield Fact(f"It had trained, so {words}.", shows="io_error", alone=0.7, instead="config_error")
     for places, failure, words in PLACES:
         if any(place in about.stack for place in places):
             alone = 0.5 if found.failure == "unknown" else 0.0
             yield Fact(f"Its threads stood in {words}.", shows=failure, alone=alone)
 
 
-_PATH = LazyPattern(r"\b(?:FileNotFoundError|FileExistsError)\b")
+AFTER_STEPS = (
+    (
+        LazyPattern(r"\b(?:FileNotFoundError|FileExistsError)\b"),
+        "no setting names a wrong path: another process or rank moved, removed or made it",
+    ),
+    (LazyPattern(r"\bJSONDecodeError\b"), "no setting is at fault: what it read then was not whole, or no JSON"),
+)
+"""What shows a wrong setting only before the first step, and what it shows after it."""
 RAISED = frozenset({"config_error", "import_error", "dtype_error", "code_bug", "checkpoint_mismatch", "network_error"})
 """Classes of exceptions, after which Python exits with a status of its own."""
 PLACES = (

@@ -270,7 +270,8 @@ def hidden_failure(
     """
     since = state.beats[0] if len(state.beats) > 1 else 0
     late = [e for e in state.findings if e.last > since and e.failure not in NO_FAILURES and not _went_on(e, state)]
-    late = [e for e in late if short or e.role != "confirmation" or e.count > 1]  # one bad batch may be skipped
+    # What was only warned of was handled, and one bad batch may be skipped.
+    late = [e for e in late if short or not (e.warned or (e.role == "confirmation" and e.count == 1))]
     over = any(each.failure == "success" and each.role == "root" for each in state.findings)  # it raised that
     kernel = [each for each in state.findings if each.line == 0] if short else []
     state = msgspec.structs.replace(state, findings=(*kernel, *late))
