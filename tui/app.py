@@ -22,7 +22,7 @@ from ..core.model.run import TERMINAL_STATES
 from ..core.model.story import Situation
 from ..core.model.text import typed
 from ..core.store.home import make_private
-from .keys import KeyContext
+from .keys import READ_ONLY, KeyContext
 from .places import PLACES, SIDE_PLACES
 from .run_session import PaneFocus, Remembered, keep, recall
 from .screens.dashboard import Dashboard
@@ -167,6 +167,8 @@ class TrainwatchApp(App[None]):
             self.action_leave_place()
             return
         if not self.offers(name):
+            if name == "launch" and self.read_only:
+                self.show_message(READ_ONLY)
             return
         if is_place(self.screen) and self.screen.place == name:
             return

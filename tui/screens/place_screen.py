@@ -12,7 +12,7 @@ from ...core.model.progress import Level
 from ...core.model.story import Situation
 from ...core.views.dashboard import HeaderView, header_view
 from ..background import Progress, TaskQueue
-from ..keys import Key, KeyContext
+from ..keys import BY_ACTION, KEYS, READ_ONLY, Key, KeyContext, head_here, never
 from ..panes.head import EMPTY, KeyBar, TabBar, tab_rows
 from ..panes.pane import Pane
 from ..panes.rows_pane import PagePane, RowsPane
@@ -53,13 +53,17 @@ class PlaceScreen(PanedScreen):
         Binding("down,j", "move(1)", show=False),
         Binding("home", "move(-100000)", show=False),
         Binding("end", "move(100000)", show=False),
+        *(Binding(k.key, f"offered('{k.name}')", show=False) for k in KEYS if k.first is not never),
     ]
+    own: ClassVar[frozenset[str]] = frozenset()
+    """The keys that the page binds; any other that the head offers does here what it does on the dashboard."""
 
     def __init_subclass__(cls, **rest: Any) -> None:
         """Bind the keys. What acts on the run goes through ``check_action``."""
         if "keys" in cls.__dict__:
             bound = (*(each for key in cls.keys for each in key.bindings), *cls.also)
             cls.BINDINGS = [Binding(key, action, show=False) for key, action in bound]
+            cls.own = frozenset(key for key, _ in bound)
         super().__init_subclass__(**rest)
 
     def __init__(self, application: "TrainwatchApp", session: "Dashboard | None") -> None:
@@ -119,11 +123,16 @@ class PlaceScreen(PanedScreen):
             return
         session = self.session
         view = self.head_alone() if session is None else header_view(self.now, session.run.name)
+        view = head_here(view, self.context, self.taken())
         self._place(width, height, tab_rows(view, width, height))
         offered = PLACES if session is not None else tuple(p for p in PLACES if p.name == "runs")
         self.tabs.show(self.tab or self.place, view, offered)
         self.show()
         self.key_bar.show(self.offered(), self.key_bar.message)
+
+    def taken(self) -> Collection[str]:
+        """Keys that do here something else than the head says."""
+        return self.own
 
     def head_alone(self) -> HeaderView:
         """The head if no run is open."""
@@ -172,6 +181,23 @@ class PlaceScreen(PanedScreen):
         """Keys that do not apply now do nothing."""
         del parameters
         return all(self._applies(key) for key in self.keys if key.name == action)
+
+    def on_key(self, event: events.Key) -> None:
+        """Say why a key that changes something does nothing on a read-only screen."""
+        if self.application.read_only:
+            pressed = (key for key in self.keys if event.key in dict(key.bindings))
+            if any(key.acts and key.when(self.context) for key in pressed):
+                self.show_message(READ_ONLY)
+
+    def action_offered(self, name: str) -> None:
+        """Do on any page what the head offers."""
+        session, key = self.session, BY_ACTION[name]
+        if session is None or not key.first(self.context):
+            return
+        if key.name == "explain":
+            session.action_explain()
+        else:
+            session.action_operate(name)
 
     def open_run(self, run_id: str) -> None:
         try:
