@@ -38,8 +38,8 @@ LABELS: dict[Heading, str] = {
     "happened": "seen", "why": "why", "where": "where", "done": "did", "cost": "cost", "end": "end",
 }  # fmt: skip
 CHOICE_LABELS: dict[str, str] = {
-    "answer": "yes", "wait": "wait", "take": "apply", "resume": "resume", "kill": "kill", "acknowledge": "ack",
-    "stacks": "stacks", "copy": "copy",
+    "answer": "yes", "wait": "wait", "take": "apply", "resume": "resume", "continue": "continue", "kill": "kill",
+    "acknowledge": "ack", "stacks": "stacks", "copy": "copy",
 }  # fmt: skip
 BESIDE_TITLE = 4
 """Columns of the border beside the title."""
@@ -127,7 +127,7 @@ class IncidentsScreen(RunPage):
     def offered(self) -> tuple[Key, ...]:
         """Also the letters of the card."""
         keys = super().offered()
-        letters = tuple(Key(c.key, "", CHOICE_LABELS[c.act], c.text) for c in self.choices)
+        letters = tuple(Key(c.key, "", CHOICE_LABELS.get(c.name, CHOICE_LABELS[c.act]), c.text) for c in self.choices)
         return (*(k for k in keys if not k.always), *letters, *(k for k in keys if k.always))
 
     def on_key(self, event: events.Key) -> None:
