@@ -140,9 +140,7 @@ class TrainwatchApp(App[None]):
 
     def context_of(self, now: Situation) -> KeyContext:
         """What decides which keys apply."""
-        return KeyContext(
-            now=now, launchable=self.launcher is not None, read_only=self.read_only,
-        )  # fmt: skip
+        return KeyContext(now=now, launchable=self.launcher is not None, read_only=self.read_only)
 
     def show_run(self, run: OpenRun) -> None:
         """Replace the dashboard with that of another run."""

@@ -54,12 +54,6 @@ class KeyContext(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Applies = Callable[[KeyContext], bool]
-
-
-def never(_: KeyContext) -> bool:
-    return False
-
-
 ARROWS = {"← →": "left, right", "↑ ↓": "up, down"}
 """Arrows as words, where they would be drawn as other keys."""
 
@@ -86,7 +80,7 @@ class Key(msgspec.Struct, frozen=True):
     acts: bool = False
     footer: bool = True
     always: bool = False
-    first: Applies = never
+    first: Applies = lambda _: False
     press: str = ""
 
     @property
@@ -184,9 +178,9 @@ BY_ACTION = {key.name: key for key in KEYS}
 HELP = BY_ACTION["help"]
 
 
-def applying(context: KeyContext) -> tuple[Key, ...]:
-    """Keys that apply now, the next thing to do first."""
-    found = [k for k in KEYS if k.when(context) and not (k.acts and context.read_only)]
+def applying(context: KeyContext, keys: tuple[Key, ...] = KEYS) -> tuple[Key, ...]:
+    """Those that apply now, the next thing to do first."""
+    found = [k for k in keys if k.when(context) and not (k.acts and context.read_only)]
     return tuple(sorted(found, key=lambda k: not k.first(context)))
 
 

@@ -12,7 +12,8 @@ from ...core.model.progress import Level
 from ...core.model.story import Situation
 from ...core.views.dashboard import HeaderView, header_view
 from ..background import Progress, TaskQueue
-from ..keys import BY_ACTION, KEYS, READ_ONLY, Key, KeyContext, head_here, never
+from ..keys import BY_ACTION, READ_ONLY, Key, KeyContext, applying, head_here
+from ..operations import ACTS
 from ..panes.head import EMPTY, KeyBar, TabBar, tab_rows
 from ..panes.pane import Pane
 from ..panes.rows_pane import PagePane, RowsPane
@@ -53,7 +54,7 @@ class PlaceScreen(PanedScreen):
         Binding("down,j", "move(1)", show=False),
         Binding("home", "move(-100000)", show=False),
         Binding("end", "move(100000)", show=False),
-        *(Binding(k.key, f"offered('{k.name}')", show=False) for k in KEYS if k.first is not never),
+        *(Binding(BY_ACTION[name].key, f"offered('{name}')", show=False) for name in (*ACTS, "explain")),
     ]
     own: ClassVar[frozenset[str]] = frozenset()
     """The keys that the page binds; any other that the head offers does here what it does on the dashboard."""
@@ -171,16 +172,13 @@ class PlaceScreen(PanedScreen):
     def offered(self) -> tuple[Key, ...]:
         """Keys that do something now."""
         idle = self.idle()
-        return tuple(k for k in self.keys if self._applies(k) and k.name not in idle)
-
-    def _applies(self, key: Key) -> bool:
-        context = self.context
-        return key.when(context) and not (key.acts and context.read_only)
+        return tuple(k for k in applying(self.context, self.keys) if k.name not in idle)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys that do not apply now do nothing."""
         del parameters
-        return all(self._applies(key) for key in self.keys if key.name == action)
+        applies = applying(self.context, self.keys)
+        return all(key in applies for key in self.keys if key.name == action)
 
     def on_key(self, event: events.Key) -> None:
         """Say why a key that changes something does nothing on a read-only screen."""
