@@ -22,7 +22,7 @@ from ..core.model.run import TERMINAL_STATES
 from ..core.model.story import Situation
 from ..core.model.text import typed
 from ..core.store.home import make_private
-from .keys import KeyContext
+from .keys import READ_ONLY, KeyContext
 from .places import PLACES, SIDE_PLACES
 from .run_session import PaneFocus, Remembered, keep, recall
 from .screens.dashboard import Dashboard
@@ -140,9 +140,7 @@ class TrainwatchApp(App[None]):
 
     def context_of(self, now: Situation) -> KeyContext:
         """What decides which keys apply."""
-        return KeyContext(
-            now=now, launchable=self.launcher is not None, read_only=self.read_only,
-        )  # fmt: skip
+        return KeyContext(now=now, launchable=self.launcher is not None, read_only=self.read_only)
 
     def show_run(self, run: OpenRun) -> None:
         """Replace the dashboard with that of another run."""
@@ -167,6 +165,8 @@ class TrainwatchApp(App[None]):
             self.action_leave_place()
             return
         if not self.offers(name):
+            if name == "launch" and self.read_only:
+                self.show_message(READ_ONLY)
             return
         if is_place(self.screen) and self.screen.place == name:
             return

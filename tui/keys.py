@@ -1,11 +1,13 @@
 """The table of keys: bindings, footer, help and palette are built from it."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Collection
 
 import msgspec
 
 from ..core.model.run import LIVE_STATES, PAUSED_STATES, TERMINAL_STATES
 from ..core.model.story import Situation
+from ..core.views.dashboard import HeaderView
 from ..core.views.state.run_progress import last_step
 from .ui.cells import ASCII, glyphs_for
 
@@ -66,7 +68,8 @@ class Key(msgspec.Struct, frozen=True):
 
     ``action``: what it does; the ``±`` of a pair is - for its first key and + for its second. ``acts``: changes
     something (hidden when read-only). ``always``: in the footer at any width. ``first``: when it comes first there, as
-    the next thing to do. ``press``: the key that a click presses, if it is not the usual one.
+    the next thing to do; the head offers these, and they work on every page. ``press``: the key that a click presses,
+    if it is not the usual one.
     """
 
     shown: str
@@ -134,7 +137,8 @@ KEYS: tuple[Key, ...] = (
     Key("p", "app.place('profiles')", "profile", "the profiles: what a switch would change, and the switch",
         when=lambda c: c.started),
     Key("c", "acknowledge", "ack", "acknowledge the newest open incident", acts=True,
-        when=lambda c: any(not i.acknowledged for i in c.now.story.open_incidents) and c.watched),
+        when=lambda c: any(not i.acknowledged for i in c.now.story.open_incidents) and c.watched,
+        first=lambda c: c.now.story.question is not None and c.now.story.question.action.asks),
     Key("A", "act", "act", "what is done without you: all, ask first, notify only", acts=True, footer=False,
         when=lambda c: c.started and c.watched and c.state not in {"finished", "given_up"}),
     Key("e", "explain", "explain", "explain the newest incident", when=lambda c: bool(c.now.story.incidents),
@@ -174,12 +178,33 @@ BY_ACTION = {key.name: key for key in KEYS}
 HELP = BY_ACTION["help"]
 
 
-def applying(context: KeyContext) -> tuple[Key, ...]:
-    """Keys that apply now, the next thing to do first."""
-    found = [k for k in KEYS if k.when(context) and not (k.acts and context.read_only)]
+def applying(context: KeyContext, keys: tuple[Key, ...] = KEYS) -> tuple[Key, ...]:
+    """Those that apply now, the next thing to do first."""
+    found = [k for k in keys if k.when(context) and not (k.acts and context.read_only)]
     return tuple(sorted(found, key=lambda k: not k.first(context)))
 
 
+def head_here(head: HeaderView, context: KeyContext, own: Collection[str] = ()) -> HeaderView:
+    """The head with keys that do here what it says: ``[1] [r] continue`` on a page with another r; none if read-only.
+
+    ``own``: keys of the page that do something else.
+    """
+    said = head.verdict
+    clauses, worst = [*said.clauses], said.worst
+    for key in (key for key in KEYS if key.first(context)):
+        offer, other = re.escape(f"[{key.shown}]"), f"[1] [{key.shown}]"
+        if key.acts and context.read_only:
+            offer, other = rf"(:? \(?)?{offer} [\w ,]*\)?", ""
+        elif key.key not in own:
+            continue
+        clauses, worst = [re.sub(offer, other, clause) for clause in clauses], re.sub(offer, other, worst)
+    left = tuple(filter(None, clauses))
+    vital = said.vital - sum(not clause for clause in clauses[: said.vital])
+    verdict = msgspec.structs.replace(said, clauses=left, worst=worst, vital=vital)
+    return msgspec.structs.replace(head, verdict=verdict)
+
+
+READ_ONLY = "This screen is read-only: open it without --read-only to do that."
 OVER: dict[str, str] = {
     "finished": "The run is finished: r starts it again.",
     "stopped": "The run is stopped: r resumes it.",
@@ -199,6 +224,8 @@ MISSING: dict[str, str] = {
 
 def why_not(action: str, context: KeyContext) -> str:
     """Why a key that acts on the run does nothing now."""
+    if context.read_only:
+        return READ_ONLY
     if not context.started:
         return "The run has not been started yet."
     if action == "acknowledge" and all(i.acknowledged for i in context.now.story.open_incidents):

@@ -9,9 +9,9 @@ from typing import Literal
 
 import msgspec
 
-from ..model.attempt import EvidenceFile, Incident
+from ..model.attempt import DIVERGING, NAN_CLASSES, EvidenceFile, Incident
 from ..model.progress import Level
-from ..model.run import LIVE_STATES, TERMINAL_STATES
+from ..model.run import LIVE_STATES, PAUSED_STATES, TERMINAL_STATES
 from ..model.story import ActionStory, RunStory, Situation, lacks_place
 from ..model.text import LazyPattern
 from . import quantity
@@ -199,7 +199,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     act: Act
     name: str = ""
-    """Of the remedy, for ``take``."""
+    """Of the remedy, for ``take``; what ``act`` does now if that has another name."""
     acts: bool = True
 
 
@@ -403,8 +403,9 @@ def _choices(now: Situation, incident: Incident, line: int | None, *, captured: 
     if held is not None and held.action.incident in {incident.id, None}:
         what = f"yes: {held.action.question}" if held.action.asks else sentence(would_have(held, story.wall0))
         yield Choice(key="Y", text=what, act="answer")
-    if incident.open and story.state == "suspended":
-        yield Choice(key="r", text="let it go on (SIGCONT)", act="resume")
+    paused = incident.open and story.state in PAUSED_STATES
+    if paused:
+        yield Choice(key="r", text="let it go on (SIGCONT)", act="resume", name="continue")
     elif incident.open and incident.kind in {"hang", "quiet", "stall"} and live:
         yield Choice(key="w", text="give it more time", act="wait")
     point = resume_point(now)
@@ -415,8 +416,13 @@ def _choices(now: Situation, incident: Incident, line: int | None, *, captured: 
         price = f"; cost: {remedy.cost}" if remedy.cost else ""
         text = f"{verb} {start} with {remedy_words(remedy)}{price}"
         yield Choice(key=letter, text=text, act="take", name=remedy.name)
-    over = live and not incident.open  # nothing has to be done about it
-    if story.attempts and not over and (live or story.state in TERMINAL_STATES or story.state == "interrupted"):
+    if live:
+        restarts = incident.open and not paused
+    elif story.state == "finished":  # nothing is left to train, but what was trained may be worthless
+        restarts = incident.class_ in {*NAN_CLASSES, DIVERGING}
+    else:
+        restarts = story.state in TERMINAL_STATES or story.state == "interrupted"
+    if story.attempts and restarts:
         text = f"{verb} {start}, or choose another checkpoint"
         if not live and lacks_place(story):
             text = "resume, once the script has an option that takes the path of a checkpoint, or begin anew"

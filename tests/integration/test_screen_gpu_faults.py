@@ -125,7 +125,7 @@ def test_a_gpu_that_is_too_hot_or_slowed_is_told_in_header_incident_and_journal(
     person.until(lambda t: "GPU 1 too hot: 91 °C" in head(t), "the hot GPU")
     person.until(lambda t: re.search(r"│ .*GPU 1 too hot", t), "its incident")
     driver.show(f"{HEALTHY}[gpu 0]\nthrottle = 0x40\n[gpu 1]\ntemp = 91\n")
-    person.until(lambda t: "(+1)" in head(t), "both")
+    person.until(lambda t: "(+1 more)" in head(t), "both")
     until(lambda: {i.class_ for i in world.story().incidents} == {"gpu1.temp", "gpu0.slowed"}, "both incidents")
     driver.show(f"{HEALTHY}[gpu 0]\nthrottle = 0x40\n")
     person.until(

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 
-from tests.fakes.feed import FakeFeed, FakePicker, empty, healthy
+from tests.fakes.feed import FakeFeed, FakePicker, empty, healthy, hung, in_state
 from tests.fakes.screen_jobs import FakeCheckpoints, FakeIncidentFiles, FakeLaunch, rich_run, troubled
 from tests.tiers import SECOND_TIER, second
 from tests.tui.conftest import look, until
@@ -20,6 +20,7 @@ from trainwatch.core.model.story import RunCard, Situation
 from trainwatch.core.sense.log.log_browser import FileLogBrowser
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.dialog import Consent
+from trainwatch.tui.keys import READ_ONLY
 from trainwatch.tui.places import PLACES
 from trainwatch.tui.screens.checkpoints_screen import CheckpointsScreen
 from trainwatch.tui.screens.dashboard import Dashboard
@@ -484,3 +485,22 @@ async def test_read_only_mode_changes_nothing_on_any_screen(keys: str) -> None:
                 assert front(app) is place, key.key
                 assert f"{key.shown} {key.label}" not in footer(app)
         assert sent(app) == []
+
+
+@pytest.mark.parametrize("place", [*"24", *(second(place) for place in "356789")])
+async def test_a_key_of_the_head_does_on_every_page_what_the_head_says(place: str) -> None:
+    for state, key, verb in (("suspended", "r", "resume"), ("hung", "w", "snooze")):
+        async with open_place(place, hung() if state == "hung" else in_state(state)) as (app, pilot):
+            assert f"[{key}] " in flowing(text(app, "tabs"))
+            if f"[1] [{key}]" in flowing(text(app, "tabs")):
+                await pilot.press("1")
+            await pilot.press(key)
+            await until(pilot, lambda verb=verb: [c.verb for c in sent(app)] == [verb])  # type: ignore[misc]
+        async with open_place(place, hung() if state == "hung" else in_state(state), read_only=True) as (app, pilot):
+            assert f"[{key}]" not in text(app, "tabs")
+            assert "read-only" in footer(app)
+            own = key in front(app).own and not any(k.key == key and k.acts for k in front(app).keys)
+            await pilot.press(key)
+            await pilot.pause()
+            assert own or footer(app) == READ_ONLY
+            assert sent(app) == []

@@ -104,6 +104,14 @@ def test_commands_to_a_suspended_run(verb: str, ok: bool, word: str) -> None:
     assert world.word == word
 
 
+def test_a_stop_that_a_person_ended_is_over_at_once() -> None:
+    world = stop(running(), 600.0)
+    world.command("resume")
+    assert (world.word, [i.ending for i in world.incidents]) == ("running", ["it was continued"])
+    stop(stop(world, 5.0), 30.0, {"R": 1})  # read before the signal came
+    assert (world.word, [i.ending for i in world.incidents]) == ("running", ["it was continued"])
+
+
 def test_new_supervisor_sees_the_pause_again() -> None:
     world = stop(running(), 600.0)
     world.see(Start(t=world.t, attempt=1, pid=4243, adopted=True))

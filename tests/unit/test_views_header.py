@@ -185,7 +185,7 @@ def test_a_hang_names_what_follows_and_when() -> None:
 def test_what_trainwatch_itself_cannot_do_comes_first() -> None:
     trouble = Trouble(kind="journal", level="danger", text="the journal cannot be written: the disk is full")
     now = replace(with_incidents(healthy(), NAN), troubles=(trouble,))
-    assert said(now).clauses[0] == "The journal cannot be written: the disk is full (+1)"
+    assert said(now).clauses[0] == "The journal cannot be written: the disk is full (+1 more)"
 
 
 @pytest.mark.parametrize(

@@ -165,6 +165,7 @@ class KeyBar(Bar):
 
     keys: tuple[Key, ...] = ()
     message = ""
+    read_only = False
 
     def show(self, keys: tuple[Key, ...], message: str = "") -> None:
         """Draw as many as fit, in their order; a ``message`` replaces them."""
@@ -183,9 +184,10 @@ class KeyBar(Bar):
 
     def parts(self, width: int) -> list[Part]:
         """Help and leave always fit: they replace the last others."""
+        sign = "read-only  " if self.read_only else ""
         sizes = {k: len(key_words(k.shown)) + len(k.label) + 3 for k in self.keys}
         last = [k for k in self.keys if k.always]
-        room = width - sum(sizes[k] for k in last) + 2
+        room = width - sum(sizes[k] for k in last) + 2 - len(sign)
         chosen: list[Key] = []
         for key in self.keys:
             if not key.always and sizes[key] <= room:
@@ -193,7 +195,8 @@ class KeyBar(Bar):
                 room -= sizes[key]
         shown = [*chosen, *last]
         gaps = ["  "] * (len(shown) - 1) + [""]
-        return [
+        start: list[Part] = [("", (("warning", sign),))] if sign else []
+        return start + [
             (key.key, (("key", key_words(key.shown)), ("label", f" {key.label}{gap}")))
             for key, gap in zip(shown, gaps, strict=False)
         ]

@@ -15,7 +15,7 @@ from ...core.model.story import Situation
 from ...core.model.text import typed
 from ...core.views.dashboard import DashboardView, dashboard_view
 from ..background import LongTask, Poller, Snapshot, TaskQueue
-from ..keys import ALSO, BY_ACTION, KEYS, Key, KeyContext, applying, why_not
+from ..keys import ALSO, BY_ACTION, KEYS, Key, KeyContext, applying, head_here, why_not
 from ..log.dashboard_log import DashboardLog
 from ..log.log_view import LogView
 from ..operations import ACTS, Operations
@@ -198,8 +198,9 @@ class Dashboard(PanedScreen):
             return
         if width is None or height is None:
             width, height = self.size
-        self.place_panes(self.view, width, height)
         view, found, shown = self.view, self.snapshot, self.window
+        view = msgspec.structs.replace(view, header=head_here(view.header, self.context))
+        self.place_panes(view, width, height)
         series = found.series if found is not None else {}
         part = self.zoom is not None and self.zoom != WHOLE
         self.head.show(view.header)
@@ -267,13 +268,11 @@ class Dashboard(PanedScreen):
         """Keys that do not apply now do nothing; those of operations show why (except Enter)."""
         name = str(parameters[0]) if action == "operate" else action
         key = BY_ACTION.get(name)
-        if key is None or (key.acts and self.application.read_only):
-            return key is None
-        return key.when(self.context) or (action == "operate" and name != "start")
+        return key is None or key.when(self.context) or (action == "operate" and name != "start")
 
     def action_operate(self, name: str) -> None:
         """Run an operation, or show why it does not apply."""
-        if BY_ACTION[name].when(self.context):
+        if BY_ACTION[name].when(self.context) and not self.context.read_only:
             self.operations.do(name)
         else:
             self.show_message(why_not(name, self.context))

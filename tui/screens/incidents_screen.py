@@ -1,6 +1,6 @@
 """Key 3: every incident of the run, and all about the one under the cursor."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from textual import events
@@ -19,7 +19,7 @@ from ...core.views.incidents import (
     innermost,
 )
 from ...core.views.words import Paragraph
-from ..keys import HELP, Key
+from ..keys import HELP, READ_ONLY, Key
 from ..panes.dashboard_panes import headline
 from ..panes.pane import Pane
 from ..panes.rows_pane import PagePane, RowsPane
@@ -38,8 +38,8 @@ LABELS: dict[Heading, str] = {
     "happened": "seen", "why": "why", "where": "where", "done": "did", "cost": "cost", "end": "end",
 }  # fmt: skip
 CHOICE_LABELS: dict[str, str] = {
-    "answer": "yes", "wait": "wait", "take": "apply", "resume": "resume", "kill": "kill", "acknowledge": "ack",
-    "stacks": "stacks", "copy": "copy",
+    "answer": "yes", "wait": "wait", "take": "apply", "resume": "resume", "continue": "continue", "kill": "kill",
+    "acknowledge": "ack", "stacks": "stacks", "copy": "copy",
 }  # fmt: skip
 BESIDE_TITLE = 4
 """Columns of the border beside the title."""
@@ -117,20 +117,28 @@ class IncidentsScreen(RunPage):
         found = () if self.card is None else self.card.choices
         return tuple(c for c in found if c.act not in ON_PAGE and not (c.acts and self.context.read_only))
 
+    def taken(self) -> Collection[str]:
+        """Also the letters of what is about this incident alone."""
+        return self.own | {c.key for c in self.choices if c.act in {"take", "acknowledge"}}
+
     def idle(self) -> tuple[str, ...]:
         return (() if self.page.links else ("jump", "walk")) + (() if len(self.views) > 1 else ("move",))
 
     def offered(self) -> tuple[Key, ...]:
         """Also the letters of the card."""
         keys = super().offered()
-        letters = tuple(Key(c.key, "", CHOICE_LABELS[c.act], c.text) for c in self.choices)
+        letters = tuple(Key(c.key, "", CHOICE_LABELS.get(c.name, CHOICE_LABELS[c.act]), c.text) for c in self.choices)
         return (*(k for k in keys if not k.always), *letters, *(k for k in keys if k.always))
 
     def on_key(self, event: events.Key) -> None:
-        chosen = next((c for c in self.choices if c.key == event.character), None)
+        found = () if self.card is None else self.card.choices
+        chosen = next((c for c in found if c.key == event.character and c.act not in ON_PAGE), None)
         if chosen is not None and self.card is not None:
             event.stop()
-            do(self.application, self.session, self.card, chosen)
+            if chosen in self.choices:
+                do(self.application, self.session, self.card, chosen)
+            else:
+                self.show_message(READ_ONLY)
 
     def _read_evidence(self, card: IncidentCard) -> None:
         """Read the files of another incident, or those that were written since."""

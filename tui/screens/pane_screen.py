@@ -14,6 +14,7 @@ from ..run_session import Box, PaneFocus
 from ..ui.cells import glyphs_for
 
 if TYPE_CHECKING:
+    from ..app import TrainwatchApp
     from .place_screen import PlaceScreen
 
 
@@ -30,6 +31,7 @@ class PanedScreen(Screen[None]):
     """The name of a screen over the dashboard."""
     usual_pane: ClassVar[str] = ""
     """What is shown at full size if no pane is looked at; "" = the first one."""
+    application: "TrainwatchApp"
     key_bar: KeyBar
     remembered: PaneFocus
 
@@ -84,6 +86,7 @@ class PanedScreen(Screen[None]):
             drawn.set_class(not glyphs.braille, "-ascii")
             drawn.display = False
             yield drawn
+        self.key_bar.read_only = self.application.read_only
 
     def place_boxes(self, boxes: dict[str, Box]) -> None:
         """Put each pane into its box; one without a box is not shown. The footer grows upwards over a long message."""

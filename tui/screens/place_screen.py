@@ -12,7 +12,8 @@ from ...core.model.progress import Level
 from ...core.model.story import Situation
 from ...core.views.dashboard import HeaderView, header_view
 from ..background import Progress, TaskQueue
-from ..keys import Key, KeyContext
+from ..keys import BY_ACTION, READ_ONLY, Key, KeyContext, applying, head_here
+from ..operations import ACTS
 from ..panes.head import EMPTY, KeyBar, TabBar, tab_rows
 from ..panes.pane import Pane
 from ..panes.rows_pane import PagePane, RowsPane
@@ -53,13 +54,17 @@ class PlaceScreen(PanedScreen):
         Binding("down,j", "move(1)", show=False),
         Binding("home", "move(-100000)", show=False),
         Binding("end", "move(100000)", show=False),
+        *(Binding(BY_ACTION[name].key, f"offered('{name}')", show=False) for name in (*ACTS, "explain")),
     ]
+    own: ClassVar[frozenset[str]] = frozenset()
+    """The keys that the page binds; any other that the head offers does here what it does on the dashboard."""
 
     def __init_subclass__(cls, **rest: Any) -> None:
         """Bind the keys. What acts on the run goes through ``check_action``."""
         if "keys" in cls.__dict__:
             bound = (*(each for key in cls.keys for each in key.bindings), *cls.also)
             cls.BINDINGS = [Binding(key, action, show=False) for key, action in bound]
+            cls.own = frozenset(key for key, _ in bound)
         super().__init_subclass__(**rest)
 
     def __init__(self, application: "TrainwatchApp", session: "Dashboard | None") -> None:
@@ -119,11 +124,16 @@ class PlaceScreen(PanedScreen):
             return
         session = self.session
         view = self.head_alone() if session is None else header_view(self.now, session.run.name)
+        view = head_here(view, self.context, self.taken())
         self._place(width, height, tab_rows(view, width, height))
         offered = PLACES if session is not None else tuple(p for p in PLACES if p.name == "runs")
         self.tabs.show(self.tab or self.place, view, offered)
         self.show()
         self.key_bar.show(self.offered(), self.key_bar.message)
+
+    def taken(self) -> Collection[str]:
+        """Keys that do here something else than the head says."""
+        return self.own
 
     def head_alone(self) -> HeaderView:
         """The head if no run is open."""
@@ -162,16 +172,30 @@ class PlaceScreen(PanedScreen):
     def offered(self) -> tuple[Key, ...]:
         """Keys that do something now."""
         idle = self.idle()
-        return tuple(k for k in self.keys if self._applies(k) and k.name not in idle)
-
-    def _applies(self, key: Key) -> bool:
-        context = self.context
-        return key.when(context) and not (key.acts and context.read_only)
+        return tuple(k for k in applying(self.context, self.keys) if k.name not in idle)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys that do not apply now do nothing."""
         del parameters
-        return all(self._applies(key) for key in self.keys if key.name == action)
+        applies = applying(self.context, self.keys)
+        return all(key in applies for key in self.keys if key.name == action)
+
+    def on_key(self, event: events.Key) -> None:
+        """Say why a key that changes something does nothing on a read-only screen."""
+        if self.application.read_only:
+            pressed = (key for key in self.keys if event.key in dict(key.bindings))
+            if any(key.acts and key.when(self.context) for key in pressed):
+                self.show_message(READ_ONLY)
+
+    def action_offered(self, name: str) -> None:
+        """Do on any page what the head offers."""
+        session, key = self.session, BY_ACTION[name]
+        if session is None or not key.first(self.context):
+            return
+        if key.name == "explain":
+            session.action_explain()
+        else:
+            session.action_operate(name)
 
     def open_run(self, run_id: str) -> None:
         try:

@@ -21,7 +21,7 @@ from ..hang.liveness import with_gpus
 from ..progress import begin_attempt
 from ..recovery import attempts, exits, restarts, unclear_states
 from ..recovery.attempts import TERMINATION, close_quiet
-from ..recovery.commands import awake
+from ..recovery.commands import SUSPENDED, awake
 from ..state import DiskLow, JudgeState, StepBuilder
 from . import checkpoint_jobs, hang_check, hints
 
@@ -392,9 +392,6 @@ def _evidence(trainers: Sequence[observations.OtherTrainer]) -> Iterator[Evidenc
 # Time does not count meanwhile, so that nothing is ended. The incident opens as soon as the processes that compute are
 # known to be stopped for good, else after ``hang.min_s``; only then people are notified. Known false alarms: none that
 # ends anything; a helper that used more CPU than the trainer itself looks like a pause, until the next step.
-
-SUSPENDED = "suspended"
-"""Class of the incident (kind ``stall``)."""
 
 
 def _follow_pause(builder: StepBuilder) -> None:

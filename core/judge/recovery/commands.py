@@ -40,6 +40,8 @@ from .unclear_states import why_not_resumable
 replace = msgspec.structs.replace
 SNOOZE_S = 600.0
 """How long no hang is declared after the command ``snooze``."""
+SUSPENDED = "suspended"
+"""Class of the incident (kind ``stall``) of a trainer that a signal stopped which is not ours."""
 
 
 class CommandReply(msgspec.Struct, frozen=True, kw_only=True):
@@ -284,6 +286,8 @@ def _unpause(builder: StepBuilder, command: Command) -> CommandReply:
         hint = "" if run_states.is_live(builder.machine) else _starts_it(builder)
         return refused(f"the run is not paused: {_present(builder)}{hint}")
     builder.decide(UnpauseAttempt, f"resume by {command.by}")
+    builder.close_all("it was continued", SUSPENDED)
+    builder.set(pause=replace(builder.state.pause, stopped="none", since_t=None))  # a stop from now on is another one
     awake(builder, f"resumed by {command.by}")
     return YES
 

@@ -57,9 +57,9 @@ def concerns(now: Situation) -> tuple[Concern, ...]:
 
 
 def worst_clause(found: tuple[Concern, ...]) -> str:
-    """The worst of them, with the number of the others: ``Loss is NaN since step 100 (+2)``."""
+    """The worst of them, with the number of the others: ``Loss is NaN since step 100 (+2 more)``."""
     more = len(found) - 1
-    return found[0].text + (f" (+{more})" if more else "")
+    return found[0].text + (f" (+{more} more)" if more else "")
 
 
 def nan_since(story: RunStory) -> Incident | None:
