@@ -114,7 +114,13 @@ async def test_log_search_moves_in_both_directions(opened: Opened) -> None:
     assert "19670" in under_cursor(screen)
     await pilot.press("N")
     await settled(screen, pilot)
-    assert "No newer match" in screen.key_bar.message
+    assert screen.key_bar.message == "No newer match in this attempt"
+    await pilot.press("question_mark")
+    await pilot.pause()
+    assert str(pilot.app.screen.text_at(80)).count("hold the log") == 1  # type: ignore[attr-defined]
+    await pilot.press("escape", "escape")
+    await pilot.pause()
+    assert not screen.key_bar.message
 
 
 async def test_an_invalid_or_unmatched_log_search_shows_a_message(opened: Opened) -> None:

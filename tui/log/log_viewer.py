@@ -177,9 +177,12 @@ class LogViewer:
             self._host.show_message("Nothing searched for yet: press /")
             return
 
+        source = self.driver.source
+
         def found(offset: int | None) -> None:
             if offset is None:
-                self._host.show_message(f"No {'older' if older else 'newer'} match")
+                where = "log" if source is None or source.file.attempt is None else "attempt"
+                self._host.show_message(f"No {'older' if older else 'newer'} match in this {where}")
             else:
                 self.driver.go(offset)
             self._changed()
