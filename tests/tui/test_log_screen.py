@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from textual.pilot import Pilot
 
 from tests.tui.conftest import until
@@ -240,6 +241,23 @@ async def test_escape_and_1_leave_the_log_and_its_position_is_kept(opened: Opene
     await pilot.press("escape")
     await pilot.pause()
     assert front(pilot) is Dashboard
+
+
+async def test_a_followed_log_is_that_of_the_newest_attempt_at_the_next_visit(world: LogWorld) -> None:
+    both = world.now
+    world.feed.now = world.now = replace(both, story=replace(both.story, attempts=both.story.attempts[:1]))
+    async with world.screen() as (screen, pilot):
+        assert screen.file is not None
+        assert screen.file.attempt == 1
+        for held, shown in ((False, 2), (True, 1)):
+            if held:
+                await pilot.press("shift+tab", "up")
+            await pilot.press("1")
+            world.feed.now = both
+            again = await open_log(pilot.app, pilot)  # type: ignore[arg-type]
+            assert again.file is not None
+            assert again.file.attempt == shown
+            assert ("attempt 2 is newer" in str(again.view.border_title)) == held
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50), (45, 30)])

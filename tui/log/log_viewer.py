@@ -284,9 +284,10 @@ NAME_COLUMNS = 110
 """Narrower screens leave the file's name out of the title."""
 
 
-def log_title_of(log: LogViewer, width: int) -> str:
-    """File, following or held, filter, search."""
-    parts = ["following" if log.view.following else "held"]
+def log_title_of(log: LogViewer, width: int, newer: str = "") -> str:
+    """File, following or held, that there is a ``newer`` one, filter, search. The log of an older attempt has ended."""
+    parts = ["held" if not log.view.following else "at its end" if newer else "following"]
+    parts += [f"{newer} is newer"] if newer else []
     source = log.driver.source
     if source is not None and width >= NAME_COLUMNS:
         parts.insert(0, source.file.path)

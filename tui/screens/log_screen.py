@@ -29,7 +29,7 @@ FOLLOW_S = 0.5
 
 
 class LogPlace(msgspec.Struct):
-    """Where the page was left: the file, and the offset of the line under the cursor (None: at its end)."""
+    """Where the page was left. ``file`` None: the newest was followed; ``place``: of the line under the cursor."""
 
     file: LogFile | None = None
     place: int | None = None
@@ -73,7 +73,9 @@ class LogScreen(RunPage):
 
     def on_unmount(self) -> None:
         if self.file is not None:
-            self.state.file, self.state.place = self.file, self.driver.place
+            self.state.place = self.driver.place
+            follows = self.state.place is None and self.file == self._newest()
+            self.state.file = None if follows else self.file
         self.viewer.close()
 
     def look(self) -> None:
@@ -84,11 +86,10 @@ class LogScreen(RunPage):
         story = self.now.story
         files = log_files(story, self.session.run.plan.logs)
         if files != self.files:
-            newest = next((f for f in reversed(files) if f.attempt is not None), files[-1] if files else None)
             was_newest = self.file is None or self.file == self._newest()
             self.files = files
-            if was_newest and self.view.following and newest is not None:
-                self.choose(newest)
+            if was_newest and self.view.following and files:
+                self.choose(self._newest() or files[-1])
             self.call_later(self.draw)
         self.head()
         self.view.redraw()
@@ -105,7 +106,9 @@ class LogScreen(RunPage):
         tabs = tuple(FileTab(label, view.glyphs.marks.get(mark, ""), "danger") for mark, label in marks)
         self.file_tabs.show(tabs, self.files.index(self.file) if self.file in self.files else 0)
         view.message = message_of(self.viewer)
-        view.set_title(log_title_of(self.viewer, self.size.width), position_of(self.viewer))
+        newest, attempt = self._newest(), self.file and self.file.attempt
+        newer = newest.label if newest is not None and attempt not in {None, newest.attempt} else ""
+        view.set_title(log_title_of(self.viewer, self.size.width, newer), position_of(self.viewer))
         self.key_bar.show(self.offered(), self.key_bar.message)
 
     def clock(self, t: float) -> str:
