@@ -361,6 +361,13 @@ async def test_the_cursor_is_on_the_newest_checkpoint_at_each_visit_unless_it_wa
             assert front(app).table.chosen == chosen
 
 
+async def test_every_incident_of_the_list_has_its_outcome() -> None:
+    async with open_place("3", size=(120, 40)) as (app, _):
+        page = front(app)
+        for view, row in zip(page.views, page.table.plain_lines(), strict=False):
+            assert "open" in row if view.open else view.endings[-1] in row, (view, row)
+
+
 async def test_resume_from_a_selected_checkpoint_shows_the_confirmation_of_the_dashboard() -> None:
     async with open_place("4") as (app, pilot):
         await pilot.press("r")
