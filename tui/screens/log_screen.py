@@ -1,7 +1,6 @@
 """The log screen: every log of the run at full size, from its end to its beginning."""
 
 from collections.abc import Sequence
-from functools import partial
 
 import msgspec
 
@@ -174,11 +173,8 @@ class LogScreen(RunPage):
 
     def action_error(self, direction: int) -> None:
         """To the previous (-1) or next error."""
-        older, alarm = direction < 0, ALARM.compiled()
-        at = self.viewer.start_of_search(older=older)
         self.show_message("Looking for an error …")
-        found = partial(self._arrive, f"No error {'above' if older else 'below'}")
-        self.viewer.seek(lambda s, stopped: s.find(alarm, at, backwards=older, stopped=stopped), found)
+        self.viewer.find(ALARM.compiled(), f"No error {'above' if direction < 0 else 'below'}", older=direction < 0)
 
     def to_line(self, log: str | None, number: int) -> None:
         """To a line, counted from 1, of one of the run's logs."""
@@ -189,16 +185,8 @@ class LogScreen(RunPage):
         if self.file != file:
             self.choose(file)
         self.show_message(f"Looking for line {number:,} …")
-        found = partial(self._arrive, f"The log has no line {number:,} any more")
-        self.viewer.seek(lambda s, stopped: s.browser.line_at(s.file.path, number, stopped), found)
-
-    def _arrive(self, missing: str, offset: int | None) -> None:
-        """Go to an offset; None: show ``missing`` in the footer."""
-        if offset is None:
-            self.show_message(missing)
-        else:
-            self.clear_message()
-            self.driver.go(offset)
+        missing = f"The log has no line {number:,} any more"
+        self.viewer.seek(lambda s, stopped: s.browser.line_at(s.file.path, number, stopped), missing)
 
     def action_mark(self) -> None:
         if self.view.following:
