@@ -46,7 +46,7 @@ def test_a_gpu_driver_that_hangs_at_start_does_not_delay_the_screen(
 ) -> None:
     driver.show("gpus = 8\nhang = 600000\n")
     world.write("--steps", "5000", "--step-time", "0.05", more={"watch": {"gpu_timeout_s": 1.0}})
-    world.headless()
+    world.headless("--force")  # else a start is refused
     world.at_step(1)
     person.trainwatch()
     first = person.see("job", "Training", "RAM")
@@ -153,10 +153,12 @@ def test_gpu_page_and_host_page_show_a_real_run_with_its_processes(
 def test_a_hot_gpu_is_told_with_its_limit_in_header_journal_and_list(
     world: World, driver: FakeNvml, person: Terminal
 ) -> None:
-    driver.show("gpus = 4\n[gpu *]\ntemp = 60\n[gpu 3]\ntemp = 86\n[gpu 1]\nthrottle = 0x40\n[gpu 2]\nfault = lost\n")
+    hot = "gpus = 4\n[gpu *]\ntemp = 60\n[gpu 3]\ntemp = 86\n[gpu 1]\nthrottle = 0x40\n"
+    driver.show(hot)
     world.write("--steps", "50000", "--step-time", "0.05")
     world.headless()
     world.at_step(1)
+    driver.show(f"{hot}[gpu 2]\nfault = lost\n")  # a start on a lost GPU is refused
     person.trainwatch()
     person.until(lambda t: "GPU 2 lost" in t, "the lost GPU first")
     driver.show("gpus = 4\n[gpu *]\ntemp = 60\n[gpu 3]\ntemp = 91\n[gpu 1]\nthrottle = 0x40\n[gpu 2]\nfault = lost\n")

@@ -249,6 +249,15 @@ def test_optimizer_beside_weights_is_no_trace_of_one_framework(tmp_path: Path) -
     assert (found.verdict, found.reason, found.holds) == ("complete", None, "state")
 
 
+def test_an_optimizer_without_tensors_is_state_under_any_name(tmp_path: Path) -> None:
+    model = torch.nn.Linear(2, 2)
+    of_sgd = torch.optim.SGD(model.parameters(), 0.1).state_dict()
+    for name, more in (("whole", {"o": of_sgd}), ("bare", {"state": 3})):
+        torch.save({"m": model.state_dict(), "s": 50, **more}, tmp_path / f"{name}.pt")
+    holds = {name: verify(tmp_path / f"{name}.pt", deep=True).holds for name in ("whole", "bare")}
+    assert holds == {"whole": "state", "bare": "weights"}
+
+
 def test_a_folder_of_an_unknown_make_is_opaque(tmp_path: Path) -> None:
     folder = tmp_path / "checkpoint-10"
     folder_of("flax_model.msgpack", b"\x82\xa5m\x00")(folder)

@@ -101,11 +101,16 @@ def optimizer_in(members: Members, findings: Findings | None = None) -> bool:
 
 
 def file_has_optimizer(contents: FileContents) -> bool:
-    """Whether one file holds optimizer state beside its weights."""
-    tree = contents.tree
-    if isinstance(tree, Mapping) and any(key.startswith("optim") for key in tree.keys()):  # noqa: SIM118  no dict
+    """Whether one file holds optimizer state beside its weights: by its name, its tensors, or its own two keys."""
+    parts = contents.tree.texts if isinstance(contents.tree, Mapping) else {}
+    if any(key.startswith("optim") or _is_of_an_optimizer(part) for key, part in parts.items()):
         return True
     return any(_MOMENTS.search(tensor.name) for tensor in contents.tensors)
+
+
+def _is_of_an_optimizer(part: object) -> bool:
+    """Whether it is what ``Optimizer.state_dict()`` returns; of plain SGD that holds no tensor."""
+    return isinstance(part, Mapping) and {"state", "param_groups"} <= part.texts.keys()
 
 
 def no_weights(
