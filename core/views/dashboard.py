@@ -1,11 +1,11 @@
 """The dashboard as one value: what every pane shows."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
-from ..model.observation import GpuReading
+from ..model.observation import GpuReading, ProcessSample
 from ..model.progress import Level
 from ..model.run import LIVE_STATES, JobRecord, left_s
 from ..model.story import Situation
@@ -222,6 +222,25 @@ class MemoryView(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
 
 
+def processes_at(now: Situation, t: float) -> Literal["there", "ended", "unknown"]:
+    """What is known now of processes of the run that were seen at ``t``; unknown: they were of an earlier attempt.
+
+    What is left of an attempt after its end is seen later than that, again and again.
+    """
+    attempt = now.story.attempt
+    if attempt is None or (attempt.ended_t is None and t >= attempt.t):
+        return "there"
+    if attempt.ended_t is None:
+        return "unknown"
+    return "ended" if t <= attempt.ended_t or now.age_s(t) > STALE_S else "there"
+
+
+def process_now(now: Situation) -> ProcessSample | None:
+    """The newest reading of the run's processes, if they are there."""
+    process = now.process
+    return process if process is not None and processes_at(now, process.t) == "there" else None
+
+
 def memory_view(now: Situation) -> MemoryView:
     """Project the newest host and process samples."""
     host, process = now.host, now.process
@@ -244,8 +263,13 @@ def memory_view(now: Situation) -> MemoryView:
     ]  # fmt: skip
     if process is not None and process.cpu_cores is not None:
         procs = "" if process.procs is None else quantity.plural(process.procs, "process", "processes")
-        cores = quantity.cores(process.cpu_cores)
-        meters.append(Meter(label="cpu", text=cores, extra=procs, series="process.cpu", high=None))
+        cpu = Meter(label="cpu", text=quantity.cores(process.cpu_cores), extra=procs, series="process.cpu", high=None)
+        if process_now(now) is None:
+            none = "no process" if processes_at(now, process.t) == "ended" else ""
+            cpu = msgspec.structs.replace(cpu, text=quantity.UNKNOWN, extra=none, level="unknown")
+        elif age := old_words(now.age_s(process.t)):
+            cpu = msgspec.structs.replace(cpu, extra=age, level="unknown")
+        meters.append(cpu)
     if free is not None:
         meters.append(_meter(now, "host", "disk_free", free, f"{quantity.size(free)} free", label="disk", high=None))
     old = old_words(now.age_s(host.t))

@@ -22,6 +22,8 @@ from .words import change_words, how_likely, remedy_words, sentence, shown, swit
 
 SHORT_S = 0.5
 """A shorter time would read *0 s*."""
+BRIEF = 12
+"""Characters of an ending that a list cuts the title for."""
 SAME_BEGINNING = 60
 """Characters by which two texts of a line of the log are taken for the same one."""
 
@@ -50,7 +52,8 @@ class IncidentView(msgspec.Struct, frozen=True, kw_only=True):
         short = self.status.partition(",")[0]
         full = (f"{self.status} · {self.cost}",) if self.cost else ()
         words = short.rpartition(" ")[0].partition(" (")[0]
-        return (*full, self.status, short, "open" if self.open else words or short)
+        last = "open" if self.open else words or short
+        return (*full, self.status, short, last, last if len(last) <= BRIEF else "over")
 
 
 def incident_views(now: Situation) -> tuple[IncidentView, ...]:

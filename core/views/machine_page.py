@@ -19,7 +19,7 @@ from ..model.progress import SLOWED_BY_FAULT, Level
 from ..model.story import Situation
 from ..views import quantity
 from .columns import Column
-from .dashboard import STALE_S, GpuView, Meter, gpu_pane_view, memory_view, old_words
+from .dashboard import STALE_S, GpuView, Meter, gpu_pane_view, memory_view, old_words, process_now, processes_at
 from .metrics import CORES, RATE, axis_unit, value_text, words_of
 from .state.run_progress import SEVERITY, worst
 from .words import Paragraph
@@ -111,15 +111,19 @@ def host_page_view(now: Situation, details: MachineDetails, *, late: bool = Fals
             )
             if value is not None
         ]  # fmt: skip
-    note = _why_none(now, tree, "it", late=late)
+    known = "unknown" if tree is None else processes_at(now, tree.t)
+    tree = None if known == "unknown" else tree
+    rows, note = tree.processes if tree is not None and known == "there" else (), _why_none(now, tree, "it", late=late)
+    if tree is not None and not rows:
+        note = " · ".join(filter(None, ("No process of the run is there", note)))
     return HostPageView(
         gauges=tuple(gauges),
         facts=tuple(_facts(now, host, old=old)) if memory.meters else (),
         message=memory.message,
         note=memory.note,
-        rows=tree.processes if tree is not None else (),
+        rows=rows,
         others=tree.others if tree is not None else (),
-        rows_note=note if note or (tree is not None and tree.processes) else "No process of the run is there",
+        rows_note=note,
     )
 
 
@@ -134,8 +138,8 @@ def _why_none(now: Situation, seen: TreeDetails | GpuDetails | None, them: str, 
 
 def _gauge_of(meter: Meter, now: Situation, host: HostDetails | None) -> Meter:
     text = f"{meter.text} {meter.extra}".strip()
-    if meter.label == "cpu" and now.process is not None:
-        text = quantity.cores(now.process.cpu_cores, len(host.cores_pct) if host is not None else None)
+    if meter.label == "cpu" and (process := process_now(now)) is not None:
+        text = quantity.cores(process.cpu_cores, len(host.cores_pct) if host is not None else None)
     return replace(meter, label=TITLES.get(meter.label, meter.label), text=text)
 
 
@@ -160,7 +164,7 @@ def _facts(now: Situation, known: HostDetails | None, *, old: bool) -> Iterator[
     host, sample, process = (
         known or HostDetails(t=0.0),
         now.host or HostSample(t=0.0),
-        now.process or ProcessSample(t=0.0),
+        process_now(now) or ProcessSample(t=0.0),
     )
     busiest = max((each for each in host.cores_pct if each is not None), default=None)
     facts = (

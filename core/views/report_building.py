@@ -22,7 +22,7 @@ from .length_words import by_words
 from .report import AttemptRow, Away, CheckpointRow, IncidentRow, Report, ReportSources, state_words, targets
 from .run_summary import summarise
 from .state.concerns import next_by_itself, reason_of
-from .state.lost_time import LostTime, gone_back, last_step_of, lost_time
+from .state.lost_time import LostTime, last_step_of, lost_time, steps_redone
 from .state.run_progress import last_step, live_progress, overall_step
 from .state.verdict import last_seen_t, seen_by
 from .words import STATES, change_words, would_have
@@ -37,7 +37,7 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
     known, in_log = overall_step(now), sources.log_steps.get(len(story.attempts) and story.attempts[-1].number)
     step = known if in_log is None else max(known or 0, in_log + story.step_offset)
     total = said.position.total_steps
-    redone = sum(i.lost_steps or 0 for i in incidents) + gone_back(story, sources.log_steps)
+    redone = steps_redone(story, sources.log_steps)
     lost = _lost(now, redone)
     changes = tuple(_changes(now, sources.particulars))
     made: Report = _redaction(sources.spec).value(

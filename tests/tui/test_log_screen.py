@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from textual.pilot import Pilot
 
 from tests.tui.conftest import until
@@ -114,7 +115,13 @@ async def test_log_search_moves_in_both_directions(opened: Opened) -> None:
     assert "19670" in under_cursor(screen)
     await pilot.press("N")
     await settled(screen, pilot)
-    assert "No newer match" in screen.key_bar.message
+    assert screen.key_bar.message == "No newer match in this attempt"
+    await pilot.press("question_mark")
+    await pilot.pause()
+    assert str(pilot.app.screen.text_at(80)).count("hold the log") == 1  # type: ignore[attr-defined]
+    await pilot.press("escape", "escape")
+    await pilot.pause()
+    assert not screen.key_bar.message
 
 
 async def test_an_invalid_or_unmatched_log_search_shows_a_message(opened: Opened) -> None:
@@ -234,6 +241,23 @@ async def test_escape_and_1_leave_the_log_and_its_position_is_kept(opened: Opene
     await pilot.press("escape")
     await pilot.pause()
     assert front(pilot) is Dashboard
+
+
+async def test_a_followed_log_is_that_of_the_newest_attempt_at_the_next_visit(world: LogWorld) -> None:
+    both = world.now
+    world.feed.now = world.now = replace(both, story=replace(both.story, attempts=both.story.attempts[:1]))
+    async with world.screen() as (screen, pilot):
+        assert screen.file is not None
+        assert screen.file.attempt == 1
+        for held, shown in ((False, 2), (True, 1)):
+            if held:
+                await pilot.press("shift+tab", "up")
+            await pilot.press("1")
+            world.feed.now = both
+            again = await open_log(pilot.app, pilot)  # type: ignore[arg-type]
+            assert again.file is not None
+            assert again.file.attempt == shown
+            assert ("attempt 2 is newer" in str(again.view.border_title)) == held
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50), (45, 30)])

@@ -117,6 +117,7 @@ async def test_the_cursor_stays_on_its_process_when_the_order_changes() -> None:
         details = screen.state.details
         tree = msgspec.structs.replace(details.tree, processes=details.tree.processes[::-1])
         screen.take_details(msgspec.structs.replace(details, tree=tree))
+        screen.draw()
         assert screen.rows[0].pid == chosen
         assert screen.processes.cursor == 0
         await pilot.press("y")

@@ -346,6 +346,29 @@ async def test_checkpoint_screen_shows_the_contents_of_a_checkpoint() -> None:
         assert isinstance(front(app), CheckpointsScreen)
 
 
+async def test_the_cursor_is_on_the_newest_checkpoint_at_each_visit_unless_it_was_moved() -> None:
+    async with open_place("4") as (app, pilot):
+        door, opened = checkpoints_of(app), front(app)
+        first = door.checkpoints[0]
+        await until(pilot, lambda: opened.table.stays)
+        for moved, name in (("", "newer-1"), ("down", "newer-2")):
+            if moved:
+                await pilot.press(moved)
+            chosen = front(app).table.chosen if moved else f"{first.path}-{name}"
+            await pilot.press("1")
+            door.checkpoints = (msgspec.structs.replace(first, path=f"{first.path}-{name}"), *door.checkpoints)
+            await pilot.press("4")
+            await until(pilot, lambda: front(app).table.ids[:1] == (door.checkpoints[0].path,))
+            assert front(app).table.chosen == chosen
+
+
+async def test_every_incident_of_the_list_has_its_outcome() -> None:
+    async with open_place("3", size=(120, 40)) as (app, _):
+        page = front(app)
+        for view, row in zip(page.views, page.table.plain_lines(), strict=False):
+            assert "open" in row if view.open else view.endings[-1] in row, (view, row)
+
+
 async def test_resume_from_a_selected_checkpoint_shows_the_confirmation_of_the_dashboard() -> None:
     async with open_place("4") as (app, pilot):
         await pilot.press("r")

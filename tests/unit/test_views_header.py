@@ -14,12 +14,15 @@ from tests.fakes.feed import (
     in_state,
     readings,
     situation,
+    started,
+    training,
     unwatched,
 )  # fmt: skip
 from trainwatch.core.model.attempt import Incident
-from trainwatch.core.model.fact import Fact, IncidentOpened
+from trainwatch.core.model.fact import AttemptEnded, Fact, IncidentOpened
 from trainwatch.core.model.progress import Outlook, Why
 from trainwatch.core.model.story import Situation, Trouble
+from trainwatch.core.views import quantity
 from trainwatch.core.views.checkpoint_list import Verification, checkpoint_rows, checkpoint_views, how_many
 from trainwatch.core.views.dashboard import header_view
 from trainwatch.core.views.screens.checkpoint_details import checkpoint_facts, count_text
@@ -27,7 +30,7 @@ from trainwatch.core.views.state.concerns import concerns
 from trainwatch.core.views.state.run_progress import usually
 from trainwatch.core.views.state.verdict import Verdict, verdict
 from trainwatch.tui.dialogs.choose import choose_checkpoint
-from trainwatch.tui.panes.head import sentence_rows
+from trainwatch.tui.panes.head import sentence_rows, verdict_rows
 
 replace = msgspec.structs.replace
 
@@ -175,6 +178,20 @@ def test_what_is_wrong_is_never_cut(width: int, most: int) -> None:
         assert len(rows) <= most
         for clause in found.clauses[: found.vital]:
             assert clause in text, (clause, rows)
+
+
+def test_restarts_are_told_with_the_last_recovery_and_are_shortened_before_they_are_left_out() -> None:
+    now, t = healthy(), healthy().story.t
+    assert said(now).aside == "1 restart, recovered 00:58, 180 steps redone"
+    end = {"open": False, "closed_t": t - 60, "ending": "given up"}
+    over = IncidentOpened(incident=incident(3, "crash", "cuda_oom", "CUDA out of memory", **end))
+    resumed = told(now, over, AttemptEnded(attempt=2, how="crashed", code=1, last_step=7300), *started(3, 7230))
+    resumed = told(resumed, *training(3, 7231))
+    at = quantity.clock(WALL0 + t, resumed.now_wall)
+    assert said(resumed).aside == f"2 restarts, the last at {at}, 250 steps redone", "nothing recovered at the give-up"
+    for width, shown in ((80, "2 restarts"), (100, f"2 restarts, the last at {at}")):
+        (row,) = verdict_rows(header_view(resumed).verdict, width, 1, 1)
+        assert row.endswith(f" · {shown}")
 
 
 def test_a_hang_names_what_follows_and_when() -> None:

@@ -8,6 +8,7 @@ from tests.fakes.screen_jobs import machine_details
 from trainwatch.core.model.machine_details import GpuDetails, MachineDetails
 from trainwatch.core.model.observation import GpuSample
 from trainwatch.core.model.story import Situation
+from trainwatch.core.views.dashboard import memory_view
 from trainwatch.core.views.machine_page import (
     GpuCard,
     gpu_page_view,
@@ -98,6 +99,25 @@ def test_details_that_never_come_are_not_waited_for_forever() -> None:
     late = host_page_view(now, MachineDetails(), late=True)
     assert late.rows_note == gpu_page_view(now, None, late=True).processes_note
     assert gpu_page_view(now, machine_details(now).gpus, late=True).processes_note == ""
+
+
+@pytest.mark.parametrize(("kept_s", "gone"), [(-1.0, True), (2.0, False), (20.0, True)])
+def test_processes_of_an_ended_attempt_are_not_shown_as_running(kept_s: float, gone: bool) -> None:
+    """What is left of it after its end is; one that was seen before the newest attempt began tells nothing of now."""
+    now, details = healthy(), machine_details(healthy())
+    assert details.tree is not None
+    assert now.process is not None
+    *before, newest = now.story.attempts
+    ended = replace(newest, ended_t=now.now_t - kept_s)
+    over = replace(now, story=replace(now.story, attempts=(*before, ended)))
+    later = replace(over, now_t=over.now_t + (kept_s if kept_s > 5 else 0))
+    cpu = next(meter for meter in memory_view(later).meters if meter.label == "cpu")
+    page = host_page_view(later, details)
+    assert ((cpu.text, cpu.extra, cpu.level) == ("–", "no process", "unknown")) == gone
+    assert (not page.rows and page.rows_note.startswith("No process of the run is there")) == gone
+    restarted = replace(now, story=replace(now.story, attempts=(*before, replace(newest, t=now.now_t + 1))))
+    assert host_page_view(restarted, details).rows_note == "Reading …"
+    assert next(meter for meter in memory_view(restarted).meters if meter.label == "cpu").text == "–"
 
 
 def test_the_page_says_why_there_is_no_gpu() -> None:

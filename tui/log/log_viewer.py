@@ -76,10 +76,11 @@ class LogViewer:
         self._stop.set()
         return busy
 
-    def seek(
-        self, work: Callable[[LogSource, Callable[[], bool]], int | None], found: Callable[[int | None], None]
-    ) -> None:
-        """Run any search for an offset in the file that is shown now; it replaces the running one."""
+    def seek(self, work: Callable[[LogSource, Callable[[], bool]], int | None], missing: str) -> None:
+        """Go to the offset that any search in the file that is shown now finds; it replaces the running one.
+
+        ``missing``: the message if there is none.
+        """
         source = self.driver.source
         if source is None:
             return
@@ -91,10 +92,12 @@ class LogViewer:
             if stop.is_set():
                 return
             self.looking = False
-            if trouble:
-                self._host.show_message(f"{source.file.path}: {trouble}")
+            if trouble or offset is None:
+                self._host.show_message(f"{source.file.path}: {trouble}" if trouble else missing)
             else:
-                found(offset)
+                self._host.clear_message()
+                self.driver.go(offset)
+            self._changed()
 
         self._searches.fetch(lambda: None if stop.is_set() else work(source, yielding(stop)), taken)
         self._changed()
@@ -177,22 +180,15 @@ class LogViewer:
             self._host.show_message("Nothing searched for yet: press /")
             return
 
-        def found(offset: int | None) -> None:
-            if offset is None:
-                self._host.show_message(f"No {'older' if older else 'newer'} match")
-            else:
-                self.driver.go(offset)
-            self._changed()
+        source, side = self.driver.source, "older" if older else "newer"
+        where = "log" if source is None or source.file.attempt is None else "attempt"
+        self.find(combined(self.pattern, self.driver.only), f"No {side} match in this {where}", older=older)
 
-        pattern, at = combined(self.pattern, self.driver.only), self.start_of_search(older=older)
-        self.seek(lambda s, stopped: s.find(pattern, at, backwards=older, stopped=stopped), found)
-
-    def start_of_search(self, *, older: bool) -> int:
-        """The offset that a search upwards or downwards begins at."""
+    def find(self, pattern: re.Pattern[str], missing: str, *, older: bool) -> None:
+        """Go to the next line above or below that matches."""
         place = self.driver.place
-        if place is None:
-            return BEYOND if older else 0
-        return place if older else place + 1
+        at = (place if older else place + 1) if place is not None else BEYOND if older else 0
+        self.seek(lambda s, stopped: s.find(pattern, at, backwards=older, stopped=stopped), missing)
 
     def _filter(self) -> None:
         found = (self.typed, level_pattern(self.level), rank_pattern(self.rank) if self.rank else None)
@@ -281,9 +277,10 @@ NAME_COLUMNS = 110
 """Narrower screens leave the file's name out of the title."""
 
 
-def log_title_of(log: LogViewer, width: int) -> str:
-    """File, following or held, filter, search."""
-    parts = ["following" if log.view.following else "held"]
+def log_title_of(log: LogViewer, width: int, newer: str = "") -> str:
+    """File, following or held, that there is a ``newer`` one, filter, search. The log of an older attempt has ended."""
+    parts = ["held" if not log.view.following else "at its end" if newer else "following"]
+    parts += [f"{newer} is newer"] if newer else []
     source = log.driver.source
     if source is not None and width >= NAME_COLUMNS:
         parts.insert(0, source.file.path)

@@ -422,7 +422,8 @@ def headline(
 ) -> list[Line]:
     """One row; if it cuts the title, so many ``spare`` ones are used for it.
 
-    ``costed``: its cost stands elsewhere. ``pale``: only an incident that needs somebody has the colour of its level.
+    ``costed``: its cost stands elsewhere. ``pale``: only an incident that needs somebody has the colour of its level,
+    and a title, which stands in full beside the list, is cut for the ending.
     """
     glyph = glyphs.marks[v.kind] if v.kind in {"crash", "hang"} else glyphs.levels[v.level]
     look = v.level if v.open and not (pale and v.acknowledged) else "label"
@@ -432,8 +433,8 @@ def headline(
         start.append((look, f"{v.kind:<6} "))
     beside = width_of(start)
     left = width - beside - size_of(v.title) - 2
-    end = next((e for e in v.endings[costed:] if size_of(e) <= left), "open" if v.open else "")
-    end = "  " + end if end else ""
+    end = next((e for e in v.endings[costed:] if size_of(e) <= left), v.endings[-1])
+    end = "  " + end if v.open or size_of(end) <= max(left + 2, pale * (width - beside) // 2) else ""
     title = wrap_words(v.title, max(1, width - beside - size_of(end))) if spare else [v.title]
     if len(title) - 1 > spare:
         title = [*title[:spare], " ".join(title[spare:])]

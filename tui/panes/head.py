@@ -60,7 +60,9 @@ def verdict_rows(verdict: Verdict, room: int, limit: int, most: int) -> list[str
             vital_end = len(rows)
             limit = max(limit, min(vital_end + 1, most))
     aside = verdict.aside
-    rows.append(f"{row} · {aside}" if aside and cell_len(row) + 3 + cell_len(aside) <= room else row)
+    while aside and cell_len(row) + 3 + cell_len(aside) > room:
+        aside = aside.rpartition(", ")[0]
+    rows.append(f"{row} · {aside}" if aside else row)
     if len(rows) > limit:
         left = " · ".join(rows[limit - 1 :]).split(" · ")
         # If the ellipsis does not fit behind a vital clause, it is left out, not the clause.

@@ -239,10 +239,7 @@ class PagePane(ScrolledPane):
             super().__init__()
             self.link = link
 
-    def show(self, paragraphs: Sequence[Paragraph], *, title: str = "", hint: str = "", fresh: bool = False) -> None:
-        """Draw them; ``fresh``: another page, shown from its top."""
-        if fresh:
-            self.top, self.link = 0, None
+    def show(self, paragraphs: Sequence[Paragraph], *, title: str = "", hint: str = "") -> None:
         self.paragraphs, self.heading, self.hint = tuple(paragraphs), title, hint
         self.redraw()
 

@@ -47,6 +47,7 @@ class CheckpointsState:
         self.listing: tuple[Checkpoint, ...] | None = None
         self.verifications: dict[str, Verification] = {}
         self.chosen: object = None
+        """The one that a person moved the cursor to; None: the newest."""
         self.report: tuple[str, tuple[Paragraph, ...]] | None = None
         """(title, facts) of a task's result; None: the details of the chosen checkpoint are shown."""
 
@@ -68,7 +69,7 @@ class CheckpointsScreen(RunPage):
 
     def bodies(self) -> Sequence[Pane]:
         self.table, self.page, self.work = RowsPane(id="table"), PagePane(id="detail"), TaskPane(id="job")
-        self.table.stays, self.table.chosen = True, self.state.chosen
+        self.table.chosen = self.state.chosen
         return (self.table, self.page, self.work)
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
@@ -137,6 +138,7 @@ class CheckpointsScreen(RunPage):
     def _take(self, found: CheckpointListing | None, trouble: str) -> None:
         if found is not None:
             self.state.listing = found.checkpoints
+        self.table.stays = True  # from now on: until the disk is read, the rows are those of the last visit
         self._trouble = trouble
 
     def renew(self) -> None:
@@ -144,11 +146,9 @@ class CheckpointsScreen(RunPage):
         self.reload()
         self.draw()
 
-    def row_chosen(self, _: RowsPane) -> None:
+    def row_chosen(self, pane: RowsPane) -> None:
+        self.state.chosen = pane.chosen if pane.cursor else None
         self.close()
-
-    def on_unmount(self) -> None:
-        self.state.chosen = self.table.chosen
 
     def close(self) -> None:
         """Show the details of the chosen one."""

@@ -96,7 +96,6 @@ class IncidentsScreen(RunPage):
         self.table.set_title(f"incidents{count}")
         rows = [headline(v, self.table.room, self.table.glyphs, pale=True)[0] for v in self.views]
         self.table.show(rows, message=NONE_SO_FAR)
-        before = self.chosen
         self.chosen = self.views[at].id if self.views else None
         where = self._where if self._evidence_of is not None and self._evidence_of[0] == self.chosen else ()
         self.card = None if self.chosen is None else incident_card(self.now, self.chosen, where)
@@ -107,7 +106,7 @@ class IncidentsScreen(RunPage):
         self.page.set_class(view.open and not view.acknowledged and view.level == "danger", "-danger")
         self.page.show(
             paragraphs(self.card, self.choices, self.page.size.width - BESIDE_TITLE),
-            title=f"{view.at} · {view.kind}: {view.title}", fresh=before != self.chosen,
+            title=f"{view.at} · {view.kind}: {view.title}",
         )  # fmt: skip
         self._read_evidence(self.card)
 

@@ -1,7 +1,6 @@
 """The log screen: every log of the run at full size, from its end to its beginning."""
 
 from collections.abc import Sequence
-from functools import partial
 
 import msgspec
 
@@ -29,7 +28,7 @@ FOLLOW_S = 0.5
 
 
 class LogPlace(msgspec.Struct):
-    """Where the page was left: the file, and the offset of the line under the cursor (None: at its end)."""
+    """Where the page was left. ``file`` None: the newest was followed; ``place``: of the line under the cursor."""
 
     file: LogFile | None = None
     place: int | None = None
@@ -73,7 +72,9 @@ class LogScreen(RunPage):
 
     def on_unmount(self) -> None:
         if self.file is not None:
-            self.state.file, self.state.place = self.file, self.driver.place
+            self.state.place = self.driver.place
+            follows = self.state.place is None and self.file == self._newest()
+            self.state.file = None if follows else self.file
         self.viewer.close()
 
     def look(self) -> None:
@@ -84,11 +85,10 @@ class LogScreen(RunPage):
         story = self.now.story
         files = log_files(story, self.session.run.plan.logs)
         if files != self.files:
-            newest = next((f for f in reversed(files) if f.attempt is not None), files[-1] if files else None)
             was_newest = self.file is None or self.file == self._newest()
             self.files = files
-            if was_newest and self.view.following and newest is not None:
-                self.choose(newest)
+            if was_newest and self.view.following and files:
+                self.choose(self._newest() or files[-1])
             self.call_later(self.draw)
         self.head()
         self.view.redraw()
@@ -105,7 +105,9 @@ class LogScreen(RunPage):
         tabs = tuple(FileTab(label, view.glyphs.marks.get(mark, ""), "danger") for mark, label in marks)
         self.file_tabs.show(tabs, self.files.index(self.file) if self.file in self.files else 0)
         view.message = message_of(self.viewer)
-        view.set_title(log_title_of(self.viewer, self.size.width), position_of(self.viewer))
+        newest, attempt = self._newest(), self.file and self.file.attempt
+        newer = newest.label if newest is not None and attempt not in {None, newest.attempt} else ""
+        view.set_title(log_title_of(self.viewer, self.size.width, newer), position_of(self.viewer))
         self.key_bar.show(self.offered(), self.key_bar.message)
 
     def clock(self, t: float) -> str:
@@ -171,11 +173,8 @@ class LogScreen(RunPage):
 
     def action_error(self, direction: int) -> None:
         """To the previous (-1) or next error."""
-        older, alarm = direction < 0, ALARM.compiled()
-        at = self.viewer.start_of_search(older=older)
         self.show_message("Looking for an error …")
-        found = partial(self._arrive, f"No error {'above' if older else 'below'}")
-        self.viewer.seek(lambda s, stopped: s.find(alarm, at, backwards=older, stopped=stopped), found)
+        self.viewer.find(ALARM.compiled(), f"No error {'above' if direction < 0 else 'below'}", older=direction < 0)
 
     def to_line(self, log: str | None, number: int) -> None:
         """To a line, counted from 1, of one of the run's logs."""
@@ -186,16 +185,8 @@ class LogScreen(RunPage):
         if self.file != file:
             self.choose(file)
         self.show_message(f"Looking for line {number:,} …")
-        found = partial(self._arrive, f"The log has no line {number:,} any more")
-        self.viewer.seek(lambda s, stopped: s.browser.line_at(s.file.path, number, stopped), found)
-
-    def _arrive(self, missing: str, offset: int | None) -> None:
-        """Go to an offset; None: show ``missing`` in the footer."""
-        if offset is None:
-            self.show_message(missing)
-        else:
-            self.clear_message()
-            self.driver.go(offset)
+        missing = f"The log has no line {number:,} any more"
+        self.viewer.seek(lambda s, stopped: s.browser.line_at(s.file.path, number, stopped), missing)
 
     def action_mark(self) -> None:
         if self.view.following:

@@ -108,15 +108,10 @@ class MachineScreen(RunPage):
 
     def read_details(self) -> None:
         """Read them in a thread."""
-        self.read(self.session.run.services.details, self._took_details)
+        self.read(self.session.run.services.details, self.take_details)
 
-    def _took_details(self, details: MachineDetails | None, _: str) -> None:
-        if details is not None:
-            self.state.details = details
-
-    def take_details(self, details: MachineDetails) -> None:
-        self._took_details(details, "")
-        self.draw()
+    def take_details(self, details: MachineDetails | None, _: str = "") -> None:
+        self.state.details = details or self.state.details
 
     def arranged(self, width: int, height: int) -> dict[str, Box]:
         """The places of the panes that fit, in a box at the top left corner."""

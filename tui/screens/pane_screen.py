@@ -113,6 +113,10 @@ class PanedScreen(Screen[None]):
             self._clearing.stop()
         self._clearing = self.set_timer(ANSWER_S, self.clear_message)
 
+    def key_escape(self) -> None:
+        """Also whatever else the key does."""
+        self.clear_message()
+
     def clear_message(self) -> None:
         self._say("")
 

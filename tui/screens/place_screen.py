@@ -221,7 +221,8 @@ class PlaceScreen(PanedScreen):
     def action_help(self) -> None:
         from ..dialogs.cards import HelpDialog
 
-        more = (k for k in self.offered() if k not in self.keys)
+        own = {key.shown for key in self.keys}
+        more = (k for k in self.offered() if k.shown not in own)
         self.app.push_screen(HelpDialog(self.context, sorted((*self.keys, *more), key=lambda k: k.always)))
 
     def _place(self, width: int, height: int, head: int) -> None:

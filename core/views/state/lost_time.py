@@ -99,9 +99,7 @@ def lost_time(
                 sums[why] += seconds
                 lasted_s -= seconds
         sums[what] += lasted_s
-    steps = redone_steps
-    if steps is None:  # after failures, and after a stop or a resume from an older checkpoint
-        steps = sum(i.lost_steps or 0 for i in story.incidents) + gone_back(story)
+    steps = steps_redone(story) if redone_steps is None else redone_steps
     pace_s = story.progress.sec_per_step
     redone_s = 0.0 if steps == 0 else None if pace_s is None else min(sums["running"], steps * pace_s)
     spent = {f"{what}_s": seconds for what, seconds in sums.items() if what != "running"}
@@ -113,13 +111,13 @@ def last_step_of(attempt: AttemptStory, log_steps: Mapping[int, int] = {}) -> in
     return attempt.last_step if attempt.last_step is not None else log_steps.get(attempt.number)
 
 
-def gone_back(story: RunStory, log_steps: Mapping[int, int] = {}) -> int:
-    """Steps that were repeated on request: a stop between two saves, a resume from an older checkpoint.
+def steps_redone(story: RunStory, log_steps: Mapping[int, int] = {}) -> int:
+    """Steps that were repeated: after a crash or a hang, which its incident tells, and on request.
 
-    Those of a crash or a hang are in its incident.
+    On request: after a stop between two saves, or by a resume from an older checkpoint.
     """
     told = {i.attempt for i in story.incidents if i.lost_steps is not None}
-    total = 0
+    total = sum(i.lost_steps or 0 for i in story.incidents)
     for a, b in pairwise(story.attempts):
         last = last_step_of(a, log_steps)
         if a.number not in told and last is not None:

@@ -14,6 +14,7 @@ from ..checkpoint_list import how_many, resume_point
 from ..length_words import by_words, time_words
 from ..words import PHASE_WORDS, STATE_WORDS, STATES, question_clause, sentence, title_of
 from .concerns import AFTER_NAN, NAN, SILENT, concerns, doubt_of, nan_since, reason_of, room_now, worst_clause
+from .lost_time import steps_redone
 from .run_progress import SEVERITY, last_step, live_progress, of_an_epoch, run_progress, usually
 
 ABOUT: dict[str, frozenset[str]] = {
@@ -29,7 +30,8 @@ ABOUT: dict[str, frozenset[str]] = {
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """``clauses`` joined by `` · `` make the sentence, the most important first.
 
-    ``aside``: one more, left out if it needs another line. ``vital``: so many of the first ones are never cut.
+    ``aside``: one more, without its last parts behind ", " if it would need another line. ``vital``: so many of the
+    first ones are never cut.
     """
 
     level: Level
@@ -129,16 +131,17 @@ def _running(now: Situation) -> Verdict:
 
 
 def _recoveries(now: Situation) -> str:
-    """``1 restart at 01:07, recovered, 20 steps redone``."""
-    closed = [i for i in now.story.incidents if i.closed_t is not None and i.kind in {"crash", "hang"}]
-    restarts = max(0, len(now.story.attempts) - 1)
-    if not closed or not restarts:
+    """``1 restart, recovered 01:07, 20 steps redone``; of a restart that a person made after a give-up, when it was."""
+    story, newest, restarts = now.story, now.story.attempt, max(0, len(now.story.attempts) - 1)
+    closed = [i.closed_t for i in story.incidents if i.closed_t is not None and i.kind in {"crash", "hang"}]
+    if newest is None or not closed or not restarts:
         return ""
-    at = quantity.clock(now.story.wall0 + (closed[-1].closed_t or 0.0), now.now_wall)
-    redone = [i.lost_steps for i in closed if i.lost_steps is not None]
-    lost = f", {quantity.plural(sum(redone), 'step')} redone" if sum(redone) else ""
+    recovered = max(closed) >= newest.t
+    at = quantity.clock(story.wall0 + (max(closed) if recovered else newest.t), now.now_wall)
+    redone = steps_redone(story)
+    lost = f", {quantity.plural(redone, 'step')} redone" if redone else ""
     last = "" if restarts == 1 else "the last "
-    return f"{quantity.plural(restarts, 'restart')}, {last}recovered {at}{lost}"
+    return f"{quantity.plural(restarts, 'restart')}, {last}{'recovered' if recovered else 'at'} {at}{lost}"
 
 
 def newest_trouble(now: Situation, *, kinds: frozenset[str] = frozenset({"crash", "hang"})) -> Incident | None:
