@@ -12,7 +12,7 @@ from ..model.decision import Record
 from ..model.fact import CommandReceived, Note, RampMoved
 from ..model.preset import Change
 from ..model.redact import Redaction, url_secrets
-from ..model.run import TERMINAL_STATES, RunSpec
+from ..model.run import RunSpec
 from ..model.story import Situation, Summary
 from ..views import quantity
 from . import checkpoint_list
@@ -20,7 +20,7 @@ from .checkpoint_list import checkpoint_rows, scores_of
 from .incidents import evidence_words, title_now
 from .length_words import by_words
 from .report import AttemptRow, Away, CheckpointRow, IncidentRow, Report, ReportSources, state_words, targets
-from .run_summary import summarise
+from .run_summary import is_over, summarise
 from .state.concerns import next_by_itself, reason_of
 from .state.lost_time import LostTime, gone_back, last_step_of, lost_time
 from .state.run_progress import last_step, live_progress, overall_step
@@ -32,7 +32,7 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
     """Build the report; every part of it may be unknown. ``since_wall``: when a person last looked, epoch seconds."""
     story, said = now.story, summarise(now, sources.spec.name)
     began_t = story.attempts[0].t if story.attempts else None
-    ended_t = story.state_t if _is_over(now) else None
+    ended_t = story.state_t if is_over(story) else None
     incidents = tuple(_incidents(now, sources.particulars))
     known, in_log = overall_step(now), sources.log_steps.get(len(story.attempts) and story.attempts[-1].number)
     step = known if in_log is None else max(known or 0, in_log + story.step_offset)
@@ -87,11 +87,6 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
     return msgspec.structs.replace(made, summary=sentence)
 
 
-def _is_over(now: Situation) -> bool:
-    """Nothing of it runs, and nothing follows by itself."""
-    return now.story.state in TERMINAL_STATES or now.story.state == "interrupted"
-
-
 def _lost(now: Situation, redone: int, since_t: float = 0.0) -> LostTime | None:
     """Where the time went. A late step counts as a silence before an incident tells of it.
 
@@ -143,7 +138,7 @@ def _attempts(now: Situation, sources: ReportSources) -> Iterator[AttemptRow]:
         status = f"exit code {a.code}" if a.code is not None else None if a.signal is None else f"signal {a.signal}"
         ended += f" ({status})" if status else ""
         if ends is None:  # of an older one, no supervisor saw its end
-            ends = later.t if later is not None else story.state_t if _is_over(now) else now.now_t
+            ends = later.t if later is not None else story.state_t if is_over(story) else now.now_t
             ended = "goes on" if later is None and story.state != "interrupted" else "unseen"
         began = "adopted" if a.adopted else "the beginning"
         if a.resume_from is not None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from ...model.checkpoint import (
+    DAMAGED,
     KEPT_FROM,
     Checkpoint,
     CheckpointListing,
@@ -70,7 +71,6 @@ def rated_paths(home: Path) -> frozenset[tuple[str, float]]:
 #
 # A quick look reads structure and sizes; a run reads every value of what it saved, and knows when its loss became NaN.
 
-DAMAGED = frozenset({"torn", "corrupt", "nonfinite"})
 
 Key = tuple[str, float, int]
 
