@@ -334,10 +334,17 @@ def _done(now: Situation, incident: Incident, actions: tuple[ActionStory, ...]) 
         words = ACTION_WORDS.get(action.kind, action.kind.replace("_", " "))
         told = f"{words}{_outcome(action, over=not incident.open)}"
         if told != before and told not in listed:  # the checkpoints are listed again before a launch
-            yield CardRow(heading="done", text=f"+{max(0.0, action.t - incident.t):.0f} s  {told}")
+            yield CardRow(heading="done", text=f"+{max(0.0, _began_t(action, actions) - incident.t):.0f} s  {told}")
         before = told
         if action.kind == "list_checkpoints":
             listed.add(told)
+
+
+def _began_t(action: ActionStory, actions: tuple[ActionStory, ...]) -> float:
+    """Run seconds. A stop waits for the evidence that was asked for before it, unless it kills."""
+    looks = [a.done_t for a in actions if a.kind == "capture_stacks" and a.id < action.id and a.done_t is not None]
+    before = [t for t in looks if action.kind == "stop_attempt" and (action.done_t is None or t <= action.done_t)]
+    return max([action.t, *before])
 
 
 def _outcome(action: ActionStory, *, over: bool) -> str:
