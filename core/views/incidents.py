@@ -118,8 +118,13 @@ def _status(i: Incident, now: Situation) -> str:
     ending = i.ending or "closed"
     if i.closed_t is None:
         return ending
-    at, took = quantity.clock(now.story.wall0 + i.closed_t, now.now_wall, seconds=True), i.closed_t - i.t
+    at, took = quantity.clock(now.story.wall0 + i.closed_t, now.now_wall, seconds=True), lasted_s(i)
     return f"{ending.partition(':')[0]} {at}" + (f", {quantity.duration(took)}" if took >= SHORT_S else "")
+
+
+def lasted_s(i: Incident) -> float:
+    """From when it began, which is before it was seen, until its end; 0 while it is open."""
+    return 0.0 if i.closed_t is None else max(0.0, i.closed_t - i.t) + (i.detect_s or 0.0)
 
 
 def _did(i: Incident, now: Situation) -> str:
@@ -138,12 +143,10 @@ def _did(i: Incident, now: Situation) -> str:
 
 
 def _cost(i: Incident) -> str:
-    if i.lost_steps is None:
-        return ""
-    steps = f"{quantity.plural(i.lost_steps, 'step')} again"
-    if i.closed_t is None or i.detect_s is None:
-        return steps
-    return f"{steps} · {quantity.duration(i.closed_t - i.t + i.detect_s)} without training"
+    over, stopped = i.closed_t is not None and i.detect_s is not None, i.kind == "stall"
+    steps = () if i.lost_steps is None else (f"{quantity.plural(i.lost_steps, 'step')} again",)
+    down = (f"{quantity.duration(lasted_s(i))} without training",) if over and (steps or stopped) else ()
+    return " · ".join((*steps, *down))
 
 
 # One incident as a card.

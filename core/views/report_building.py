@@ -144,13 +144,14 @@ def _attempts(now: Situation, sources: ReportSources) -> Iterator[AttemptRow]:
         if a.resume_from is not None:
             step = "" if a.resume_step is None else f" (step {quantity.count(a.resume_step)})"
             began = a.resume_from.rstrip("/").rpartition("/")[2] + step
+        last, going = last_step_of(a, sources.log_steps), later is None and story.progress_attempt == a.number
         yield AttemptRow(
             number=a.number,
             began_wall=story.wall0 + a.t,
             ran_s=max(0.0, ends - a.t),
             began_from=began,
             ended=ended,
-            last_step=last_step_of(a, sources.log_steps),
+            last_step=live_progress(now).any_step if last is None and going else last,
             adopted=a.adopted,
             changes=tuple(map(change_words, a.changes)),
             log=a.log,
@@ -167,8 +168,9 @@ def _incidents(now: Situation, particulars: Sequence[Record]) -> Iterator[Incide
     for i in sorted(story.incidents, key=lambda i: i.t):
         at = bisect_right(starts, i.t)
         down_s, over_t = None, starts[at] if at < len(starts) else None
-        over_t = i.closed_t if i.lost_steps is not None else over_t  # else no automatic restart followed
-        if i.kind in {"crash", "hang"} and i.closed_t is not None and over_t is not None:
+        suspended = i.kind == "stall" and i.detect_s is not None
+        over_t = i.closed_t if suspended or i.lost_steps is not None else over_t  # else no automatic restart followed
+        if (suspended or i.kind in {"crash", "hang"}) and i.closed_t is not None and over_t is not None:
             down_s = max(0.0, over_t - i.t) + (i.detect_s or 0.0)
         follows = f": {next_by_itself(i, now)}" if i is followed else ""
         yield IncidentRow(
@@ -339,8 +341,7 @@ def _went(all_of_it: str, lost: LostTime | None, restarts: int) -> str:
     parts = [all_of_it]
     if lost is not None and lost.trained_s is not None:
         parts.append(f"trained {quantity.duration(lost.trained_s)}")
-        gone_s = lost.detection_s + lost.restart_s + lost.waited_s + lost.frozen_s + (lost.redone_s or 0.0)
-        for what, seconds in (("lost", gone_s), ("no step for", lost.silent_s), ("not known for", lost.unknown_s)):
+        for what, seconds in (("lost", lost.lost_s), ("no step for", lost.silent_s), ("not known for", lost.unknown_s)):
             parts += [f"{what} {quantity.duration(seconds)}"] if seconds >= 1 else []
     return ", ".join(parts) + (f" ({quantity.plural(restarts, 'restart')})" if restarts else "")
 
@@ -374,9 +375,8 @@ def summary_sentence(r: Report, recovered: int, lost_steps: int | None, *, diver
     again = "no step was lost" if lost_steps == 0 else "how many steps were lost is not known"
     if lost_steps:
         again = f"{quantity.plural(lost_steps, 'step')} had to be repeated"
-    if recovered:
-        down_s = sum(i.down_s or 0.0 for i in r.incidents)
-        again += f", {quantity.duration(down_s)} without training"
+    if recovered and r.lost is not None and r.lost.trained_s is not None:
+        again += f", {quantity.duration(r.lost.lost_s)} lost in all"
     if recovered or lost_steps:
         clauses.append(again)
     waiting = sum(need.is_due for need in r.needs)
