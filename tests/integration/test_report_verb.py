@@ -12,7 +12,15 @@ from tests.fakes.feed import CRASH, WALL0, created, started, training
 from trainwatch.cli import main
 from trainwatch.core.app.runs.report import last_words, wsl
 from trainwatch.core.model.checkpoint import Checkpoint
-from trainwatch.core.model.fact import AttemptEnded, AttemptStarted, CheckpointKnown, Fact, IncidentOpened, StateChanged
+from trainwatch.core.model.fact import (
+    AttemptEnded,
+    AttemptStarted,
+    CheckpointKnown,
+    Fact,
+    IncidentOpened,
+    OutputKnown,
+    StateChanged,
+)
 from trainwatch.core.model.observation import GpuReading, GpuSample, MetricValues
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.run import RunSpec
@@ -98,6 +106,18 @@ def test_report_calls_nothing_damaged_that_was_written_again(say: Say, run: RunD
     os.utime(path / "state.pt", (WALL0, WALL0))
     os.utime(path, (WALL0, WALL0))
     assert "1 checkpoint cannot be resumed from; you may remove it: checkpoint-20" in say("luca")[1]
+
+
+def test_a_run_may_be_named_by_an_option_and_its_folder_is_offered(
+    run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "out").mkdir()
+    with JournalWriter(run.journal) as journal:
+        journal.append_all(CRASH.t + 2, WALL0 + CRASH.t + 2, (OutputKnown(folder=str(tmp_path / "out"), why="seen"),))
+    assert main(["status", "--run", "luca"]) == main(["status", "luca"])
+    assert "luca" in capsys.readouterr().out
+    assert main(["checkpoints", "list"]) == 2
+    assert f"trainwatch checkpoints list {tmp_path}/out`" in capsys.readouterr().err
 
 
 def test_report_as_json_is_one_object(say: Say) -> None:
