@@ -83,8 +83,7 @@ MISSING = 127
 class FoundSessions(NamedTuple):
     """``own``: name of the run's session. ``socket_path``: of its server. ``named``: the names in use.
 
-    ``attached``: terminals that show it. ``view``: the pane of our view in it. ``users``: names that no run's session
-    has.
+    ``attached``: terminals that show it. ``view``: the pane of our view in it. ``users``: names that no run has.
     """
 
     own: str | None = None

@@ -71,7 +71,6 @@ def rated_paths(home: Path) -> frozenset[tuple[str, float]]:
 #
 # A quick look reads structure and sizes; a run reads every value of what it saved, and knows when its loss became NaN.
 
-
 Key = tuple[str, float, int]
 
 

@@ -39,13 +39,9 @@ PATH = arg("path", help="a checkpoint file or directory")
 
 
 @VERBS(
-    "checkpoints list",
-    "the checkpoints of a directory",
-    "",
-    "outputs/",
-    PART_JSON,
+    "checkpoints list", "the checkpoints of a directory", "", "outputs/", PART_JSON,
     arg("directory", nargs="?", help=SAVES),
-)
+)  # fmt: skip
 def act_list(args: argparse.Namespace) -> int:
     from trainwatch.core.app.checkpoint_tools import checkpoints_in
 
