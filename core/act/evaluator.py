@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from ..bound_process import bound
-from ..model.checkpoint import Checkpoint
+from ..model.checkpoint import DAMAGED, Checkpoint
 from ..model.decision import BackUpCheckpoint, EndEvaluation, EvaluateCheckpoint
 from ..model.redact import EDGE
 from ..model.run import RunSpec
@@ -38,7 +38,6 @@ READ_BYTES = 200_000
 """End of its output in which the score is looked for."""
 MOST_OUTPUT_BYTES = 64_000_000
 """Output above which it is ended: it would fill the disk of the run's records."""
-DAMAGED = frozenset({"writing", "torn", "corrupt", "nonfinite"})
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,7 +121,7 @@ class CheckpointCommands:
             return f"it cannot be read: {error.strerror or error}"
         if found.mtime != decision.mtime:
             return "it was written to before"
-        if found.verdict in DAMAGED:
+        if found.verdict in {"writing", *DAMAGED}:
             return f"it is not verified: {found.verdict}" + (f" ({found.reason})" if found.reason else "")
         return found
 

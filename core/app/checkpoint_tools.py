@@ -31,7 +31,7 @@ from ..store.journal import JournalTooNew, load_story
 from ..store.learned import put_rating
 from .errors import CliError, ExitCode, file_errors
 from .runs.checkpoint_quality import KnownListing, Quality, as_journals_know, worth_keeping
-from .runs.known_runs import all_runs, home
+from .runs.known_runs import all_runs, find_run, home
 
 __all__ = ["CheckpointOverview", "Comparison", "KnownListing", "PruneOutcome", "PrunePlan", "Quality"]
 
@@ -39,7 +39,7 @@ LEVELS = 3
 """``lightning_logs/version_0/checkpoints/last.ckpt`` lies two below the folder that a person names."""
 
 
-def checkpoints_in(directory: str) -> tuple[KnownListing, tuple[Checkpoint, ...]]:
+def checkpoints_in(directory: str | None) -> tuple[KnownListing, tuple[Checkpoint, ...]]:
     """The checkpoints of a directory, newest first, and what else may be the state of a training.
 
     A quick look at each, and what the journals of runs know of it. If none of a known make lies directly in it, those
@@ -187,7 +187,14 @@ def _existing(name: str) -> Path:
     return path
 
 
-def _directory(name: str) -> Path:
+def _directory(name: str | None) -> Path:
+    if name is None:
+        ready = ""
+        with suppress(CliError, JournalTooNew):
+            run = find_run(None, lambda _: None)
+            where = run.load_spec().with_outputs(load_story(run.journal).outputs).output_folders
+            ready = f": `{typed('checkpoints list', *where[:1])}`" if where else ""
+        raise CliError(ExitCode.USAGE, f"name the folder that the trainer saves into{ready}")
     path = Path(name)
     if not path.is_dir():
         raise CliError(ExitCode.NOT_FOUND, f"{name}: no such directory; give the trainer's output directory")

@@ -11,6 +11,7 @@ from .checkpoint_suffixes import INDEX_SUFFIX, TensorFormat
 Verdict = Literal["complete", "writing", "torn", "corrupt", "nonfinite", "opaque"]
 """complete: resume from it. writing: still growing. torn: cut off. corrupt: damaged. nonfinite: NaN/Inf inside.
 opaque: cannot be listed without running code, or of a format that is not known."""
+DAMAGED: frozenset[str] = frozenset({"torn", "corrupt", "nonfinite"})
 
 Kind = Literal["safetensors", "torch_file", "directory", "dcp", "unknown"]
 KIND_OF: dict[TensorFormat, Kind] = {"safetensors": "safetensors", "torch": "torch_file", "maybe_torch": "torch_file"}

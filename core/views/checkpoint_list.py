@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from ..model.checkpoint import Checkpoint, Evaluation, Sample, newest_resumable, score_words
+from ..model.checkpoint import DAMAGED, Checkpoint, Evaluation, Sample, newest_resumable, score_words
 from ..model.progress import Level
 from ..model.story import RunStory, Situation
 from ..model.text import verdict_word
@@ -24,7 +24,6 @@ LEVELS: dict[str, Level] = {
 NAN_WHEN_SAVED = "loss was NaN"
 """In the column of verdicts."""
 UNTOLD = RunStory()
-DAMAGED = frozenset({"torn", "corrupt", "nonfinite"})
 
 
 class Verification(msgspec.Struct, frozen=True, kw_only=True):

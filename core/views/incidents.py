@@ -121,8 +121,13 @@ def _status(i: Incident, now: Situation) -> str:
     ending = i.ending or "closed"
     if i.closed_t is None:
         return ending
-    at, took = quantity.clock(now.story.wall0 + i.closed_t, now.now_wall, seconds=True), i.closed_t - i.t
+    at, took = quantity.clock(now.story.wall0 + i.closed_t, now.now_wall, seconds=True), lasted_s(i)
     return f"{ending.partition(':')[0]} {at}" + (f", {quantity.duration(took)}" if took >= SHORT_S else "")
+
+
+def lasted_s(i: Incident) -> float:
+    """From when it began, which is before it was seen, until its end; 0 while it is open."""
+    return 0.0 if i.closed_t is None else max(0.0, i.closed_t - i.t) + (i.detect_s or 0.0)
 
 
 def _did(i: Incident, now: Situation) -> str:
@@ -141,12 +146,10 @@ def _did(i: Incident, now: Situation) -> str:
 
 
 def _cost(i: Incident) -> str:
-    if i.lost_steps is None:
-        return ""
-    steps = f"{quantity.plural(i.lost_steps, 'step')} again"
-    if i.closed_t is None or i.detect_s is None:
-        return steps
-    return f"{steps} · {quantity.duration(i.closed_t - i.t + i.detect_s)} without training"
+    over, stopped = i.closed_t is not None and i.detect_s is not None, i.kind == "stall"
+    steps = () if i.lost_steps is None else (f"{quantity.plural(i.lost_steps, 'step')} again",)
+    down = (f"{quantity.duration(lasted_s(i))} without training",) if over and (steps or stopped) else ()
+    return " · ".join((*steps, *down))
 
 
 # One incident as a card.
@@ -337,10 +340,17 @@ def _done(now: Situation, incident: Incident, actions: tuple[ActionStory, ...]) 
         words = ACTION_WORDS.get(action.kind, action.kind.replace("_", " "))
         told = f"{words}{_outcome(action, over=not incident.open)}"
         if told != before and told not in listed:  # the checkpoints are listed again before a launch
-            yield CardRow(heading="done", text=f"+{max(0.0, action.t - incident.t):.0f} s  {told}")
+            yield CardRow(heading="done", text=f"+{max(0.0, _began_t(action, actions) - incident.t):.0f} s  {told}")
         before = told
         if action.kind == "list_checkpoints":
             listed.add(told)
+
+
+def _began_t(action: ActionStory, actions: tuple[ActionStory, ...]) -> float:
+    """Run seconds. A stop waits for the evidence that was asked for before it, unless it kills."""
+    looks = [a.done_t for a in actions if a.kind == "capture_stacks" and a.id < action.id and a.done_t is not None]
+    before = [t for t in looks if action.kind == "stop_attempt" and (action.done_t is None or t <= action.done_t)]
+    return max([action.t, *before])
 
 
 def _outcome(action: ActionStory, *, over: bool) -> str:

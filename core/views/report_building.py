@@ -12,7 +12,7 @@ from ..model.decision import Record
 from ..model.fact import CommandReceived, Note, RampMoved
 from ..model.preset import Change
 from ..model.redact import Redaction, url_secrets
-from ..model.run import TERMINAL_STATES, RunSpec
+from ..model.run import RunSpec
 from ..model.story import Situation, Summary
 from ..views import quantity
 from . import checkpoint_list
@@ -20,7 +20,7 @@ from .checkpoint_list import checkpoint_rows, scores_of
 from .incidents import evidence_words, title_now
 from .length_words import by_words
 from .report import AttemptRow, Away, CheckpointRow, IncidentRow, Report, ReportSources, state_words, targets
-from .run_summary import summarise
+from .run_summary import is_over, summarise
 from .state.concerns import next_by_itself, reason_of
 from .state.lost_time import LostTime, last_step_of, lost_time, steps_redone
 from .state.run_progress import last_step, live_progress, overall_step
@@ -32,7 +32,7 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
     """Build the report; every part of it may be unknown. ``since_wall``: when a person last looked, epoch seconds."""
     story, said = now.story, summarise(now, sources.spec.name)
     began_t = story.attempts[0].t if story.attempts else None
-    ended_t = story.state_t if _is_over(now) else None
+    ended_t = story.state_t if is_over(story) else None
     incidents = tuple(_incidents(now, sources.particulars))
     known, in_log = overall_step(now), sources.log_steps.get(len(story.attempts) and story.attempts[-1].number)
     step = known if in_log is None else max(known or 0, in_log + story.step_offset)
@@ -87,11 +87,6 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
     return msgspec.structs.replace(made, summary=sentence)
 
 
-def _is_over(now: Situation) -> bool:
-    """Nothing of it runs, and nothing follows by itself."""
-    return now.story.state in TERMINAL_STATES or now.story.state == "interrupted"
-
-
 def _lost(now: Situation, redone: int, since_t: float = 0.0) -> LostTime | None:
     """Where the time went. A late step counts as a silence before an incident tells of it.
 
@@ -143,19 +138,20 @@ def _attempts(now: Situation, sources: ReportSources) -> Iterator[AttemptRow]:
         status = f"exit code {a.code}" if a.code is not None else None if a.signal is None else f"signal {a.signal}"
         ended += f" ({status})" if status else ""
         if ends is None:  # of an older one, no supervisor saw its end
-            ends = later.t if later is not None else story.state_t if _is_over(now) else now.now_t
+            ends = later.t if later is not None else story.state_t if is_over(story) else now.now_t
             ended = "goes on" if later is None and story.state != "interrupted" else "unseen"
         began = "adopted" if a.adopted else "the beginning"
         if a.resume_from is not None:
             step = "" if a.resume_step is None else f" (step {quantity.count(a.resume_step)})"
             began = a.resume_from.rstrip("/").rpartition("/")[2] + step
+        last, going = last_step_of(a, sources.log_steps), later is None and story.progress_attempt == a.number
         yield AttemptRow(
             number=a.number,
             began_wall=story.wall0 + a.t,
             ran_s=max(0.0, ends - a.t),
             began_from=began,
             ended=ended,
-            last_step=last_step_of(a, sources.log_steps),
+            last_step=live_progress(now).any_step if last is None and going else last,
             adopted=a.adopted,
             changes=tuple(map(change_words, a.changes)),
             log=a.log,
@@ -172,8 +168,9 @@ def _incidents(now: Situation, particulars: Sequence[Record]) -> Iterator[Incide
     for i in sorted(story.incidents, key=lambda i: i.t):
         at = bisect_right(starts, i.t)
         down_s, over_t = None, starts[at] if at < len(starts) else None
-        over_t = i.closed_t if i.lost_steps is not None else over_t  # else no automatic restart followed
-        if i.kind in {"crash", "hang"} and i.closed_t is not None and over_t is not None:
+        suspended = i.kind == "stall" and i.detect_s is not None
+        over_t = i.closed_t if suspended or i.lost_steps is not None else over_t  # else no automatic restart followed
+        if (suspended or i.kind in {"crash", "hang"}) and i.closed_t is not None and over_t is not None:
             down_s = max(0.0, over_t - i.t) + (i.detect_s or 0.0)
         follows = f": {next_by_itself(i, now)}" if i is followed else ""
         yield IncidentRow(
@@ -344,8 +341,7 @@ def _went(all_of_it: str, lost: LostTime | None, restarts: int) -> str:
     parts = [all_of_it]
     if lost is not None and lost.trained_s is not None:
         parts.append(f"trained {quantity.duration(lost.trained_s)}")
-        gone_s = lost.detection_s + lost.restart_s + lost.waited_s + lost.frozen_s + (lost.redone_s or 0.0)
-        for what, seconds in (("lost", gone_s), ("no step for", lost.silent_s), ("not known for", lost.unknown_s)):
+        for what, seconds in (("lost", lost.lost_s), ("no step for", lost.silent_s), ("not known for", lost.unknown_s)):
             parts += [f"{what} {quantity.duration(seconds)}"] if seconds >= 1 else []
     return ", ".join(parts) + (f" ({quantity.plural(restarts, 'restart')})" if restarts else "")
 
@@ -379,9 +375,8 @@ def summary_sentence(r: Report, recovered: int, lost_steps: int | None, *, diver
     again = "no step was lost" if lost_steps == 0 else "how many steps were lost is not known"
     if lost_steps:
         again = f"{quantity.plural(lost_steps, 'step')} had to be repeated"
-    if recovered:
-        down_s = sum(i.down_s or 0.0 for i in r.incidents)
-        again += f", {quantity.duration(down_s)} without training"
+    if recovered and r.lost is not None and r.lost.trained_s is not None:
+        again += f", {quantity.duration(r.lost.lost_s)} lost in all"
     if recovered or lost_steps:
         clauses.append(again)
     waiting = sum(need.is_due for need in r.needs)

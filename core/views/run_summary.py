@@ -6,13 +6,13 @@ from typing import Any, Literal
 import msgspec
 
 from ..model.attempt import ADVISED
-from ..model.checkpoint import Checkpoint
+from ..model.checkpoint import DAMAGED, Checkpoint
 from ..model.progress import Level
 from ..model.run import LIVE_STATES, TERMINAL_STATES, RunState
 from ..model.story import Look, Need, RunStory, Situation, how_to_resume
 from ..model.text import typed
 from ..views import quantity
-from .checkpoint_list import DAMAGED, resume_point
+from .checkpoint_list import resume_point
 from .incidents import title_now
 from .state.concerns import (
     NAN,
@@ -176,7 +176,15 @@ def since_wall(look: Look | None, now: Situation) -> float | None:
     return look.wall if look is not None and was_away(look, now) else None
 
 
+def is_over(story: RunStory) -> bool:
+    """Nothing of it runs, and nothing follows by itself."""
+    return story.state in TERMINAL_STATES or story.state == "interrupted"
+
+
 # What the user has to do or to decide.
+
+STILL_S = 300.0
+"""A damaged checkpoint that changed less than this ago may still be written to."""
 
 
 def needs(now: Situation) -> Iterator[Need]:
@@ -192,7 +200,7 @@ def needs(now: Situation) -> Iterator[Need]:
         yield Need(kind="frozen", text=f"{sentence(nobody_watches(now.frozen, *run))}.", subject=attempt)
     said = {need.incident for need in of_the_end}
     yield from (need for need in _of_incidents(now, run) if need.incident not in said)
-    yield from _of_checkpoints(story)
+    yield from _of_checkpoints(now)
     told = any(i.kind == "disk" for i in story.open_incidents) or story.state_why.kind == "disk_full"
     for reading in story.health.values():
         if reading.level == "danger" and reading.metric.endswith("disk_free") and not told:
@@ -262,13 +270,16 @@ def _of_incidents(now: Situation, run: tuple[str, ...]) -> Iterator[Need]:
         yield Need(kind="incident", text=text, incident=incident.id, urgent=incident.severity == "danger")
 
 
-def _of_checkpoints(story: RunStory) -> Iterator[Need]:
-    found = story.checkpoints
+def _of_checkpoints(now: Situation) -> Iterator[Need]:
+    """Removal is advised only of what nothing writes any more: a training that goes on may write the name anew."""
+    story, found = now.story, now.story.checkpoints
     bad = [c for c in found if c.verdict in DAMAGED and c.understood]
     if bad:
         names = ", ".join(c.name for c in bad[-3:])
         count, them = quantity.plural(len(bad), "checkpoint"), "it" if len(bad) == 1 else "them"
-        text = f"{count} cannot be resumed from; you may remove {them}: {names}."
+        still = is_over(story) and all(now.now_wall - c.mtime >= STILL_S for c in bad)
+        advice = f"; you may remove {them}" if still else ""
+        text = f"{count} cannot be resumed from{advice}: {names}."
         yield Need(kind="checkpoints", text=text, urgent=False)
     unclear = [c for c in found if not c.understood]
     if unclear and not any(c.verdict == "complete" for c in found):

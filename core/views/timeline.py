@@ -7,13 +7,13 @@ from typing import Literal, get_args
 
 import msgspec
 
-from ..model.checkpoint import Checkpoint
+from ..model.checkpoint import DAMAGED, Checkpoint
 from ..model.run import HALTED_STATES, TERMINAL_STATES
 from ..model.story import Situation
 from ..model.text import verdict_in_words
 from . import quantity
 from .charts import SPANS_S, AttemptSpan, attempt_spans
-from .checkpoint_list import DAMAGED, score_of, scores_of, step_words
+from .checkpoint_list import score_of, scores_of, step_words
 from .state.concerns import NAN, nan_since
 from .state.run_progress import last_step, live_progress
 

@@ -78,6 +78,18 @@ def test_the_frame_of_a_hung_process_is_found(run: World, by: str) -> None:
     wait_for(lambda: state(pid) == "S", "it goes on")
 
 
+STEPS = "import time\nwhile True:\n    print('step', flush=True)\n    time.sleep(0.01)"
+SAME = """echo 'Thread 1: "MainThread"'; echo '    <module> (train.py:31)'"""
+
+
+def test_of_a_process_whose_log_grows_it_is_not_said_that_it_stays(run: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(run, monkeypatch, "spy", SAME)
+    target = run.launch(*python(STEPS))
+    run.log_has(target, "step")
+    report = capture_stacks(target, run.root / "incident", pause_s=0.5)
+    assert report.sentence == f"process {target.trainer.pid} was in <module> (train.py:31)"
+
+
 STOPS = 'kill -STOP "$4"\nuntil grep -q "^State:.T" "/proc/$4/status"; do :; done\necho "Thread 1: \\"MainThread\\""'
 
 

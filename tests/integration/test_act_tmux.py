@@ -22,6 +22,9 @@ from tests.tiers import SECOND_TIER, second
 from trainwatch.core import processes
 from trainwatch.core.act.view import tmux
 from trainwatch.core.act.view.tmux import TmuxError, attach_command, is_log_view, output, popup_command
+from trainwatch.core.app.plan.launch_plan import LaunchPlan
+from trainwatch.core.app.preflight.check import Machine
+from trainwatch.core.app.preflight.host_checks import check_old_sessions
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Settings, Tmux
 from trainwatch.core.processes import is_alive
@@ -215,6 +218,23 @@ def test_a_users_session_of_the_same_name_is_not_used(place: TmuxPlace) -> None:
     assert place.tmux("list-sessions", "-F", "#{session_name}") == "trainwatch-luca\n"
     assert not tmux.close(place.spec(), place.environ)
     assert is_alive(target.trainer)
+
+
+def test_runs_of_the_same_name_have_sessions_of_their_own(place: TmuxPlace) -> None:
+    first, second = place.spec(), place.spec(id="id-other")
+    target = place.run.launch(*python(TICKING))
+    assert tmux.show(first, target, place.environ).session == "trainwatch-luca"
+    machine = Machine(home=place.run.root / "home", environ=place.environ)
+    found = check_old_sessions(LaunchPlan(spec=second), machine)
+    assert found is not None
+    assert found.result == "pass", found
+    assert tmux.show(second, target, place.environ).session == "trainwatch-luca-2"
+    assert tmux.close(second, place.environ)
+    assert place.tmux("list-sessions", "-F", "#{session_name}") == "trainwatch-luca\n"
+    place.tmux("set-option", "-u", "-t", "trainwatch-luca", tmux.MARK)
+    found = check_old_sessions(LaunchPlan(spec=second), machine)
+    assert found is not None
+    assert "that trainwatch did not make" in found.found
 
 
 def test_no_window_of_a_user_is_ended_in_a_tmux_with_a_socket_of_its_own(place: TmuxPlace) -> None:

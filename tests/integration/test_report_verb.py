@@ -1,6 +1,7 @@
 """``trainwatch report`` on a run that is on disk."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,16 @@ import pytest
 from tests.fakes.feed import CRASH, WALL0, created, started, training
 from trainwatch.cli import main
 from trainwatch.core.app.runs.report import last_words, wsl
-from trainwatch.core.model.fact import AttemptEnded, AttemptStarted, Fact, IncidentOpened, StateChanged
+from trainwatch.core.model.checkpoint import Checkpoint
+from trainwatch.core.model.fact import (
+    AttemptEnded,
+    AttemptStarted,
+    CheckpointKnown,
+    Fact,
+    IncidentOpened,
+    OutputKnown,
+    StateChanged,
+)
 from trainwatch.core.model.observation import GpuReading, GpuSample, MetricValues
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.run import RunSpec
@@ -76,6 +86,38 @@ def test_report_describes_the_whole_run(say: Say) -> None:
     assert "| grad_norm | 2 | 1.1 | 1.1 | 2 |" in out
     assert "zxcvbnm1" not in out
     assert "q1w2e3r4t5" not in out
+
+
+def test_report_calls_nothing_damaged_that_was_written_again(say: Say, run: RunDirectory, tmp_path: Path) -> None:
+    path = tmp_path / "out" / "checkpoint-20"
+    path.mkdir(parents=True)
+    (path / "state.pt").write_bytes(b"new")
+    lost = Checkpoint(
+        path=str(path), name=path.name, kind="directory", step=20, epoch=None, size_bytes=3, mtime=WALL0,
+        verdict="nonfinite", reason="NaN",
+    )  # fmt: skip
+    with JournalWriter(run.journal) as journal:
+        journal.append_all(CRASH.t + 2, WALL0 + CRASH.t + 2, (CheckpointKnown(checkpoint=lost),))
+
+    _, out, _ = say("luca")
+    assert "cannot be resumed from" not in out
+    assert "writing: it was written again" in out
+
+    os.utime(path / "state.pt", (WALL0, WALL0))
+    os.utime(path, (WALL0, WALL0))
+    assert "1 checkpoint cannot be resumed from; you may remove it: checkpoint-20" in say("luca")[1]
+
+
+def test_a_run_may_be_named_by_an_option_and_its_folder_is_offered(
+    run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "out").mkdir()
+    with JournalWriter(run.journal) as journal:
+        journal.append_all(CRASH.t + 2, WALL0 + CRASH.t + 2, (OutputKnown(folder=str(tmp_path / "out"), why="seen"),))
+    assert main(["status", "--run", "luca"]) == main(["status", "luca"])
+    assert "luca" in capsys.readouterr().out
+    assert main(["checkpoints", "list"]) == 2
+    assert f"trainwatch checkpoints list {tmp_path}/out`" in capsys.readouterr().err
 
 
 def test_report_as_json_is_one_object(say: Say) -> None:

@@ -101,6 +101,9 @@ def test_what_was_done_has_its_order_seconds_and_outcomes() -> None:
     incidents = tuple(replace(i, open=False, closed_t=t, ending="recovered") for i in story.incidents)
     over = card_of(replace(now, story=replace(story, incidents=incidents)), 2)
     assert "+5 s  ended the processes" in {row.text for row in over.rows}
+    at_once = tuple(replace(a, t=t - 5) if a.id == 902 else a for a in story.actions)  # it waits for the evidence
+    waited = card_of(replace(now, story=replace(story, actions=at_once)), 2)
+    assert "+5 s  ended the processes: under way" in {row.text for row in waited.rows}
 
 
 def test_the_innermost_frame_of_the_users_own_code_says_where_each_process_was() -> None:

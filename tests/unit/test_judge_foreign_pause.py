@@ -8,6 +8,8 @@ from tests.unit.test_judge_recovery import running
 from trainwatch.core.judge.hang.pauses import Pause, with_process, with_step
 from trainwatch.core.model.decision import NotifyPeople
 from trainwatch.core.model.observation import Command, LogChunk, ProcessSample, Start
+from trainwatch.core.model.story import Situation
+from trainwatch.core.views.incidents import incident_view, lasted_s
 
 
 def sample(states: dict[str, int], **fields: int) -> ProcessSample:
@@ -73,6 +75,9 @@ def test_trainer_that_is_known_to_be_stopped_has_an_incident_at_once_and_a_notic
     stop(world, 10.0, {"R": 3})
     assert (world.word, [i.ending for i in world.incidents]) == ("running", ["it was continued"])
     assert "stop_attempt" not in world.decisions
+    (seen,) = world.incidents
+    assert incident_view(seen, Situation()).cost == f"{lasted_s(seen):.0f} s without training"
+    assert lasted_s(seen) >= 100.0  # from the signal on, not from when it was clear
 
 
 def test_learned_deadline_begins_anew_after_the_pause() -> None:

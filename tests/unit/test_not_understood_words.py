@@ -25,6 +25,10 @@ def situation_of(*checkpoints: Checkpoint) -> Situation:
     return Situation(story=story(*(CheckpointKnown(checkpoint=c) for c in checkpoints)), now_wall=1300.0)
 
 
+def over(now: Situation) -> Situation:
+    return msgspec.structs.replace(now, story=msgspec.structs.replace(now.story, state="finished"))
+
+
 def test_the_report_advises_to_keep_what_is_not_understood() -> None:
     folders = [known(f"checkpoint-{n}", "torn", understood=False) for n in (20, 40)]
 
@@ -35,9 +39,17 @@ def test_the_report_advises_to_keep_what_is_not_understood() -> None:
 
 
 def test_the_report_advises_to_remove_what_is_damaged() -> None:
-    said = "\n".join(need.text for need in needs(situation_of(known("checkpoint-20", "corrupt"))))
+    said = "\n".join(need.text for need in needs(over(situation_of(known("checkpoint-20", "corrupt")))))
 
     assert "you may remove it: checkpoint-20" in said
+
+
+def test_the_report_advises_to_remove_nothing_that_a_training_may_write_anew() -> None:
+    waits = situation_of(known("checkpoint-20", "nonfinite"))
+
+    for each in (waits, msgspec.structs.replace(over(waits), now_wall=1060.0)):  # for a restart; it ended a minute ago
+        said = "\n".join(need.text for need in needs(each))
+        assert "1 checkpoint cannot be resumed from: checkpoint-20" in said
 
 
 def test_list_names_what_may_be_state(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

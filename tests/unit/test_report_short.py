@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("utc")
 def test_a_finished_night_in_a_few_lines() -> None:
     lines = short_report(report(finished())).splitlines()
     assert lines[0] == "luca: finished 06:44 · step 10,260 of 10,260"
-    assert lines[1].startswith("  7 h 23 m in all, trained 7 h 14 m, lost 7 min")
+    assert lines[1].startswith("  7 h 23 m in all, trained 7 h 14 m, lost 9 min")
     assert lines[1].endswith("(1 restart)")
     assert any("crash: CUDA out of memory → recovered" in line for line in lines)
     assert "  loss 0.340 → 0.0713" in lines

@@ -140,7 +140,7 @@ def test_log_lines_cannot_break_a_table_of_the_report() -> None:
         ("c", 0, 0, "it crashed once; nothing needs"),
         ("cch", 3, 0, "it crashed twice and hung once and was restarted each time"),
         ("ccc", 2, 0, "it crashed 3 times and was restarted twice; no step was lost"),
-        ("c", 1, None, "restarted; how many steps were lost is not known, 0 s"),
+        ("c", 1, None, "restarted; how many steps were lost is not known, 9 min lost in all"),
     ],
 )
 def test_summary_sentence_counts_crashes_hangs_and_lost_steps(

@@ -50,7 +50,7 @@ LATER = {None: "", False: ", and stayed there", True: ", and moved on"}
 
 
 class StackReport(msgspec.Struct, frozen=True, kw_only=True):
-    """``frames``: innermost frames of the main thread per pid; ``moved``: whether they differ between the dumps.
+    """``frames``: innermost frames of the main thread per pid; ``moved``: whether they differ, where that is known.
 
     ``native``: the same with native frames, of processes that stayed in one. ``notes``: sentences about what could not
     be read and why. ``by``: the process that ran py-spy.

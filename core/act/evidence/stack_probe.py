@@ -30,8 +30,8 @@ def capture(request: dict[str, Any]) -> dict[str, Any]:
     """Carry out a request of ``capture.capture_stacks``. Errors of processes and files become notes.
 
     Returns ``files`` (paths), ``frames`` ({pid: innermost frames of its main thread, newest round}), ``moved`` ({pid:
-    whether its main thread's stack differed between the rounds}), ``native`` ({pid: innermost native and Python
-    frames}), ``notes`` (sentences about what could not be read).
+    whether its main thread's stack differed between the rounds}, without those of which it did not while the log grew),
+    ``native`` ({pid: innermost native and Python frames}), ``notes`` (sentences about what could not be read).
     """
     folder, notes, files = Path(request["folder"]), list[str](), list[str]()
     alive = [process for key in request["keys"] if (process := processes.living(key)) is not None][:PROCESSES]
@@ -58,8 +58,9 @@ def capture(request: dict[str, Any]) -> dict[str, Any]:
     make_private(folder)
     if not alive:
         notes.append("the process tree has ended; only its files can be examined")
-    if request["log"] is not None:
-        write("log-tail.txt", log_tail(request["log"], request["log_lines"], notes))
+    tail = None if request["log"] is None else log_tail(request["log"], request["log_lines"], notes)
+    if tail is not None:
+        write("log-tail.txt", tail)
     for process in alive:
         write(f"proc-{process.pid}.txt", proc_text(process, alive, notes))
     if alive and spy is None:
@@ -80,10 +81,13 @@ def capture(request: dict[str, Any]) -> dict[str, Any]:
         text = dumped(process, deadline, f"native-{process.pid}.txt", native=True)
         native |= {} if text is None else {process.pid: main_frames(text)}
     frames = {pid: [main_frames(text) for text in texts] for pid, texts in stacks.items() if texts}
+    moved = {str(pid): dumps[0] != dumps[-1] for pid, dumps in frames.items() if len(dumps) > 1}
+    if tail is not None and log_tail(request["log"], request["log_lines"], []) != tail:
+        moved = {pid: True for pid, differs in moved.items() if differs}
     return {
         "files": files,
         "frames": {str(pid): dumps[-1] for pid, dumps in frames.items()},
-        "moved": {str(pid): dumps[0] != dumps[-1] for pid, dumps in frames.items() if len(dumps) > 1},
+        "moved": moved,
         "native": {str(pid): found for pid, found in native.items()},
         "notes": list(dict.fromkeys(notes)),
     }

@@ -83,7 +83,7 @@ MISSING = 127
 class FoundSessions(NamedTuple):
     """``own``: name of the run's session. ``socket_path``: of its server. ``named``: the names in use.
 
-    ``attached``: terminals that show it. ``view``: the pane of our view in it.
+    ``attached``: terminals that show it. ``view``: the pane of our view in it. ``users``: names that no run has.
     """
 
     own: str | None = None
@@ -91,6 +91,7 @@ class FoundSessions(NamedTuple):
     named: tuple[str, ...] = ()
     attached: bool = False
     view: str = ""
+    users: tuple[str, ...] = ()
 
 
 class TmuxReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,7 +176,9 @@ def find_sessions(
     rows = [line.split(SEPARATOR) for line in text.splitlines() if line.count(SEPARATOR) == len(FIELDS) - 1]
     named = tuple(name for name in names if name in {row[0] for row in rows})
     own = next((row for row in rows if row[1] == run.id), None)
-    return FoundSessions(named=named) if own is None else FoundSessions(own[0], own[2], named, own[3] != "0", own[4])
+    if own is None:
+        return FoundSessions(named=named, users=tuple(row[0] for row in rows if row[0] in named and not row[1]))
+    return FoundSessions(own[0], own[2], named, own[3] != "0", own[4])
 
 
 def close(run: RunSpec, environ: Mapping[str, str] = os.environ, *, unless_attached: bool = False) -> bool:

@@ -90,7 +90,7 @@ def check_old_sessions(plan: LaunchPlan, machine: Machine) -> Check | None:
             return passed(f"{found.own} is the window of the run")
         why = f"{found.own} still shows an earlier launch; a new one will show there"
         return warned(why, f"tmux kill-session -t {found.own}")
-    for name in found.named:
+    for name in found.users:
         take = typed("adopt", "--session", name, "--output-dir", "DIR")
         why = f'a tmux session "{name}" exists that trainwatch did not make'
         return warned(why, f"does a training run in it? Then: {take}")

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from ...model.checkpoint import (
+    DAMAGED,
     KEPT_FROM,
     Checkpoint,
     CheckpointListing,
@@ -69,8 +70,6 @@ def rated_paths(home: Path) -> frozenset[tuple[str, float]]:
 # What the journals of runs know of the checkpoints in a folder, beyond a quick look at them.
 #
 # A quick look reads structure and sizes; a run reads every value of what it saved, and knows when its loss became NaN.
-
-DAMAGED = frozenset({"torn", "corrupt", "nonfinite"})
 
 Key = tuple[str, float, int]
 

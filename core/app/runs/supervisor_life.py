@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from ...model.attempt import AttemptStory
+from ...model.checkpoint import DAMAGED, Checkpoint
 from ...model.progress import Outlook, Why
 from ...model.run import TERMINAL_STATES, RunSpec
 from ...model.settings import Health
@@ -89,7 +90,7 @@ def situation_of(
     answered = life.progress is not None
     now_t = max(story.t, wall - (story.wall0 if story.run is not None else created_wall))
     return Situation(
-        story=story,
+        story=with_rewritten(story),
         gpu=latest.gpu,
         host=latest.host,
         process=latest.process,
@@ -118,7 +119,8 @@ def read_situation(
     return situation_of(story, life, latest, created_wall=spec.created_wall, health=spec.settings.health), life
 
 
-# What the journal of a run does not have: that supervisor and trainer have ended, and who is the trainer now.
+# What the journal of a run does not have: that supervisor and trainer have ended, who is the trainer now, and what was
+# written again since it was found damaged.
 
 LOST = "its journal is missing, so that its steps and events are not known"
 SETTLED = TERMINAL_STATES | {"idle", "interrupted"}
@@ -186,6 +188,29 @@ def with_attempts_on_disk(run: RunDirectory, story: RunStory) -> RunStory:
                 outputs=spec.outputs,
             )
     return story
+
+
+def with_rewritten(story: RunStory) -> RunStory:
+    """The story, with what was found damaged and was written again since as ``writing``: a verdict is of old bytes."""
+    again = {c.path for c in story.checkpoints if c.verdict in DAMAGED and _is_written_again(c)}
+    if not again:
+        return story
+    clean: dict[str, Any] = {"verdict": "writing", "reason": "it was written again", "nonfinite": (), "nan": ()}
+    found = (msgspec.structs.replace(c, **clean) if c.path in again else c for c in story.checkpoints)
+    return msgspec.structs.replace(story, checkpoints=tuple(found))
+
+
+def _is_written_again(known: Checkpoint) -> bool:
+    """Also if that cannot be told; a save that is gone is not."""
+    from ...checkpoints.inspection import subject_of_any  # for damaged ones only
+
+    try:
+        subject = subject_of_any(Path(known.path))
+        return subject is None or abs(subject.mtime - known.mtime) > 1e-3  # as a float
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
 
 
 # Troubles of trainwatch that anybody can see from outside: its disk, the output disk, its journal.

@@ -410,7 +410,7 @@ def _follow_pause(builder: StepBuilder) -> None:
         if builder.open_of(SUSPENDED) is None and stopped_s >= (
             min(pauses.READ_LATE_S, min_s) if pause.sure else min_s
         ):
-            builder.open_incident("stall", SUSPENDED, reason, severity="warning")
+            builder.open_incident("stall", SUSPENDED, reason, severity="warning", detect_s=stopped_s)
         known = builder.open_of(SUSPENDED)
         told_t = builder.state.warned.get(f"stall:{SUSPENDED}", -1.0)
         new = known is not None and known.t >= pause.since_t > told_t and not builder.warned_lately("stall", SUSPENDED)

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from ...model.checkpoint import DAMAGED
 from ...model.decision import CopyAside
 from ...model.observation import Outcome
 from ...model.progress import HoldKind
@@ -16,7 +17,7 @@ from ...model.run import is_below
 from ..knowledge import Knowledge
 from ..memory import Cause
 from ..resume import checkpoint_index, output_folders, resume_point
-from ..resume.checkpoint_index import DAMAGED, KnownCheckpoint, age_of, base_name, is_verified, verdict_of
+from ..resume.checkpoint_index import KnownCheckpoint, age_of, base_name, is_verified, verdict_of
 from ..resume.output_folders import Sighting, Training
 from ..run_states import Preparing, RestartPlan, is_live
 from ..state import JudgeState, StepBuilder

@@ -18,7 +18,6 @@ replace = msgspec.structs.replace
 # One checkpoint as the judge knows it: what its file is, when it was written, and whether it can be used.
 
 GOOD: frozenset[str] = frozenset({"complete", "opaque"})
-DAMAGED: frozenset[str] = frozenset({"torn", "corrupt", "nonfinite"})
 
 
 class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -292,7 +291,7 @@ def with_event(
         own=not old,
         unsure=origin == "unknown",
         bad=None if complete or event.event != "complete" else (event.reason or event.verdict),
-        damage=found if event.verdict in DAMAGED else None,
+        damage=None if event.verdict in {None, "writing", *GOOD} else found,
         form="file" if event.form == "file" else "directory" if event.form == "directory" else None,
         holds="state" if event.holds == "state" else "weights" if event.holds == "weights" else None,
         left=None if old or set_back else _seen_late(index, event, created_wall),

@@ -44,12 +44,17 @@ class LostTime(msgspec.Struct, frozen=True, kw_only=True):
     redone_s: float | None
 
     @property
+    def lost_s(self) -> float:
+        """What is known to be lost; a silence that goes on may be none."""
+        held_s = self.waited_s + self.frozen_s
+        return self.startup_s + self.detection_s + self.restart_s + held_s + (self.redone_s or 0.0)
+
+    @property
     def trained_s(self) -> float | None:
         """The time in which new steps were made."""
         if self.redone_s is None:
             return None
-        lost = self.startup_s + self.detection_s + self.restart_s + self.waited_s + self.redone_s + self.silent_s
-        return max(0.0, self.wall_s - lost - self.frozen_s - self.unknown_s)
+        return max(0.0, self.wall_s - self.lost_s - self.silent_s - self.unknown_s)
 
     @property
     def ettr(self) -> float | None:

@@ -33,11 +33,15 @@ VERBS.add("checkpoints", Verb(
     "list outputs/ --json",
     (), None,
 ))  # fmt: skip
-DIRECTORY = arg("directory", help="the directory that the trainer saves into")
+SAVES = "the directory that the trainer saves into"
+DIRECTORY = arg("directory", help=SAVES)
 PATH = arg("path", help="a checkpoint file or directory")
 
 
-@VERBS("checkpoints list", "the checkpoints of a directory", "", "outputs/", PART_JSON, DIRECTORY)
+@VERBS(
+    "checkpoints list", "the checkpoints of a directory", "", "outputs/", PART_JSON,
+    arg("directory", nargs="?", help=SAVES),
+)  # fmt: skip
 def act_list(args: argparse.Namespace) -> int:
     from trainwatch.core.app.checkpoint_tools import checkpoints_in
 

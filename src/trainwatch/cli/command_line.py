@@ -35,7 +35,8 @@ def _run(words: list[str]) -> int:
         parser = build_parser(words)
         args, unknown = parser.parse_known_args(words)
         refuse_misplaced(words, args.verb)
-        refuse_unknown(unknown, parser, args.verb)
+        named = getattr(args, "run", None) is not None  # `status --run X` is `status X`
+        refuse_unknown([word for word in unknown if not (named and word == "--run")], parser, args.verb)
         args.command_after_dashes = command
         args.typed = words if command is None else [*words, "--", *command]
         code = int(args.act(args))
