@@ -266,7 +266,7 @@ def _of_checkpoints(story: RunStory) -> Iterator[Need]:
     found = story.checkpoints
     bad = [c for c in found if c.verdict in DAMAGED and c.understood]
     if bad:
-        names = ", ".join(c.name for c in bad[-3:])
+        names = ", ".join(c.name for c in bad[-3:]) + (f" and {len(bad) - 3} more" if len(bad) > 3 else "")
         count, them = quantity.plural(len(bad), "checkpoint"), "it" if len(bad) == 1 else "them"
         text = f"{count} cannot be resumed from; you may remove {them}: {names}."
         yield Need(kind="checkpoints", text=text, urgent=False)
