@@ -160,7 +160,8 @@ def held_over_bad(builder: StepBuilder, plan: RestartPlan, path: str | None, kno
     move = f'for f in {shlex.join(k.path for k in found)}; do mv -- "$f" "$f.torn"; done'
     if not more:
         move = f"mv -- {shlex.quote(newest.path)} {shlex.quote(f'{newest.path}.torn')}"
-    would = f"would take {base_name(newest.path)} ({resume_point.damage_in_words(newest)}); move that file{more} away"
+    is_what = newest.damage[0] if newest.damage is not None else "it is newer"
+    would = f"would take {base_name(newest.path)} ({is_what}); move that file{more} away"
     then = resume_point.start_in_words(path, None if known is None else known.step)
     if path is not None and not builder.support.by_itself:
         then += f" (if it opens that name alone, copy {base_name(path)} there)"

@@ -143,8 +143,6 @@ def damaged_after(
 # Source: scripts that load the newest file of their folder, or always the same one. It was torn by the crash, and each
 # restart "from" the whole one before it loaded the torn one and ended.
 
-_DAMAGES = {"torn": "torn", "corrupt": "corrupt", "nonfinite": "not finite"}
-
 
 def in_front(index: CheckpointIndex, path: str | None, before_t: float | None) -> tuple[KnownCheckpoint, ...]:
     """Return the run's own that are newer than ``path`` and damaged, or not from before ``before_t``, oldest first."""
@@ -158,18 +156,14 @@ def in_front(index: CheckpointIndex, path: str | None, before_t: float | None) -
     return tuple(sorted(found, key=age_of))
 
 
-def damage_in_words(known: KnownCheckpoint) -> str:
-    """Return what is wrong with one of ``in_front``."""
-    return _DAMAGES.get(known.damage[0], "bad") if known.damage is not None else "bad" if known.bad else "newer"
-
-
 def start_in_words(path: str | None, step: int | None, front: Sequence[KnownCheckpoint] = ()) -> str:
     """Return what an attempt starts from, as far as it is known. ``front``: what the trainer may take instead."""
     named = "" if path is None else base_name(path) + (f" (step {step})" if step is not None else "")
     if not front:
         return f"from {named}" if named else "from the beginning"
     whole, newest = f"the newest whole one is {named}" if named else "no whole one is known", front[-1]
-    return f"as the trainer chooses: {whole}; {base_name(newest.path)} is {damage_in_words(newest)} and may be taken"
+    is_what = "newer" if newest.damage is None else newest.damage[0]
+    return f"as the trainer chooses: {whole}; {base_name(newest.path)} is {is_what} and may be taken"
 
 
 # A way to resume that was concluded from the trainer's source: what its first resumes have shown.
