@@ -57,6 +57,8 @@ def test_a_trainer_that_skips_the_torn_file_or_is_told_its_checkpoint_goes_on() 
     world = at_step(torn_run(ResumeStyle(by_itself=True)), 31)
     assert world.word == "running"
     assert not [i for i in world.incidents if i.open]
+    world = crash(torn_run(ResumeStyle(by_itself=True)), UNREADABLE.replace("zip archive", "/data/shard-7.tar"))
+    assert not is_held(world)
     world = crash(torn_run(ResumeStyle(args=("--resume", "{path}"))), UNREADABLE)
     assert not is_held(world)
     assert "start attempt 2 from model_30.pt (step 30)" in world.of(StartAttempt)[1].reason
