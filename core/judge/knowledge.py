@@ -63,6 +63,12 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     can_ask_to_save: bool = False
     """The trainer can be asked for a checkpoint (``run.save_signal``, ``run.save_file``)."""
 
+    def trainer_chooses(self, path: str | None) -> bool:
+        """Return whether a trainer that is to resume from this path (None: from nothing) takes what it finds."""
+        support = self.resume_support
+        alone = support.by_itself or (not support.forms and self.settings.restart.if_not_told == "go_on")
+        return alone if path is None else support.unnamed
+
     def typed(self, verb: str, *words: str) -> str:
         """Return the command that a person may paste: ``trainwatch VERB RUN WORDS``; ``profile NAME RUN``."""
         run = (self.run_id,) if self.run_id else ()

@@ -21,6 +21,7 @@ class RestartPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     ``deadline_t``: run time at which the machine or its container is ended, for ``Stopping(then="end")``.
     ``path``, ``step``: the resume point chosen.
     ``by``: the person who ordered it, "" = the judge concluded it by itself (recovery/gate.py).
+    ``not_loaded``: the attempt before ended before its first step, of a checkpoint.
     ``verified``: the path that was verified last, and its modification time before that. ``newer``: how often a newer
     one came meanwhile. ``unread``: how often it could not be read.
     """
@@ -30,6 +31,7 @@ class RestartPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     wanted: str | None = None
     fresh: bool = False
     before_t: float | None = None
+    not_loaded: bool = False
     delay_s: float = 0.0
     ending: str = ""
     advice: tuple[str, ...] = ()

@@ -37,7 +37,7 @@ from .hang.ranks import Ranks
 from .knowledge import Knowledge
 from .memory import Budget, Evaluations, History, Jobs, Printed, Ramp, SettingsThatRan, Waiting
 from .progress import START, ProgressState
-from .resume import checkpoint_index
+from .resume import checkpoint_index, resume_point
 from .resume.checkpoint_index import CheckpointIndex
 from .resume.output_folders import OutputFolders
 from .resume.resume_point import FoundResume, SaveClock
@@ -278,6 +278,10 @@ class StepBuilder:
     def checkpoint(self, path: str | None) -> checkpoint_index.KnownCheckpoint | None:
         """Return what is known of the checkpoint of this path."""
         return checkpoint_index.find(self.index, path)
+
+    def in_front(self, path: str | None, before_t: float | None = None) -> tuple[checkpoint_index.KnownCheckpoint, ...]:
+        """Return the bad ones that a trainer which chooses its checkpoint by itself may take instead of this one."""
+        return resume_point.in_front(self.index, path, before_t) if self.knowledge.trainer_chooses(path) else ()
 
     def tell_checkpoint(
         self, known: checkpoint_index.KnownCheckpoint, verdict: Verdict, *, removed: bool = False

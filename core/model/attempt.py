@@ -139,6 +139,8 @@ class Launched(msgspec.Struct, frozen=True, kw_only=True):
     profile: str | None = None
     changes: tuple[Change, ...] = ()
     adopted: bool = False
+    may_take: str = ""
+    """The trainer chooses its checkpoint by itself, and may take this bad one instead of ``resume_from``."""
     script: ScriptChange | None = None
 
 

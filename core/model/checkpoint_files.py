@@ -34,9 +34,12 @@ OPAQUE_BY_DESIGN = LazyPattern(
 """Members whose objects a resume of weights, optimizer and step does not need."""
 
 _TEMPORARY = LazyPattern(
-    r"\.(tmp|temp|partial|part|incomplete|writing|lock|crdownload|swp)$|\.tmp[-_.]|~$|^tmp[-_.]|^\.|_tmp$|\.incomplete\.|\.orbax-checkpoint-tmp"
+    r"\.(tmp|temp|partial|part|incomplete|writing|lock|crdownload|swp|torn)$|\.tmp[-_.]|~$|^tmp[-_.]|^\.|_tmp$|\.incomplete\.|\.orbax-checkpoint-tmp"
 )
-"""Names that writers use until the final rename: ``tmp-checkpoint-500``, ``*.tmp``, ``50.orbax-checkpoint-tmp``."""
+"""Names that writers use until the final rename: ``tmp-checkpoint-500``, ``*.tmp``, ``50.orbax-checkpoint-tmp``.
+
+``.torn``: what a person is told to rename a bad checkpoint to, so that the trainer does not take it.
+"""
 
 _CHECKPOINT_DIRECTORY = LazyPattern(
     r"^(checkpoint|ckpt|global_step)[-_]?(\w+[-_])?\d+$|[-_]state$|\.ckpt$|^checkpoint-last$"

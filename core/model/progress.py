@@ -60,11 +60,11 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 HoldKind = Literal[
     "disk_full", "no_inodes", "no_room", "read_only", "no_resources", "program_gone", "other_trainer", "gpu_lost",
     "gpu_memory", "not_listed", "not_understood", "unclear_output", "not_copied", "refused_checkpoint",
-    "checkpoints_fine", "signal", "act",
+    "checkpoints_fine", "bad_in_front", "signal", "act",
 ]  # fmt: skip
 """What the next attempt waits for, and the run cannot do by itself. ``no_room``: a disk or a quota that is not watched;
 ``act``: ``restart.act`` leaves it to a person; ``signal``: nobody knows who ended it; ``checkpoints_fine``: an older
-checkpoint ends in the same way."""
+checkpoint ends in the same way; ``bad_in_front``: the trainer chooses its checkpoint, and would take a bad one."""
 WhyKind = Literal["", "person", "ordered", "unproven", HoldKind]
 """``person``: stopped with trainwatch. ``ordered``: ended on purpose in another way, or at its end time. ``unproven``:
 finished, and nothing showed that it was the end. Empty: the state tells it all, or the journal does not tell."""

@@ -183,7 +183,8 @@ class ResumeSupport(msgspec.Struct, frozen=True, kw_only=True):
     ``weights_are_enough``: the framework resumes from weights by design, so they count as much as a whole state.
     ``found``: where the option was found in the trainer's source; no resume has proved it. "" = it is known.
     ``names``: what stands before the path in the command or the environment. ``written``: that is the user's own text.
-    ``by_itself``: the trainer finds its newest checkpoint without being told.
+    ``by_itself``: the trainer finds its newest checkpoint without being told. ``unnamed``: a launch says at most
+    that it is to resume, and the trainer chooses the checkpoint.
     ``deletes``: why a start that resumes deletes the run's checkpoints, ``may_delete``: why it may; "" = it does not.
     """
 
@@ -194,6 +195,7 @@ class ResumeSupport(msgspec.Struct, frozen=True, kw_only=True):
     found: str = ""
     names: tuple[str, ...] = ()
     by_itself: bool = False
+    unnamed: bool = False
     written: bool = False
     deletes: str = ""
     may_delete: str = ""
@@ -225,6 +227,8 @@ def resume_support(preset: Preset, command: Sequence[str], second_start: SecondS
         found=_found(known),
         names=written or tuple(dict.fromkeys(name for style in known for name in _names(style))),
         by_itself=any(style.by_itself for style in known),
+        unnamed=bool(known)
+        and not any(style.key or "{" in "".join((*style.args, *style.env.values())) for style in known),
         written=bool(written),
         deletes="" if second_start is None else second_start.left,
         may_delete="" if second_start is None else second_start.may,

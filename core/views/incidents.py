@@ -139,7 +139,8 @@ def _did(i: Incident, now: Situation) -> str:
     after = next((a for a in now.story.attempts if a.number == i.attempt + 1), None)
     if after is not None and i.kind in {"crash", "hang"}:
         if not parts:
-            parts.append(f"started attempt {after.number}" + ("" if after.resume_from else " from the beginning"))
+            anew = "" if after.resume_from or after.may_take else " from the beginning"
+            parts.append(f"started attempt {after.number}{anew}")
         parts += [change_words(msgspec.structs.replace(c, why="")) for c in after.changes if c.before is not None]
     parts += [f"needs your decision: {p.title} [r]" for p in now.story.proposals if p.incident == i.id]
     return " · ".join(parts)

@@ -144,6 +144,8 @@ def _attempts(now: Situation, sources: ReportSources) -> Iterator[AttemptRow]:
         if a.resume_from is not None:
             step = "" if a.resume_step is None else f" (step {quantity.count(a.resume_step)})"
             began = a.resume_from.rstrip("/").rpartition("/")[2] + step
+        if a.may_take:
+            began = f"as the trainer chose: {began}, or {a.may_take}, which is bad"
         last, going = last_step_of(a, sources.log_steps), later is None and story.progress_attempt == a.number
         yield AttemptRow(
             number=a.number,

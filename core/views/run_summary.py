@@ -275,7 +275,7 @@ def _of_checkpoints(now: Situation) -> Iterator[Need]:
     story, found = now.story, now.story.checkpoints
     bad = [c for c in found if c.verdict in DAMAGED and c.understood]
     if bad:
-        names = ", ".join(c.name for c in bad[-3:])
+        names = ", ".join(c.name for c in bad[-3:]) + (f" and {len(bad) - 3} more" if len(bad) > 3 else "")
         count, them = quantity.plural(len(bad), "checkpoint"), "it" if len(bad) == 1 else "them"
         still = is_over(story) and all(now.now_wall - c.mtime >= STILL_S for c in bad)
         advice = f"; you may remove {them}" if still else ""

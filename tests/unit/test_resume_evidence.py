@@ -67,6 +67,8 @@ def test_a_trainer_that_restores_and_counts_from_the_beginning_trains_on(form: s
     assert "goes on: " in notes(world)
     assert "its count begins anew, and counts on from step 60" in notes(world)
     assert [i.open for i in world.incidents] == [False]
+    assert str(world.incidents[0].ending).endswith("its steps and saves count from zero again")
+    assert [order.paths for order in world.of(CopyAside)] == [("out/step-60",)], "its saves may have the same names"
     assert world.state.attempt.position == 80
     assert world.of(ProgressMade)[-1].step_offset in {0, 60}  # the first of an attempt is written before the proof
 

@@ -74,6 +74,9 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
     own = [k for k in state.checkpoints.known if k.own and k.complete and k.bad is None]
     largest = max((k.size_bytes or 0.0 if k.disk_bytes is None else k.disk_bytes for k in own), default=0.0)
     older_helps = class_.older_checkpoint_helps and cause.kind == "crash"
+    bad = [k.path for k in state.checkpoints.known if k.damage is not None]
+    not_loaded = any(not checkpoint_index.names_another_file(cause.line, path) for path in bad)
+    plan = replace(plan, not_loaded=not_loaded and older_helps and attempt.beat_t is None)
     curable = failed.retryable or (class_.older_checkpoint_helps and older is not None)
     again = memory.came_back(state.history, cause, state.attempt.stride) or not (curable or policy.has_trained(state))
     remedy, waiting = (
@@ -140,7 +143,7 @@ def _unread(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, at_once:
     """
     index, support, cause, doubt = builder.index, builder.support, failed.cause, builder.index.doubt
     path = cause.given
-    if cause.kind != "crash" or cause.stepped or path is None or support.by_itself or doubt.cleared:
+    if cause.kind != "crash" or cause.stepped or path is None or support.by_itself or support.unnamed or doubt.cleared:
         return ""
     if checkpoint_index.names_another_file(failed.reason, path):
         return ""

@@ -51,6 +51,7 @@ PASSING: dict[HoldKind, tuple[str, str]] = {
 
 
 HELD: dict[HoldKind, str] = {
+    "bad_in_front": "held: the trainer would take a bad checkpoint",
     "gpu_memory": "held: the GPU memory is not released",
     "not_copied": "held: a checkpoint cannot be copied aside",
     "not_understood": "held: what is saved is not understood",
@@ -112,7 +113,7 @@ def launch(builder: StepBuilder, plan: run_states.RestartPlan) -> None:
         builder.fact(ProfileChanged(profile=profile, pending=False, why=f"from attempt {number} on"))
     known, begun = builder.checkpoint(plan.path), builder.checkpoint(builder.knowledge.begin_from)
     _leave_branch(builder, plan, number)
-    where = _where(plan)
+    where = _where(builder, plan)
     order = builder.decide(
         StartAttempt,
         f"{plan.reason}: start attempt {number} {where}",
@@ -131,10 +132,8 @@ def launch(builder: StepBuilder, plan: run_states.RestartPlan) -> None:
     builder.move("launch", run_states.Starting(order=order, plan=plan), f"attempt {number} starts {where}")
 
 
-def _where(plan: run_states.RestartPlan) -> str:
-    if plan.path is None:
-        return "from the beginning"
-    return f"from {base_name(plan.path)}" + (f" (step {plan.step})" if plan.step is not None else "")
+def _where(builder: StepBuilder, plan: run_states.RestartPlan) -> str:
+    return resume_point.start_in_words(plan.path, plan.step, builder.in_front(plan.path, plan.before_t))
 
 
 def _leave_branch(builder: StepBuilder, plan: run_states.RestartPlan, number: int) -> None:
@@ -178,7 +177,7 @@ def on_launched(builder: StepBuilder, machine: run_states.Starting, outcome: Out
         )
     plan, number = machine.plan, builder.state.attempts
     if number > 1 and plan is not None and machine.then != "hold":
-        body = f"{plan.reason}: {_where(plan)}"
+        body = f"{plan.reason}: {_where(builder, plan)}"
         builder.notify("restart", f"attempt {number} started", body, incident=plan.incident)
 
 

@@ -22,7 +22,6 @@ from ..attempt_progress import lost_steps
 from ..knowledge import Knowledge
 from ..memory import Failed, Waiting
 from ..resume import checkpoint_index, resume_point
-from ..resume.checkpoint_index import base_name
 from ..run_states import Hung, RestartPlan, Stopped, Then
 from ..state import JudgeState, StepBuilder
 
@@ -66,9 +65,9 @@ def withhold(
     """
     state, starts = builder.state, then == "restart"
     path, step, position = _resume_point(builder, plan) if starts else (None, None, None)
-    at = f" (step {step})" if step is not None else ""
+    front = builder.in_front(path, plan.before_t) if starts else ()
     done = state.attempt.position if state.attempt.position is not None else state.failed_position
-    lost = lost_steps(done, position, state.attempt.stride) if starts else None
+    lost = lost_steps(done, position, state.attempt.stride) if starts and not front else None
     incident = builder.find_incident(plan.incident)
     ask, would = WOULD.get(then, ("end it", "ended it"))
     asks = act_of(state, builder.knowledge) == "ask"
@@ -76,7 +75,7 @@ def withhold(
         action="stop" if live else "start",
         ask=ask,
         would=would,
-        where="" if not starts else "from the beginning" if path is None else f"from {base_name(path)}{at}",
+        where=resume_point.start_in_words(path, step, front) if starts else "",
         how=", ".join(filter(None, ("after ending it" if live and starts else "", how))),
         why=incident.reason if incident is not None else plan.reason,
         price=_price(builder, lost, live=live) if starts else "",

@@ -4,7 +4,7 @@ from typing import Literal, assert_never
 
 import msgspec
 
-from ...model.attempt import Evidence
+from ...model.attempt import Evidence, Incident
 from ...model.decision import ClearGpu, CopyAside, EndLeftovers, EndWatch, StopAttempt
 from ...model.fact import BudgetChanged
 from ...model.observation import Exit, HostSample, Outcome
@@ -278,10 +278,12 @@ def on_beat(builder: StepBuilder) -> None:
         position = None if attempt.step is None else at + attempt.step
         attempt = replace(attempt, counts_anew=True, offset=at, position=position)
     found = resume_check.judge(attempt, reading) if shows in {"anew", "unclear"} else None
-    if first and (found is None or not found.went_on):
+    if first:  # also if the loss goes on: saves of the new count may have the names of those before
         attempt = _put_aside(builder, attempt)
     if found is None and shows in {"anew", "unclear"} and resume_check.awaits_losses(attempt, reading):
         shows = "open"
+    if shows in {"none", "taken"} and attempt.number > 1 and main_reading(builder.state).now.loss_is_nan:
+        shows = "open"  # it may have loaded the NaN, so nothing is recovered until a loss is a number
     verdict: str = "unclear" if shows == "anew" else shows
     if found is not None:
         verdict = "taken" if found.went_on else "ignored"
@@ -320,7 +322,14 @@ def _put_aside(builder: StepBuilder, attempt: AttemptProgress) -> AttemptProgres
     if known is None or known.kept is not None or (kept is not None and kept[0] == known.path):
         return attempt
     why = f"copy {base_name(known.path)} aside: the trainer counts from the beginning and may write over it"
-    return replace(attempt, aside=builder.decide(CopyAside, why, paths=(known.path,)))
+    after = next((i.id for i in builder.state.incidents if _is_answered(i, attempt)), None)
+    return replace(attempt, aside=builder.decide(CopyAside, why, incident=after, paths=(known.path,)))
+
+
+def _is_answered(incident: Incident, attempt: AttemptProgress) -> bool:
+    """Whether the attempt is the answer to this incident, which its training closes."""
+    before = incident.kind in {"crash", "hang", "resume"} and incident.attempt < attempt.number
+    return before and not resume_check.stays_open(incident)
 
 
 def on_put_aside(builder: StepBuilder, outcome: Outcome) -> None:
@@ -366,10 +375,10 @@ def _recover(builder: StepBuilder) -> None:
     own = attempt.weights_only or attempt.elsewhere or attempt.counts_anew
     resumed_step = attempt.resumed_at if own else attempt.resume_step
     again = "" if lost is None else f", {plural(lost, 'step')} lost"
-    ending = f"recovered: {_how(attempt, resumed_step)}{again}"
+    anew = "; its steps and saves count from zero again" if taken and attempt.counts_anew else ""
+    ending = f"recovered: {_how(attempt, resumed_step)}{again}{anew}"
     for incident in state.incidents:
-        closes = incident.kind in {"crash", "hang", "resume"} and incident.attempt < attempt.number
-        if not closes or resume_check.stays_open(incident):
+        if not _is_answered(incident, attempt):
             continue
         builder.close_incident(
             incident.id,

@@ -95,6 +95,8 @@ def _choose_from_list(builder: StepBuilder, plan: RestartPlan) -> None:
     )
     if plan.wanted is None:
         _report_damaged(builder, known if known is not None and is_verified(known, path) else None, plan.before_t)
+    if unclear_states.held_over_bad(builder, plan, path, known):
+        return
     if path is None:
         unclear_states.begin_anew(builder, replace(plan, verified=None))
         return

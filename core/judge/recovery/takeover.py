@@ -25,7 +25,7 @@ from ..hang.pauses import ActiveTime
 from ..memory import Evaluations, SettingsThatRan
 from ..progress import begin_attempt
 from ..resume import checkpoint_index
-from ..resume.checkpoint_index import GOOD, CheckpointIndex, KnownCheckpoint
+from ..resume.checkpoint_index import GOOD, CheckpointIndex, KnownCheckpoint, base_name
 from ..resume.resume_check import widest_gap
 from ..run_states import (
     BackingOff,
@@ -58,6 +58,8 @@ CHANGES_KEPT = 6
 GO_ON = RestartPlan(reason="continue after an interruption")
 STOP_IN_LAUNCH = RestartPlan(reason="stop requested during the launch", by="a person")
 FRESH = JudgeState()
+OURS = {"resume_step", "may_take"}
+"""What the judge knows of the beginning of an attempt."""
 OF_AN_ATTEMPT = (
     "other_logs", "reads_beats", "reads_log", "diagnosis", "pause", "saving", "ranks", "launcher", "gpu_fault",
     "disk_low", "progress_t", "printed",
@@ -129,6 +131,7 @@ def started(builder: StepBuilder, start: Start) -> None:
     restores = launch.restores
     if restores not in {"state", "weights"}:
         restores = builder.knowledge.preset.resume if start.resume_from is not None else None
+    front = builder.in_front(start.resume_from)
     attempt = AttemptProgress(
         number=start.attempt,
         pid=start.pid,
@@ -193,8 +196,9 @@ def started(builder: StepBuilder, start: Start) -> None:
     if not same:
         builder.fact(
             AttemptStarted(
-                **{n: getattr(start, n) for n in AttemptStarted.__struct_fields__ if n != "resume_step"},
-                resume_step=attempt.resume_step,
+                **{n: getattr(start, n) for n in AttemptStarted.__struct_fields__ if n not in OURS},
+                resume_step=None if front else attempt.resume_step,
+                may_take=base_name(front[-1].path) if front else "",
             )
         )
     if start.adopted:

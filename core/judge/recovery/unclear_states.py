@@ -5,6 +5,7 @@ people are asked; ``[restart] if_not_understood = "copy_and_restart"`` copies it
 """
 
 import re
+import shlex
 from collections.abc import Iterable
 
 import msgspec
@@ -148,6 +149,28 @@ def begin_anew(builder: StepBuilder, plan: RestartPlan) -> None:
     _copy_then_begin(builder, plan)
 
 
+def held_over_bad(builder: StepBuilder, plan: RestartPlan, path: str | None, known: KnownCheckpoint | None) -> bool:
+    """Hold, if the trainer chooses its checkpoint and would take a bad one: one that was not loaded, or is of the NaN.
+
+    Files of a person are not moved. Returns whether it is held; a checkpoint that a person named is started from.
+    """
+    found = builder.in_front(path, plan.before_t)
+    if not found or plan.wanted is not None or (plan.before_t is None and not plan.not_loaded):
+        return False
+    newest, more = found[-1], "" if len(found) == 1 else f" and {len(found) - 1} more"
+    move = f'for f in {shlex.join(k.path for k in found)}; do mv -- "$f" "$f.torn"; done'
+    if not more:
+        move = f"mv -- {shlex.quote(newest.path)} {shlex.quote(f'{newest.path}.torn')}"
+    is_what = newest.damage[0] if newest.damage is not None else "it is newer"
+    would = f"would take {base_name(newest.path)} ({is_what}); move that file{more} away"
+    then = resume_point.start_in_words(path, None if known is None else known.step)
+    if path is not None and not builder.support.by_itself:
+        then += f" (if it opens that name alone, copy {base_name(path)} there)"
+    reason = f"the trainer chooses its checkpoint by itself and {would}, and it starts {then}: `{move}`"
+    hold(builder, plan, "bad_in_front", reason, (f"then `{builder.typed('resume')}`",))
+    return True
+
+
 def _ask(builder: StepBuilder, plan: RestartPlan, kind: HoldKind, reason: str, ways: tuple[str, ...]) -> None:
     number = next((i.id for i in builder.state.incidents if i.class_ == CLASS), None)
     if number is None:
@@ -185,7 +208,7 @@ UNKNOWN_ORIGIN = "its modification time is older than the run, but it was change
 
 def found_outputs(builder: StepBuilder) -> tuple[Sighting, ...]:
     """Such checkpoints without a copy, oldest first. None for a trainer that finds its own."""
-    if _finds_its_own(builder):
+    if builder.knowledge.trainer_chooses(None):
         return ()
     copied = {k.path for k in builder.index.known if k.kept is not None}
     older = [
@@ -193,10 +216,6 @@ def found_outputs(builder: StepBuilder) -> tuple[Sighting, ...]:
         for k in resume_point.of_unknown_origin(builder.index)
     ]
     return tuple(one for one in (*_unsure(builder), *older) if one.path not in copied)
-
-
-def _finds_its_own(builder: StepBuilder) -> bool:
-    return builder.support.by_itself or _chooses_itself(builder.knowledge)
 
 
 def _unsure(builder: StepBuilder) -> tuple[Sighting, ...]:
@@ -210,7 +229,7 @@ def tell_output(builder: StepBuilder) -> None:
         builder.close_all("another process saves there", UNSURE)
     elif builder.open_of(UNSURE) is None:
         follows = "it is never resumed from, and a crash holds the run"
-        if _finds_its_own(builder):
+        if builder.knowledge.trainer_chooses(None):
             follows = "a crash starts it again, and it resumes by itself"
         where = f"{_names(s.path for s in seen)} in {seen[-1].folder}"
         builder.warn(

@@ -138,6 +138,34 @@ def damaged_after(
     return tuple(sorted((k for k in damaged if age_of(k) > since), key=age_of))
 
 
+# A trainer that chooses its checkpoint by itself takes the newest file, whether it is whole or not.
+#
+# Source: scripts that load the newest file of their folder, or always the same one. It was torn by the crash, and each
+# restart "from" the whole one before it loaded the torn one and ended.
+
+
+def in_front(index: CheckpointIndex, path: str | None, before_t: float | None) -> tuple[KnownCheckpoint, ...]:
+    """Return the run's own that are newer than ``path`` and damaged, or not from before ``before_t``, oldest first."""
+    good = find(index, path)
+    found = [
+        k
+        for k in index.known
+        if k.own and k.unclear is None and k.path != path and (good is None or age_of(k) > age_of(good))
+        if k.damage is not None or k.bad is not None or (before_t is not None and k.t >= before_t)
+    ]
+    return tuple(sorted(found, key=age_of))
+
+
+def start_in_words(path: str | None, step: int | None, front: Sequence[KnownCheckpoint] = ()) -> str:
+    """Return what an attempt starts from, as far as it is known. ``front``: what the trainer may take instead."""
+    named = "" if path is None else base_name(path) + (f" (step {step})" if step is not None else "")
+    if not front:
+        return f"from {named}" if named else "from the beginning"
+    whole, newest = f"the newest whole one is {named}" if named else "no whole one is known", front[-1]
+    is_what = "newer" if newest.damage is None else newest.damage[0]
+    return f"as the trainer chooses: {whole}; {base_name(newest.path)} is {is_what} and may be taken"
+
+
 # A way to resume that was concluded from the trainer's source: what its first resumes have shown.
 #
 # Until one was taken, the state that it resumes from is copied aside before each launch, so that a wrong conclusion

@@ -125,7 +125,7 @@ def steps_redone(story: RunStory, log_steps: Mapping[int, int] = {}) -> int:
     total = sum(i.lost_steps or 0 for i in story.incidents)
     for a, b in pairwise(story.attempts):
         last = last_step_of(a, log_steps)
-        if a.number not in told and last is not None:
+        if a.number not in told and last is not None and not b.may_take:
             resumed = b.resume_step if b.resume_from is not None else 0
             total += max(0, last - resumed) if resumed is not None else 0
     return total

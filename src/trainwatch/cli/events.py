@@ -77,6 +77,7 @@ def _fact_text(fact: facts.Fact, run: tuple[str, ...]) -> str | None:
         case facts.AttemptStarted():
             step = "" if fact.resume_step is None else f" (step {fact.resume_step})"
             start = f"from {fact.resume_from}{step}" if fact.resume_from else "from the start"
+            start += f", or from {fact.may_take}, as the trainer chooses" if fact.may_take else ""
             return f"attempt {fact.attempt} runs, pid {fact.pid}, {start}"
         case facts.AttemptEnded():
             status = f"exit code {fact.code}" if fact.code is not None else f"signal {_known(fact.signal)}"

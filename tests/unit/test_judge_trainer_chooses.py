@@ -1,0 +1,84 @@
+"""A trainer that chooses its checkpoint by itself, and a torn or non-finite file that is newer than the resume point."""
+
+import msgspec
+import pytest
+
+from tests.builders import World, judge
+from tests.shipped import CATALOGUE
+from tests.unit.test_judge_branches import GENERIC, NOWHERE, at_step, saved
+from tests.unit.test_judge_kept_copies import cut
+from tests.unit.test_judge_nan import told
+from tests.unit.test_judge_recovery import crash, quick, running
+from tests.unit.test_judge_resume_doubt import UNREADABLE
+from trainwatch.core.judge.step import Judge
+from trainwatch.core.model.decision import NotifyPeople, StartAttempt
+from trainwatch.core.model.fact import AttemptStarted
+from trainwatch.core.model.observation import CheckpointEvent
+from trainwatch.core.model.preset import ResumeStyle
+from trainwatch.core.model.progress import Why
+from trainwatch.core.model.resume import resume_support
+
+GOOD, NEW = "out/model_30.pt", "out/model_60.pt"
+MOVE = f"`mv -- {NEW} {NEW}.torn`"
+
+
+def chooser(style: ResumeStyle) -> Judge:
+    preset = msgspec.structs.replace(GENERIC, resume_file=style, resume_directory=style)
+    return judge(quick(), preset, catalogue=CATALOGUE, resume_support=resume_support(preset, NOWHERE))
+
+
+def torn_run(style: ResumeStyle) -> World:
+    world = saved(at_step(running(chooser(style)), 30), GOOD, 30)
+    return crash(cut(at_step(world, 60), NEW)).wait(1.0)
+
+
+def is_held(world: World) -> bool:
+    return world.why == Why("bad_in_front")
+
+
+@pytest.mark.parametrize("style", [ResumeStyle(by_itself=True), ResumeStyle(args=("--resume",))])
+def test_a_torn_file_that_the_trainer_took_is_not_started_into_again(style: ResumeStyle) -> None:
+    """It was started three times "from" the whole one, opened the torn one each time, and was given up."""
+    world = torn_run(style)
+    start = world.of(StartAttempt)[-1]
+    assert "as the trainer chooses: the newest whole one is model_30.pt (step 30); model_60.pt is torn" in start.reason
+    assert (world.of(AttemptStarted)[-1].resume_step, world.of(AttemptStarted)[-1].may_take) == (None, "model_60.pt")
+
+    crash(world, UNREADABLE)
+
+    assert is_held(world)
+    assert MOVE in world.of(NotifyPeople)[-1].body
+    assert len(world.of(StartAttempt)) == 2
+    world.see(CheckpointEvent(t=world.t, path=NEW, event="removed")).command("resume")
+    assert "from model_30.pt (step 30)" in world.of(StartAttempt)[-1].reason
+
+
+def test_a_trainer_that_skips_the_torn_file_or_is_told_its_checkpoint_goes_on() -> None:
+    world = at_step(torn_run(ResumeStyle(by_itself=True)), 31)
+    assert world.word == "running"
+    assert not [i for i in world.incidents if i.open]
+    world = crash(torn_run(ResumeStyle(by_itself=True)), UNREADABLE.replace("zip archive", "/data/shard-7.tar"))
+    assert not is_held(world)
+    world = crash(torn_run(ResumeStyle(args=("--resume", "{path}"))), UNREADABLE)
+    assert not is_held(world)
+    assert "start attempt 2 from model_30.pt (step 30)" in world.of(StartAttempt)[1].reason
+
+
+def test_going_back_before_a_nan_is_not_ordered_over_files_with_it() -> None:
+    """ "back to model_100.pt" was said, and the trainer loaded the NaN."""
+    world = saved(at_step(running(chooser(ResumeStyle(by_itself=True))), 30), GOOD, 30)
+    told(world, *["nan"] * 30, start=41)
+    told(saved(world, NEW, 60), *["nan"] * 20)
+    assert is_held(world)
+    assert "it starts from model_30.pt (step 30)" in world.text()
+    assert len(world.of(StartAttempt)) == 1
+    world.command("resume")
+    assert (is_held(world), len(world.of(StartAttempt))) == (True, 1)
+
+
+def test_nothing_is_recovered_by_an_attempt_whose_first_losses_are_nan() -> None:
+    world = saved(at_step(running(chooser(ResumeStyle(by_itself=True))), 30), GOOD, 30)
+    told(crash(world), *["nan"] * 5, start=31)
+    assert [i.class_ for i in world.incidents if i.open and i.kind == "crash"] != []
+    told(world, "0.5", "0.4", "0.3", start=36)
+    assert not [i for i in world.incidents if i.open]
