@@ -31,7 +31,7 @@ from ..store.journal import JournalTooNew, load_story
 from ..store.learned import put_rating
 from .errors import CliError, ExitCode, file_errors
 from .runs.checkpoint_quality import KnownListing, Quality, as_journals_know, worth_keeping
-from .runs.known_runs import all_runs, home
+from .runs.known_runs import all_runs, find_run, home
 
 __all__ = ["CheckpointOverview", "Comparison", "KnownListing", "PruneOutcome", "PrunePlan", "Quality"]
 
@@ -40,13 +40,13 @@ LEVELS = 3
 
 
 def checkpoints_in(directory: str) -> tuple[KnownListing, tuple[Checkpoint, ...]]:
-    """The checkpoints of a directory, newest first, and what else may be the state of a training.
+    """The checkpoints of a directory, or of a run's, newest first, and what else may be the state of a training.
 
     A quick look at each, and what the journals of runs know of it. If none of a known make lies directly in it, those
     of the folders below it: a trainer that is given ``output`` may make ``output/v0-20261128/checkpoint-500``. Of
     several such folders none is said to be the one to resume from.
     """
-    path = _directory(directory)
+    path = _directory(_saved_by(directory))
     with file_errors(directory):
         found = folder_state(path)
         known_make = any(not each.unknown_make for each in found.listing.checkpoints)
@@ -185,6 +185,15 @@ def _existing(name: str) -> Path:
     if not path.exists():
         raise CliError(ExitCode.NOT_FOUND, f"{name}: no such checkpoint; see `{_listing(name)}`")
     return path
+
+
+def _saved_by(name: str) -> str:
+    """The output folder of the run of this name; the name itself if it is that of a directory, or of no run."""
+    if not Path(name).is_dir():
+        with suppress(CliError):
+            spec = find_run(name).load_spec()
+            return str(Path(spec.cwd, spec.output_dir or name))
+    return name
 
 
 def _directory(name: str) -> Path:
