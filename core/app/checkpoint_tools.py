@@ -40,13 +40,13 @@ LEVELS = 3
 
 
 def checkpoints_in(directory: str | None) -> tuple[KnownListing, tuple[Checkpoint, ...]]:
-    """The checkpoints of a directory, newest first, and what else may be the state of a training.
+    """The checkpoints of a directory, or of a run's, newest first, and what else may be the state of a training.
 
     A quick look at each, and what the journals of runs know of it. If none of a known make lies directly in it, those
     of the folders below it: a trainer that is given ``output`` may make ``output/v0-20261128/checkpoint-500``. Of
     several such folders none is said to be the one to resume from.
     """
-    path = _directory(directory)
+    path = _directory(_saved_by(directory))
     with file_errors(directory):
         found = folder_state(path)
         known_make = any(not each.unknown_make for each in found.listing.checkpoints)
@@ -187,14 +187,20 @@ def _existing(name: str) -> Path:
     return path
 
 
-def _directory(name: str | None) -> Path:
-    if name is None:
-        ready = ""
-        with suppress(CliError, JournalTooNew):
-            run = find_run(None, lambda _: None)
-            where = run.load_spec().with_outputs(load_story(run.journal).outputs).output_folders
-            ready = f": `{typed('checkpoints list', *where[:1])}`" if where else ""
-        raise CliError(ExitCode.USAGE, f"name the folder that the trainer saves into{ready}")
+def _saved_by(name: str | None) -> str:
+    """The output folder of the run of this name, without one of this project's; the name itself if it is a folder."""
+    if name is not None and Path(name).is_dir():
+        return name
+    with suppress(CliError, JournalTooNew):
+        run = find_run(name, lambda _: None)
+        where = run.load_spec().with_outputs(load_story(run.journal).outputs).output_folders
+        return where[0] if where else name or ""
+    return name or ""
+
+
+def _directory(name: str) -> Path:
+    if not name:
+        raise CliError(ExitCode.USAGE, "name the folder that the trainer saves into")
     path = Path(name)
     if not path.is_dir():
         raise CliError(ExitCode.NOT_FOUND, f"{name}: no such directory; give the trainer's output directory")

@@ -31,11 +31,11 @@ from ..model.text import listen_address
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word that was probably meant, or None."""
+    """Return the known word that was probably meant, or None. The dashes of options make no likeness."""
     import difflib  # slow to import
 
-    lowered = {name.lower(): name for name in known}
-    found = difflib.get_close_matches(word.lower(), lowered, n=1, cutoff=0.6)
+    lowered = {name.lower().lstrip("-"): name for name in known}
+    found = difflib.get_close_matches(word.lower().lstrip("-"), lowered, n=1, cutoff=0.6)
     return lowered[found[0]] if found else None
 
 

@@ -35,6 +35,11 @@ def is_below(path: str, folder: str) -> bool:
     return path.startswith(folder.rstrip("/") + "/")
 
 
+def floor_bytes(disk_bytes: float) -> float:
+    """What stays free on a file system of this size."""
+    return min(FLOOR_BYTES, FLOOR_SHARE * disk_bytes)
+
+
 def need_bytes(largest_bytes: float, disk_bytes: float | None) -> float:
     """Free bytes that a launch needs.
 
@@ -43,7 +48,7 @@ def need_bytes(largest_bytes: float, disk_bytes: float | None) -> float:
     """
     if disk_bytes is None:
         return COPIES * largest_bytes + FLOOR_BYTES
-    floor = min(FLOOR_BYTES, FLOOR_SHARE * disk_bytes)
+    floor = floor_bytes(disk_bytes)
     return min(COPIES * largest_bytes + floor, max(floor, USABLE_SHARE * disk_bytes - largest_bytes))
 
 

@@ -2,11 +2,14 @@
 
 import errno
 import os
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from trainwatch.core.checkpoints.manage.copies import copy_aside, folder_for_copies
+from trainwatch.core.model.run import need_bytes
 
 
 @pytest.fixture
@@ -41,6 +44,19 @@ def test_without_room_nothing_is_copied(out: Path) -> None:
     assert "one more save need" in made.refused
     assert made.no_room
     assert list((out.parent / "out.kept").iterdir()) == []
+
+
+@pytest.mark.parametrize(("free", "refused"), [(12_288, ""), (6_000, "one more save need 6.41 kB")])
+def test_a_small_disk_needs_as_much_as_a_launch_on_it(
+    out: Path, monkeypatch: pytest.MonkeyPatch, free: int, refused: str
+) -> None:
+    """4 kB checkpoints on a disk of 40 kB were held for 64 MB that it never has."""
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(total=40_960, free=free))
+    made = copy_aside([out / "whatever.q7"], out.parent / "out.kept" / "1", clone=lambda *_: False)
+
+    assert made.refused.endswith(refused)
+    assert made.no_room == bool(refused)
+    assert need_bytes(3000, 40_960) == 6_409.6
 
 
 def test_a_clone_takes_no_room(out: Path) -> None:

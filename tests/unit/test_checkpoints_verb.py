@@ -9,6 +9,8 @@ import pytest
 
 from tests.fakes import checkpoint_layouts as layouts
 from trainwatch.cli import main
+from trainwatch.core.model.run import RunSpec
+from trainwatch.core.store.run_directory import RunDirectory
 
 
 @pytest.fixture
@@ -31,6 +33,23 @@ def test_list_names_the_resume_point(outputs: Path, capsys: pytest.CaptureFixtur
     assert listing["resume_point"] == str(outputs / "luca-000004.safetensors")
     assert main(["checkpoints", "list", str(outputs)]) == 0
     assert "<- resume point" in capsys.readouterr().out
+
+
+def test_list_takes_the_name_of_a_run(
+    outputs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = outputs.parent / "home"
+    monkeypatch.setenv("TRAINWATCH_HOME", str(home))
+    cwd = str(outputs.parent)
+    RunDirectory.create(
+        home, RunSpec(id="luca-1", name="luca", command=("true",), cwd=cwd, output_dir="outputs", created_wall=0.0)
+    )
+    assert main(["checkpoints", "list", "luca", "--json"]) == 0
+    assert said(capsys)["resume_point"] == str(outputs / "luca-000004.safetensors")
+    assert main(["checkpoints", "list", "luca"]) == 0
+    assert f"  {outputs / 'luca-000004.safetensors'}  " in capsys.readouterr().out
+    assert main(["checkpoints", "list", "nobody"]) == 3
+    assert "nobody: no such directory" in capsys.readouterr().err
 
 
 def test_verify_exits_with_1_for_a_cut_file(outputs: Path, capsys: pytest.CaptureFixture[str]) -> None:

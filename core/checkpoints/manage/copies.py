@@ -20,6 +20,7 @@ import msgspec
 from ...atomic_files import sync_directory
 from ...model.checkpoint import Checkpoint, CopiedAside
 from ...model.checkpoint_files import KEPT_SUFFIX, is_counted_directory_name
+from ...model.run import floor_bytes
 from ...model.text import sizes_apart
 from ..formats.byte_range import Damage, Pace, ProgressCallback, idle_io_priority, open_bytes
 from ..inspection import subject_of_any, verify
@@ -59,9 +60,9 @@ def backup(
 
     target = destination / path.name if destination.is_dir() else destination
     files, size = _source(path, target)
-    free = shutil.disk_usage(target.parent).free
-    if size + SPARE_BYTES > free:
-        needed, room = sizes_apart(size + SPARE_BYTES, free)
+    usage = shutil.disk_usage(target.parent)
+    if (needs := size + floor_bytes(usage.total)) > usage.free:
+        needed, room = sizes_apart(needs, usage.free)
         raise BackupRefusedError(f"{target.parent} has {room} free, {needed} are needed; free some space first")
     pace = Pace(size, progress, rate_limit_bytes_per_s)
     with _staged(target) as stage:
@@ -156,8 +157,6 @@ def _checksum(path: Path, out: BinaryIO | None = None, pace: Pace | None = None)
 
 FICLONE = 0x40049409
 """Request of the ioctl (``linux/fs.h``)."""
-SPARE_BYTES = 64 << 20
-"""Left free on the target disk."""
 
 
 class _RefusedError(Exception):
@@ -204,11 +203,12 @@ def copy_aside(
     *,
     link: bool = False,
     clone: Callable[[int, int], bool] = clone_blocks,
-    spare_bytes: int = SPARE_BYTES,
+    spare_bytes: float | None = None,
 ) -> CopiedAside:
     """Copy each path into a new folder under its own name (``_named``); all or nothing.
 
-    ``link``: a hard link will do, because the originals are going to be deleted.
+    ``link``: a hard link will do, because the originals are going to be deleted. ``spare_bytes``: left free on the
+    disk, None = what a launch leaves (``floor_bytes``).
 
     Of a path that is a link, what it leads to is copied: a trainer that opens it writes over that.
     Each copy is flushed, and its size and that of the original are compared after it; the folder has another name until
@@ -226,8 +226,8 @@ def copy_aside(
             with idle_io_priority():
                 for name, path in files:
                     bytes_ = path.lstat().st_size
-                    place, need = stage / name, left + largest + spare_bytes
-                    cloned = (link and _linked(path, place)) or _copy(path, place, clone, need=need)
+                    place, need = stage / name, left + largest
+                    cloned = (link and _linked(path, place)) or _copy(path, place, clone, need, spare_bytes)
                     size, left = size + bytes_, left - bytes_
                     shared += bytes_ if cloned else 0
             _sync_folders(stage)
@@ -278,8 +278,8 @@ def _linked(source: Path, place: Path) -> bool:
     return True
 
 
-def _copy(source: Path, place: Path, clone: Callable[[int, int], bool], *, need: int) -> bool:
-    """Whether the copy shares its blocks with the original. ``need``: bytes that must be free if it cannot."""
+def _copy(source: Path, place: Path, clone: Callable[[int, int], bool], need: int, spare_bytes: float | None) -> bool:
+    """Whether the copy shares its blocks with the original. ``need``: bytes that it takes with what follows, if not."""
     import shutil  # slow to import
 
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -292,9 +292,10 @@ def _copy(source: Path, place: Path, clone: Callable[[int, int], bool], *, need:
     with source.open("rb") as read, place.open("xb") as write:
         cloned = clone(read.fileno(), write.fileno())
         if not cloned:
-            free = shutil.disk_usage(place.parent).free
-            if free < need:
-                wanted, room = sizes_apart(need, free)
+            usage = shutil.disk_usage(place.parent)
+            needs = need + (floor_bytes(usage.total) if spare_bytes is None else spare_bytes)
+            if usage.free < needs:
+                wanted, room = sizes_apart(needs, usage.free)
                 raise _NoRoomError(f"the disk has {room} free, and the copies and one more save need {wanted}")
             while chunk := read.read(_CHUNK_BYTES):
                 write.write(chunk)

@@ -249,7 +249,7 @@ _SAID_OF = r"(?i:\b(?:cuda|hip)\b[\w \[\]()#]{0,24}?(?:error|failure|err)?(?: co
 """Before a text that is too common to stand for itself: ``CUDA error: ``, ``Cuda failure 999 '``."""
 
 CLEAR_CHARS = 20
-"""A text of this length is a library's own."""
+"""A text of this length is a library's own, unless the operating system has it, too."""
 
 
 class StatusCodes:
@@ -264,13 +264,17 @@ class StatusCodes:
         self._names = {name: proof for proof, code in rows for name in code.names}
         self._numbers: dict[tuple[str, int | None], Proof]
         self._numbers = {(code.system, number): proof for proof, code in rows for number in code.numbers or (None,)}
-        self._texts = {code.text.lower(): proof for proof, code in rows if code.text}
+        self._texts = {code.text.lower(): proof for proof, code in rows if code.text and code.system != "errno"}
+        self._system_texts = {code.text.lower(): proof for proof, code in rows if code.system == "errno" and code.text}
         names = "|".join(sorted(map(re.escape, self._names), key=len, reverse=True))
         self._name = LazyPattern(rf"(?<![A-Za-z])(?:{names})(?![A-Za-z_])" if names else r"(?!)")
-        clear = sorted((text for text in self._texts if len(text) >= CLEAR_CHARS), key=len, reverse=True)
-        short = sorted((text for text in self._texts if len(text) < CLEAR_CHARS), key=len, reverse=True)
+        texts = sorted(self._texts, key=len, reverse=True)
+        clear = [text for text in texts if len(text) >= CLEAR_CHARS and text not in self._system_texts]
         spelt = [rf"(?P<clear>{'|'.join(map(re.escape, clear))})"] if clear else []
-        spelt += [rf"(?:{_SAID_OF}|^\s*Error )(?P<short>{'|'.join(map(re.escape, short))})"] if short else []
+        spelt += [rf"(?:{_SAID_OF}|^\s*Error )(?P<short>{'|'.join(map(re.escape, texts))})"] if texts else []
+        spelt += (
+            [rf"strerror: (?P<system>{'|'.join(map(re.escape, self._system_texts))})"] if self._system_texts else []
+        )
         self._text = LazyPattern(rf"(?i:{'|'.join(spelt)})" if spelt else r"(?!)")
 
         self._is_coded = lru_cache(SHAPES_KEPT)(self._has_code)
@@ -284,7 +288,9 @@ class StatusCodes:
         if not self._is_coded(shape_of(line)):
             return
         rows = [(found, self._names[found[0]]) for found in self._name.finditer(line)]
-        rows += [(m, self._texts[(m["clear"] or m["short"]).lower()]) for m in self._text.finditer(line)]
+        for found in self._text.finditer(line):
+            texts = self._system_texts if found["system"] else self._texts
+            rows.append((found, texts[found[found.lastgroup or 0].lower()]))
         for system, pattern in _NUMBERS.items():
             for found in pattern.finditer(line):
                 number = int(found[found.lastgroup or 0])

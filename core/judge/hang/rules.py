@@ -207,7 +207,8 @@ def no_sign_of_life(run: HangInput, share: float) -> Answer:
     if not late or run.dead_s < min(least_s, share * _without_sign_s(run, deadline_s)) or run.silence_s < least_s:
         return None
     at_once = run.stopped_s is not None and run.silence_s - run.stopped_s <= run.fresh_s
-    reason = run.waiting or (_stopped(run) if at_once else "no step and no sign of life")
+    sign = "no sign of life but lines in the log" if run.still_prints else "no sign of life"
+    reason = run.waiting or (_stopped(run) if at_once else f"no step and {sign}")
     return _dead(run, _kind(run), reason, run.dead_s, deadline_s)
 
 
@@ -248,7 +249,7 @@ def busy_cores(run: HangInput, share: float) -> Answer:
     idle_s = run.now - max(liveness.last_work(seen), run.clock.last)
     longest_s = max(CONCLUSIVE * run.hang.max_s, most_s)
     others = "no step and no sign of life, and the busy GPUs are not this run's"
-    alone = "no step and no byte moved for long, only busy cores (no GPU can be read)"
+    alone = "no step and no byte moved for long, only some CPU use (no GPU can be read)"
     useless = "no step for very long; cores are busy, but no GPU works"
     works = not run.clock.beats or run.announced
     rows: tuple[tuple[bool, float, float, Weight, str], ...] = (

@@ -57,10 +57,11 @@ def act_list(args: argparse.Namespace) -> int:
 
 
 def named_below(checkpoint: "Checkpoint", folder: str) -> "Checkpoint":
-    """With its path from the folder on as its name."""
+    """With its path from the folder on as its name; the whole path if the folder is that of a run that was named."""
     from msgspec.structs import replace
 
-    return replace(checkpoint, name=os.path.relpath(checkpoint.path, folder))
+    name = os.path.relpath(checkpoint.path, folder)
+    return replace(checkpoint, name=checkpoint.path if name.startswith(os.pardir) else name)
 
 
 @VERBS(
