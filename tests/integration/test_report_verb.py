@@ -108,7 +108,7 @@ def test_report_calls_nothing_damaged_that_was_written_again(say: Say, run: RunD
     assert "1 checkpoint cannot be resumed from; you may remove it: checkpoint-20" in say("luca")[1]
 
 
-def test_a_run_may_be_named_by_an_option_and_its_folder_is_offered(
+def test_a_run_may_be_named_by_an_option_and_its_folder_is_listed(
     run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "out").mkdir()
@@ -116,8 +116,9 @@ def test_a_run_may_be_named_by_an_option_and_its_folder_is_offered(
         journal.append_all(CRASH.t + 2, WALL0 + CRASH.t + 2, (OutputKnown(folder=str(tmp_path / "out"), why="seen"),))
     assert main(["status", "--run", "luca"]) == main(["status", "luca"])
     assert "luca" in capsys.readouterr().out
-    assert main(["checkpoints", "list"]) == 2
-    assert f"trainwatch checkpoints list {tmp_path}/out`" in capsys.readouterr().err
+    for words in ((), ("luca",)):
+        assert main(["checkpoints", "list", *words]) == 0
+        assert f"no checkpoint in {tmp_path}/out" in capsys.readouterr().out
 
 
 def test_report_as_json_is_one_object(say: Say) -> None:

@@ -16,7 +16,7 @@ from .activity import GpuNormal, GpuState
 
 CPU_CORES_PER_GPU = 0.6
 """Share of ``idle_cpu_cores`` that each further GPU adds: it has a process with a metrics thread of its own."""
-CPU_NORMAL_SHARE = 0.4
+CPU_NORMAL_SHARE = 0.3
 """Share of the usual CPU from which it is a sign, if less than ``idle_cpu_cores``: some trainers need little."""
 CPU_STARVED_SHARE = 0.5
 """Share of the usual CPU from which it is a sign while workers are dead or blocked: the main process polls for them."""
