@@ -39,14 +39,14 @@ LEVELS = 3
 """``lightning_logs/version_0/checkpoints/last.ckpt`` lies two below the folder that a person names."""
 
 
-def checkpoints_in(directory: str | None) -> tuple[KnownListing, tuple[Checkpoint, ...]]:
-    """The checkpoints of a directory, or of a run's, newest first, and what else may be the state of a training.
+def checkpoints_in(directory: str) -> tuple[KnownListing, tuple[Checkpoint, ...]]:
+    """The checkpoints of a directory, newest first, and what else may be the state of a training.
 
     A quick look at each, and what the journals of runs know of it. If none of a known make lies directly in it, those
     of the folders below it: a trainer that is given ``output`` may make ``output/v0-20261128/checkpoint-500``. Of
     several such folders none is said to be the one to resume from.
     """
-    path = _directory(_saved_by(directory))
+    path = _directory(directory)
     with file_errors(directory):
         found = folder_state(path)
         known_make = any(not each.unknown_make for each in found.listing.checkpoints)
@@ -187,14 +187,14 @@ def _existing(name: str) -> Path:
     return path
 
 
-def _saved_by(name: str | None) -> str:
+def saved_by(name: str | None) -> str:
     """The output folder of the run of this name, without one of this project's; the name itself if it is a folder."""
     if name is not None and Path(name).is_dir():
         return name
     with suppress(CliError, JournalTooNew):
         run = find_run(name, lambda _: None)
-        where = run.load_spec().with_outputs(load_story(run.journal).outputs).output_folders
-        return where[0] if where else name or ""
+        spec = run.load_spec().with_outputs(load_story(run.journal).outputs)
+        return str(Path(spec.cwd, *spec.output_folders[:1])) if spec.output_folders else name or ""
     return name or ""
 
 

@@ -118,7 +118,7 @@ def test_a_run_may_be_named_by_an_option_and_its_folder_is_listed(
     assert "luca" in capsys.readouterr().out
     for words in ((), ("luca",)):
         assert main(["checkpoints", "list", *words]) == 0
-        assert f"no checkpoint in {tmp_path}/out" in capsys.readouterr().out
+        assert f"no checkpoints in {tmp_path}/out" in capsys.readouterr().out
 
 
 def test_report_as_json_is_one_object(say: Say) -> None:

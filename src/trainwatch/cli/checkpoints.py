@@ -40,15 +40,16 @@ PATH = arg("path", help="a checkpoint file or directory")
 
 @VERBS(
     "checkpoints list", "the checkpoints of a directory", "", "outputs/", PART_JSON,
-    arg("directory", nargs="?", help=SAVES),
+    arg("directory", nargs="?", help=f"{SAVES}, or a run; left out: this project's run"),
 )  # fmt: skip
 def act_list(args: argparse.Namespace) -> int:
-    from trainwatch.core.app.checkpoint_tools import checkpoints_in
+    from trainwatch.core.app.checkpoint_tools import checkpoints_in, saved_by
 
-    found, unknown = checkpoints_in(args.directory)
+    directory = saved_by(args.directory)
+    found, unknown = checkpoints_in(directory)
     told = ((c, quality_words(found.quality.get(c.path)) + resume_words(c, found)) for c in found.listing.checkpoints)
-    lines = rows([(named_below(c, args.directory), words) for c, words in told])
-    lines = lines or [f"no checkpoints in {args.directory}"]
+    lines = rows([(named_below(c, args.directory or os.curdir), words) for c, words in told])
+    lines = lines or [f"no checkpoints in {directory}"]
     others = [other.name for other in unknown]
     if others:
         more = f" and {len(others) - OTHERS_SHOWN} more" if len(others) > OTHERS_SHOWN else ""
