@@ -27,7 +27,7 @@ class SmallDisk:
     def __init__(self, folder: Path, size_mb: float) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
-        mount = f"mount -t tmpfs -o size={round(size_mb * 1024)}k tmpfs '{folder}' && echo mounted && exec sleep 3600"
+        mount = f"mount -t tmpfs -o mode=700,size={round(size_mb * 1024)}k tmpfs '{folder}' && echo mounted && exec sleep 3600"
         self._holder = subprocess.Popen(["unshare", "-m", "sh", "-c", mount], stdout=subprocess.PIPE)
         assert self._holder.stdout is not None
         with self._holder.stdout as said:

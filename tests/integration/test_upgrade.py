@@ -219,7 +219,7 @@ def upgrade(folder: Path) -> None:
     shutil.rmtree(folder / "trainwatch")
     copy(folder)
     package = folder / "trainwatch"
-    moved = {"core/checkpoints/inspection.py": "examination", "trainwatch/cli/status_text.py": "status_words"}
+    moved = {"core/checkpoints/inspection.py": "examination", "cli/status_text.py": "status_words"}
     for name, new in moved.items():
         old = package / name
         for path in package.rglob("*.py"):
@@ -279,7 +279,7 @@ def test_an_uninstalled_program_is_told_and_the_run_goes_on_once_it_is_back(worl
 def test_a_health_line_whose_files_were_replaced_brings_the_new_version(world: World, tmp_path: Path) -> None:
     """The module that writes the line is loaded with the first one, minutes after the start."""
     env = installed(tmp_path / "site")
-    late = tmp_path / "site" / "trainwatch" / "cli" / "watch" / "status_text.py"
+    late = tmp_path / "site" / "trainwatch" / "cli" / "status_text.py"
     late.unlink()  # so that no line is written before the upgrade
     world.write("--steps", "120", "--hold-at", "50")
     watcher = world.headless("--interval", "1", env=env)

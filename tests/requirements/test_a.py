@@ -187,7 +187,7 @@ def test_a_new_run_begins_from_the_newest_checkpoint_with_a_lower_rate_and_fewer
 
 @SECOND_TIER
 @pytest.mark.requirement("A7")
-def test_out_of_memory_changes_what_keeps_the_result_and_proposes_accumulation_4_to_2(
+def test_out_of_memory_changes_what_keeps_the_result_and_then_accumulation_4_to_2(
     user: User, driver: Driver
 ) -> None:
     driver.shows(used=15900, util=90)
@@ -202,7 +202,7 @@ def test_out_of_memory_changes_what_keeps_the_result_and_proposes_accumulation_4
     assert said.code == 1, said.err
     user.finds(said, r"vae_batch_size 2 -> 1")
     user.finds(said, r"cache_latents_to_disk .* -> True")
-    user.finds(said, r"proposed accumulation-2: gradient_accumulation_steps 4 -> 2 .*half the effective batch")
+    user.finds(said, r"REMEDY accumulation-2: gradient_accumulation_steps 4 -> 2 .*half the effective batch")
     user.finds(said, r"proposed 8bit-optimizer: optimizer_type .* -> AdamW8bit")
     user.finds(said, r"given up: ")
     user.finds(said, r"where to look|failures: attempt 1: crash \(cuda_oom\)")
