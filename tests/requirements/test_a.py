@@ -187,9 +187,7 @@ def test_a_new_run_begins_from_the_newest_checkpoint_with_a_lower_rate_and_fewer
 
 @SECOND_TIER
 @pytest.mark.requirement("A7")
-def test_out_of_memory_changes_what_keeps_the_result_and_then_accumulation_4_to_2(
-    user: User, driver: Driver
-) -> None:
+def test_out_of_memory_changes_what_keeps_the_result_and_then_accumulation_4_to_2(user: User, driver: Driver) -> None:
     driver.shows(used=15900, util=90)
     user.writes("sdxl_train_network.py", "import sys\nsys.exit('torch.OutOfMemoryError: CUDA out of memory.')\n")
     user.writes("base.safetensors", b"")
