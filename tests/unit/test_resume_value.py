@@ -191,6 +191,16 @@ def test_options_are_those_of_the_subcommand_that_is_run(dry: Any, kind: str) ->
     assert "t.py has no option --from-path" in refused["problem"]
 
 
+def test_a_word_that_a_shell_script_takes_is_not_judged_by_the_trainers_parser(dry: Any) -> None:
+    files = {
+        "t.py": PARSER + "p.add_argument('--resume')\n" + PARSED + NET + LOOP,
+        "t.sh": f'exec {sys.executable} t.py --out "$1" --resume "$2"\n',
+    }
+    shown = dry(files, "out", "{resume}", command=("bash", "t.sh"))
+    assert shown["resume"]["will"] == "unknown", shown
+    assert shown["start"] is not None
+
+
 @pytest.mark.parametrize("option", ["--resume", "-r", "--go-on-from"])
 def test_resume_behind_an_option_that_a_strict_parser_lacks_is_refused(
     dry: Any, option: str, capsys: pytest.CaptureFixture[str]

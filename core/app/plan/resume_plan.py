@@ -193,7 +193,8 @@ def _by_command(written: Written, source: TrainerSource) -> ResumeWay:
     option = source.option(written.option)
     alone = option is not None and option.takes == "flag" and not written.joined
     takes_words = any(each.kind == "positional" for each in source.options)
-    if source.declares_all and (not written.option or written.option.startswith("-")):
+    in_reach = source.target.place == "command"  # else a shell script takes the word, and decides what it becomes
+    if source.declares_all and in_reach and (not written.option or written.option.startswith("-")):
         lacks = f"has no option {written.option}" if written.option and option is None else ""
         lacks = lacks or ("takes no value there" if not takes_words and (option is None or alone) else "")
         if lacks:
