@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.logs.carriers import CARRIERS
-from tests.shipped import CATALOGUE
+from tests.shipped import CATALOGUE, SHAPES
+from trainwatch.core.judge.progress import progress_of
 from trainwatch.core.judge.recovery.ending import diagnosis_of
 from trainwatch.core.model.shipped import Diagnosis
 
@@ -27,6 +29,14 @@ def ends() -> Iterator[Any]:
     for number, line in enumerate((LOGS / "ends.jsonl").read_text(encoding="utf-8").splitlines()):
         row = json.loads(line)
         yield pytest.param(row, id=f"{number}-{row['label']}")
+
+
+def whole(kind: str) -> Iterator[Any]:
+    """Logs of 15 to 120 lines, written and labelled before the first run by somebody who had not read the code."""
+    for number, line in enumerate((LOGS / "whole.jsonl").read_text(encoding="utf-8").splitlines()):
+        row = json.loads(line)
+        if kind in row:
+            yield pytest.param(row, id=f"{number}-{row.get('label', 'progress')}")
 
 
 def diagnosed(row: dict[str, Any], text: str) -> Diagnosis:
@@ -52,6 +62,22 @@ def test_cause_and_place_of_a_short_end(row: dict[str, Any]) -> None:
     found = diagnosed(row, row["text"])
     first = found.explanation.partition(". ")[0] if "ended first" in found.explanation else None  # of the ranks
     assert (found.failure, found.place, first) == (row["label"], row.get("place", ""), row.get("first"))
+
+
+@pytest.mark.parametrize("row", whole("label"))
+def test_cause_of_a_whole_log(row: dict[str, Any]) -> None:
+    assert diagnosed(row, row["text"]).failure in (row["label"], *row.get("also", ()))
+
+
+@pytest.mark.parametrize("row", whole("expect"))
+def test_progress_of_a_whole_log(row: dict[str, Any]) -> None:
+    found = msgspec.to_builtins(progress_of([row["text"]], SHAPES))
+    if "phase" in row:  # of no training
+        assert (found["phase"] != "train", found["step"]) == (True, None)
+        return
+    for field, label in row["expect"].items():
+        wanted = (label, *row.get("also", {}).get(field, ()))
+        assert any(found[field] == (each if each is None else pytest.approx(each, rel=0.01)) for each in wanted), field
 
 
 @pytest.mark.parametrize("carrier", CARRIERS)
