@@ -13,7 +13,7 @@ from tests.unit.test_judge_resume_doubt import UNREADABLE
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import AttemptStarted
-from trainwatch.core.model.observation import CheckpointEvent
+from trainwatch.core.model.observation import CheckpointEvent, CheckpointValues
 from trainwatch.core.model.preset import ResumeStyle
 from trainwatch.core.model.progress import Why
 from trainwatch.core.model.resume import resume_support
@@ -74,6 +74,17 @@ def test_going_back_before_a_nan_is_not_ordered_over_files_with_it() -> None:
     assert len(world.of(StartAttempt)) == 1
     world.command("resume")
     assert (is_held(world), len(world.of(StartAttempt))) == (True, 1)
+
+
+def test_a_save_whose_values_were_read_and_are_finite_holds_nothing_back() -> None:
+    """One bad batch makes the losses NaN, not the weights: what the trainer would take is not known to be bad."""
+    world = saved(at_step(running(chooser(ResumeStyle(by_itself=True))), 30), GOOD, 30)
+    told(world, *["nan"] * 30, start=41)
+    written = world.t
+    saved(world, NEW, 60).see(CheckpointValues(t=world.t, path=NEW, mtime=written))
+    told(world, *["nan"] * 20)
+    assert not is_held(world)
+    assert len(world.of(StartAttempt)) == 2
 
 
 def test_nothing_is_recovered_by_an_attempt_whose_first_losses_are_nan() -> None:

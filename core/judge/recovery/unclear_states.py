@@ -150,11 +150,13 @@ def begin_anew(builder: StepBuilder, plan: RestartPlan) -> None:
 
 
 def held_over_bad(builder: StepBuilder, plan: RestartPlan, path: str | None, known: KnownCheckpoint | None) -> bool:
-    """Hold, if the trainer chooses its checkpoint and would take a bad one: one that was not loaded, or is of the NaN.
+    """Hold, if the trainer chooses its checkpoint and would take a bad one: one that was not loaded, or holds the NaN.
 
-    Files of a person are not moved. Returns whether it is held; a checkpoint that a person named is started from.
+    A save from after the NaN whose values were read and are finite is not known to be bad. Files of a person are not
+    moved. Returns whether it is held; a checkpoint that a person named is started from.
     """
-    found = builder.in_front(path, plan.before_t)
+    front = builder.in_front(path, plan.before_t)
+    found = tuple(k for k in front if k.nonfinite != () or k.damage is not None or k.bad is not None)
     if not found or plan.wanted is not None or (plan.before_t is None and not plan.not_loaded):
         return False
     newest, more = found[-1], "" if len(found) == 1 else f" and {len(found) - 1} more"
