@@ -8,7 +8,6 @@ evidence: neither names nor sizes nor times.
 """
 
 import os
-import time
 from collections.abc import Callable, Collection, Iterable
 from functools import cache
 from itertools import islice, pairwise
@@ -27,9 +26,6 @@ OTHERS_S = 10.0
 """Period in which all processes of the machine are examined while no output folder is known,"""
 KNOWN_OTHERS_S = 60.0
 """and once one is known. It takes about 0.1 ms for each process."""
-OTHERS_SHARE = 1000.0
-"""Between the two, such looks are so many times their own CPU time apart: on a machine with many processes the look
-each ten seconds was 40 % of all that the supervisor used. A file of an unknown writer causes one in any case."""
 OTHERS_EVENT_S = 5.0
 """Shortest time between two such looks that a file of an unknown writer causes."""
 MEMBERS_S = 0.5
@@ -110,7 +106,6 @@ class Writers:
         self._others: tuple[Other, ...] = ()
         self._before: tuple[Other, ...] = ()
         self._looked_at = float("-inf")
-        self._took_s = 0.0
 
     # --- the run ---
 
@@ -121,8 +116,7 @@ class Writers:
         """
         self.members = frozenset(self._tree.look(target, max_age_s=MEMBERS_S))
         self._runner = None if target.runner is None else target.runner.pid
-        apart_s = min(KNOWN_OTHERS_S, max(OTHERS_S, OTHERS_SHARE * self._took_s))
-        self.look_beside(now, KNOWN_OTHERS_S if known else apart_s)
+        self.look_beside(now, KNOWN_OTHERS_S if known else OTHERS_S)
         return self.members
 
     def opened(self, is_elsewhere: Callable[[str], bool]) -> list[str]:
@@ -151,14 +145,13 @@ class Writers:
         """Take the processes that are not of the run, with what they have open, if that is older than ``max_age_s``."""
         if now - self._looked_at < max_age_s:
             return
-        self._looked_at, began_s = now, time.thread_time()
+        self._looked_at = now
         processes = all_processes()
         # The run's processes, and what this supervisor has started.
         own = {os.getpid(), *self.members} | (set() if self._runner is None else {self._runner})
         others = (each for pid, each in processes.items() if ancestors(pid, processes).isdisjoint(own))
         found = (self._other(each) for each in others)
         self._before, self._others = self._others, tuple(each for each in found if each is not None)
-        self._took_s = time.thread_time() - began_s
 
     def _other(self, process: Process) -> Other | None:
         """None for one that can have written nothing: it has ended, saves nothing, or is of the run after all."""
