@@ -205,7 +205,7 @@ def why_not_resumable(state: JudgeState, knowledge: Knowledge, wanted: str | Non
 UNSURE = "unsure_output"
 """Class of the incident (kind ``checkpoint``) of a checkpoint that may be the run's, while it trains."""
 
-UNKNOWN_ORIGIN = "its modification time is older than the run, but it was changed or copied there since"
+UNKNOWN_ORIGIN = "neither its times nor the processes that were seen there tell whether this run wrote it"
 
 
 def found_outputs(builder: StepBuilder) -> tuple[Sighting, ...]:
