@@ -29,7 +29,7 @@ from ..act.adopt import (
     tap,
     topmost,
     trainer_in,
-    unreadable_terminal,
+    unreadable,
 )
 from ..act.config.trainer_config import config_of
 from ..act.launch.launching import find_attempt
@@ -104,7 +104,8 @@ def _adopt(request: AdoptRequest) -> tuple[RunDirectory, tuple[str, ...]]:
         if pane is None or pane.tty != place.tty:
             pane = pane_on(settings.tmux, place.tty or "", os.environ)
         if pane is None:
-            raise unreadable_terminal(trainer, place)
+            other = "which is not a pane of this tmux server (--socket NAME selects another one) and"
+            raise unreadable(trainer, f"terminal {place.tty}, {other}")
         if pane.piped:
             raise AdoptionError("unclear", piped_already(pane))
     spec = _spec(request, settings, trainer, place, pane)
