@@ -273,11 +273,8 @@ def other_user_of(target: AttemptTarget) -> OtherUser | None:
     user = next((each for each in layers(order.argv) if each.kind == "user"), None)
     if user is None:
         return None
-    return OtherUser(user.program, lambda: _foreign(target), cwd=order.cwd, env=order.env)
-
-
-def _foreign(target: AttemptTarget) -> list[Process]:
-    return [process for process in members(target) if _owner(process) not in {None, os.geteuid()}]
+    foreign = lambda: [each for each in members(target) if _owner(each) not in {None, os.geteuid()}]  # noqa: E731
+    return OtherUser(user.program, foreign, cwd=order.cwd, env=order.env)
 
 
 def _owner(process: Process) -> int | None:
@@ -360,11 +357,7 @@ def may_run_on(directory: str) -> str:
     ended = read_exit(Path(directory))
     if ended is not None and ended.code is not None and ended.code not in OWN_STATUS[layer.kind]:
         return ""
-    return "the training may run on " + place_of(layer)
-
-
-def place_of(layer: Layer) -> str:
-    """Where to look for it."""
     word = next((word for word in layer.inner if word.endswith(".py")), "python")
     name = layer.names[0] if layer.names else "it"
-    return WHERE[layer.kind].format(name=name, word=word, tool=" ".join(layer.tool))
+    where = WHERE[layer.kind].format(name=name, word=word, tool=" ".join(layer.tool))
+    return f"the training may run on {where}"

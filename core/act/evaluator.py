@@ -12,7 +12,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -175,7 +175,7 @@ class CheckpointCommands:
         argv = self._argv(decision)
         with (folder / "stdout.txt").open("wb") as out, (folder / "stderr.txt").open("wb") as errors:
             process = subprocess.Popen(
-                bound(behind_all(argv), tree=True, cwd=self.spec.cwd, path=env.get("PATH")),
+                bound(["sh", "-c", _BEHIND, "sh", *argv], tree=True, cwd=self.spec.cwd, path=env.get("PATH")),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=errors,
@@ -322,12 +322,7 @@ _BEHIND = f"""
 command -v ionice > /dev/null && ionice -c 3 true 2> /dev/null && exec ionice -c 3 nice -n {NICE} "$@"
 exec nice -n {NICE} "$@"
 """
-"""Lowers everything before the program begins, so that nothing of it runs before; what is refused stays as it is."""
-
-
-def behind_all(argv: Sequence[str]) -> list[str]:
-    """``argv`` with the lowest CPU and I/O priority, and the first that the kernel ends for memory."""
-    return ["sh", "-c", _BEHIND, "sh", *argv]
+"""Its CPU and I/O priority are lowered, and the kernel ends it first for memory, before the program begins."""
 
 
 def memory_of(tree: list[Process]) -> float | None:

@@ -151,11 +151,6 @@ def written_folders(spec: RunSpec) -> list[Path]:
     return folders
 
 
-def _downloads() -> list[Path]:
-    user, named = os.environ.get("HOME"), (os.environ.get(name) for name in CACHES)
-    return [*map(Path, filter(None, named)), *([Path(user, ".cache")] if user else [])]
-
-
 def _hidden_folders(plan: LaunchPlan) -> list[Path]:
     """The output folder, if it holds checkpoints: tonight begins without them. One that holds input is not hidden."""
     spec = plan.spec
@@ -201,6 +196,8 @@ def done_apart(
     stay. Raises CliError, also if neither way is possible; KeyboardInterrupt.
     """
     wanted, why = written_folders(plan.spec), dict[Apart, str]()
+    user, caches = os.environ.get("HOME"), filter(None, map(os.environ.get, CACHES))
+    downloads = (*map(Path, caches), *([Path(user, ".cache")] if user else []))
     for way in sorted(get_args(Apart), key=lambda way: way != job.first):
         parents = places(job.scratch or (job.redirects_to if way == "redirect" else None), wanted)
         for parent in parents if way == "overlay" else parents[:1]:
@@ -211,7 +208,7 @@ def done_apart(
                         run = redirected(run, plan.preset, plan.profile, folder / "out")
                         (folder / "out").mkdir()
                     else:
-                        overlays = (tuple(wanted), tuple(_downloads()), tuple(_hidden_folders(plan)))
+                        overlays = (tuple(wanted), downloads, tuple(_hidden_folders(plan)))
                     return take(ordered(job, work, folder, run, overlays)), way
                 except (NoOverlayError, DeriveError) as error:
                     why[way] = str(error)

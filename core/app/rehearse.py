@@ -17,7 +17,6 @@ from pathlib import Path
 import msgspec
 
 from .. import processes
-from ..act.launch.launching import find_attempt
 from ..act.overlay import written
 from ..act.stopping import members
 from ..judge.recovery.restarts import COUNTS_ANEW
@@ -56,6 +55,7 @@ from .rehearsal_verdict import (
     recorded,
     tells_apart,
 )
+from .runs.ended_attempt import attempts_of
 from .runs.known_runs import end_of, home
 from .runs.output_claim import lock_rival
 from .runs.output_folder import list_run_checkpoints, origins
@@ -311,8 +311,7 @@ def beside(others: Sequence[tuple[RunDirectory, str]]) -> list[str]:
 
 
 def _is_elsewhere(run: RunDirectory, pids: set[int]) -> bool:
-    targets = [target for folder in run.attempt_folders() if (target := find_attempt(folder)) is not None]
-    own = {pid for target in targets for pid in (target.trainer.pid, *(process.pid for process in members(target)))}
+    own = {pid for target in attempts_of(run) for pid in (target.trainer.pid, *(each.pid for each in members(target)))}
     return load_story(run.journal).state == "running" and bool(own) and own.isdisjoint(pids)
 
 

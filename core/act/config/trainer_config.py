@@ -103,13 +103,6 @@ def config_of(words: Sequence[str], cwd: str, *, json: bool = False) -> str | No
     return str(Path(cwd) / lone) if lone is not None and (Path(cwd) / lone).is_file() else None
 
 
-def is_unread(spec: RunSpec) -> bool:
-    """Whether the command names a config that is not read here: another format, or no file yet."""
-    names = (word.partition("=")[0] for word in spec.command if word.startswith("-"))
-    named = any(name.lstrip("-").replace("-", "_") in _CONFIG_OPTIONS for name in names)
-    return named and config_in_command(spec).config is None
-
-
 def takes_file_alone(spec: RunSpec) -> bool:
     """Whether the config is the trainer's only argument, so that no option may stand beside it."""
     lone = lone_config([word.replace("{config}", spec.config or "{config}") for word in spec.command])
@@ -422,7 +415,9 @@ class TrainerSettings:
     @cached_property
     def hidden(self) -> bool:
         """Whether settings may stand where they are not seen: in a shell script, or in a config that is not read."""
-        return hides_trainer(self._spec.command) or is_unread(self._spec)
+        command = self._spec.command
+        names = (word.partition("=")[0].lstrip("-").replace("-", "_") for word in command if word.startswith("-"))
+        return hides_trainer(command) or (self._spec.config is None and not _CONFIG_OPTIONS.isdisjoint(names))
 
     def _own_value(self, profile: Profile | None, key: str) -> Any:
         """The value by the run's own changes, profile, command line and config."""

@@ -34,7 +34,7 @@ from . import spawn
 from .helpers import LOOK_S, LeftProcesses, Lineage, describe
 from .keep_alive import SupervisorWatch
 from .locks import Taken
-from .output_locks import RunnerLocks
+from .output_locks import locks_of_order
 
 if TYPE_CHECKING:
     from .trainer_pty import TrainerPty
@@ -69,13 +69,14 @@ def main(arguments: list[str]) -> int:
     spawn.become_subreaper()
     if not spool.claim(directory):
         return 3  # the launcher no longer waits for this runner
-    locks = RunnerLocks(order, directory)
+    locks = locks_of_order(order)
     keep_alive = SupervisorWatch(order.get("keep_alive"), directory)
-    runner = Runner(directory, order, wakeup, over=locks.release)
+    runner = Runner(directory, order, wakeup, over=locks.close)
     try:
         locks.take()
         runner.start()
-        locks.keep(runner.trainer_key)
+        locks.name_trainer(runner.trainer_key, directory)
+        locks.start()
         keep_alive.start()
     except Taken as taken:
         runner.write_record(spool.EXIT, {"code": spawn.NOT_EXECUTABLE, "error": f"nothing was started: {taken}"})
@@ -85,7 +86,7 @@ def main(arguments: list[str]) -> int:
         why = f"cannot start the command: {fault}"
         runner.write_record(spool.EXIT, {"code": spawn.NOT_EXECUTABLE, "error": why, "errno": fault.errno})
     runner.watch()
-    locks.release()
+    locks.close()
     keep_alive.hand_over()
     return 0
 

@@ -31,7 +31,7 @@ from ...model.settings import Settings
 from ...model.wrappers import lone_config
 from ...source.trainer_source import source_facts
 from ...store.run_directory import new_run_id, run_id_for
-from ..errors import CliError, ExitCode, config_errors
+from ..errors import CliError, ExitCode, config_errors, ends_verb, file_errors
 from ..runs.known_runs import here, home
 from .resume_plan import way_of, with_rehearsed
 from .trainer_folders import logging_folder, output_folder, with_output_folder
@@ -172,10 +172,6 @@ def write_project(command: tuple[str, ...], options: Overrides) -> NewProject:
     preset = presets[survey.preset]
     output_dir = options.output_dir or output_folder(spec, preset)
     text = config_text(survey, name=name, output_dir=output_dir, logging_dir=logging_folder(spec, preset))
-    try:
+    with file_errors(folder / FILE_NAME), ends_verb(ExitCode.USAGE, FileExistsError):
         path = write_config(folder, text)
-    except FileExistsError as error:
-        raise CliError(ExitCode.USAGE, str(error)) from None
-    except OSError as error:
-        raise CliError(ExitCode.FAILED, f"{folder / FILE_NAME}: {error.strerror or error}") from None
     return NewProject(path, survey.preset, output_dir, way_of(spec, preset))

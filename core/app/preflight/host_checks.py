@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...act.launch import launching
-from ...act.launch.launching import find_attempt
 from ...act.stopping import members
 from ...act.view import tmux
 from ...checkpoints.inspection import verify
@@ -22,6 +21,7 @@ from ...sense.host.disk_space import filesystem_type, is_network_filesystem
 from ...sense.host.kernel_log import kernel_tail
 from ...store.lock import holder_pid, is_held
 from ..plan.launch_plan import LaunchPlan
+from ..runs.ended_attempt import attempts_of
 from ..runs.output_claim import lock_rival, rival_of
 from ..runs.output_folder import list_run_checkpoints, origins
 from .check import GB, Check, Machine, existing, failed, passed, warned
@@ -44,7 +44,7 @@ def check_supervisor(plan: LaunchPlan, machine: Machine) -> Check:
     if is_held(run.lock):
         found = f"a supervisor (pid {holder_pid(run.lock) or 'unknown'}) supervises {plan.spec.name} already"
         return warned(found, f"nothing to start; see: {typed('status', plan.spec.id)}")
-    for target in filter(None, map(find_attempt, run.attempt_folders())):
+    for target in attempts_of(run):
         if is_alive(target.trainer):
             found = f"attempt {target.number} trains (pid {target.trainer.pid}) without a supervisor"
             return warned(found, f"`{typed('resume', plan.spec.id)}` takes it over; no second trainer is started")

@@ -1,6 +1,6 @@
 """How the newest attempt of a run ended: its log, its exit, and what else is known of that second."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -88,11 +88,15 @@ def _text(file: Path) -> str:
 # The attempts of a run as their folders show them.
 
 
-def newest_attempt(
+def attempts_of(
     run: RunDirectory, find: Callable[[Path], AttemptTarget | None] = find_attempt
-) -> AttemptTarget | None:
-    """The attempt that was launched last, dead or alive."""
-    return next((target for target in map(find, run.attempt_folders()) if target is not None), None)
+) -> Iterator[AttemptTarget]:
+    """The attempts that were launched, dead or alive, the last one first."""
+    return filter(None, map(find, run.attempt_folders()))
+
+
+def newest_attempt(run: RunDirectory) -> AttemptTarget | None:
+    return next(attempts_of(run), None)
 
 
 def live_attempt(
@@ -103,7 +107,7 @@ def live_attempt(
     Waits for one that the last supervisor was just launching. The caller holds the run's lock.
     """
     ended = {a.number for a in story.attempts if a.ended_t is not None}
-    newest = newest_attempt(run, adopt)
+    newest = next(attempts_of(run, adopt), None)
     return None if newest is None or newest.number in ended else newest
 
 

@@ -48,13 +48,6 @@ class Standing(NamedTuple):
         return wanted in {self.state, self.kind} or (wanted == "over" and self.kind in {"finished", "failed"})
 
 
-def standing_of(run: RunDirectory) -> Standing:
-    """From the journal and the lock of the run. A run that is given up or ended early has failed."""
-    story = story_now(run)
-    kind = kind_of(story.state, held=story.state_why.holds, asks=story.question is not None, watched=is_held(run.lock))
-    return Standing(kind, story.state, story.progress.step, story.state_reason)
-
-
 def kind_of(state: str, *, held: bool, asks: bool, watched: bool) -> EndKind:
     """``held``: the next attempt waits. ``asks``: a question is open. ``watched``: a supervisor is there."""
     if state == "finished":
@@ -108,7 +101,10 @@ class Standings:
         found, held = status_of(self._run.journal), is_held(self._run.lock)
         seen = (0, 0, held) if found is None else (found.st_mtime_ns, found.st_size, held)
         if seen != self._seen or self._now.kind == "unwatched":
-            self._seen, self._now = seen, standing_of(self._run)
+            self._seen, story = seen, story_now(self._run)
+            asks, holds = story.question is not None, story.state_why.holds
+            kind = kind_of(story.state, held=holds, asks=asks, watched=is_held(self._run.lock))
+            self._now = Standing(kind, story.state, story.progress.step, story.state_reason)
         return self._now
 
     def over(self) -> bool:

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from ...model.fact import AttemptStarted, CommandReceived, StateChanged
 from ...model.json_line import encode_exact
@@ -70,7 +71,7 @@ def _start(run: RunDirectory, command: Command | None) -> int:
         raise CliError(ExitCode.FAILED, f"the supervisor could not be started: {why}")
     child = int(launcher.stdout.strip())
     for _ in turns(START_PATIENCE_S, POLL_S):
-        ended = not _is_there(child)
+        ended = not Path(f"/proc/{child}").exists()
         if _version(run) != before:  # after it has taken the locks of the output folder
             return holder_pid(run.lock) or child
         if ended:
@@ -82,14 +83,6 @@ def _start(run: RunDirectory, command: Command | None) -> int:
     said = [line.strip() for line in end_of(run.supervisor_log, LAST_BYTES).split("\n") if line.strip()]
     last = f": {said[-1]}" if said else ""
     raise CliError(ExitCode.FAILED, f"the supervisor did not start{last}; see {run.supervisor_log}")
-
-
-def _is_there(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except OSError as error:
-        return isinstance(error, PermissionError)
-    return True
 
 
 def launch_detached(

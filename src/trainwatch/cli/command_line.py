@@ -43,9 +43,7 @@ def _run(words: list[str]) -> int:
         sys.stdout.flush()  # a full disk fails here, where it can be reported
         return code
     except CliError as error:
-        from trainwatch.core.model.text import printable_lines
-
-        print(f"trainwatch: {printable_lines(str(error))}", file=sys.stderr)
+        warn(str(error))
         return int(error.code)
     except KeyboardInterrupt:
         return int(ExitCode.INTERRUPTED)
@@ -64,9 +62,7 @@ def _run(words: list[str]) -> int:
     except Exception as error:
         if not says_what_cannot_be_read(error):
             raise
-        from trainwatch.core.model.text import printable_lines
-
-        print(f"trainwatch: {printable_lines(str(error))}", file=sys.stderr)
+        warn(str(error))
         return int(ExitCode.FAILED)
 
 

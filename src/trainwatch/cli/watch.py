@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from trainwatch.core.app.errors import CliError, ExitCode
+from trainwatch.core.app.errors import CliError, ExitCode, ends_verb
 from trainwatch.core.model.text import typed
 
 from .output import end_when_unread, print_json, printable, put, warn
@@ -288,10 +288,8 @@ def attach_verb(args: argparse.Namespace) -> int:
     from trainwatch.core.app.wiring.supervisor import attach_argv
 
     run = run_of(args)
-    try:
+    with ends_verb(ExitCode.FAILED, RuntimeError):
         argv = attach_argv(run)
-    except RuntimeError as error:
-        raise CliError(ExitCode.FAILED, str(error)) from None
     if not sys.stdout.isatty():
         raise CliError(ExitCode.USAGE, f"attach needs a terminal; the log: `{typed('logs', run.id)}` (-f follows it)")
     os.execvp(argv[0], argv)
