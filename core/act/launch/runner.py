@@ -147,22 +147,19 @@ class Runner:
         """Start the trainer and write ``start.json``. Raises CannotStart."""
         log = spawn.open_log(self._order["log"])
         spawn.reserve(log)
-        spawned = spawn.spawn(self._order, self._directory, log)
-        self._trainer = spawned.pid
-        self._trainer_lives = True
-        trainer = read_process(spawned.pid)
-        self.trainer_key = (spawned.pid, 0 if trainer is None else trainer.start_ticks)
-        own = own_process()
-        boot = boot_id()
-        if spawned.master is not None:
+        pid, master = spawn.spawn(self._order, self._directory, log)
+        self._trainer, self._trainer_lives = pid, True
+        trainer, own, boot = read_process(pid), own_process(), boot_id()
+        self.trainer_key = (pid, 0 if trainer is None else trainer.start_ticks)
+        if master is not None:
             from .trainer_pty import TrainerPty
 
-            self._pty = TrainerPty(spawned.master, log, self._directory)
+            self._pty = TrainerPty(master, log, self._directory)
         else:
             os.close(log)
         self._start = {
             # Not waited for yet, so it exists, at least as a zombie.
-            "trainer": _identity(boot, spawned.pid, trainer),
+            "trainer": _identity(boot, pid, trainer),
             "runner": _identity(boot, own.pid, own),
             "log": self._order["log"],
             "argv": self._order["argv"],

@@ -138,11 +138,6 @@ def job_of(log: str | None) -> JobRecord | None:
     return _read(log, JOB_FILE, JobRecord)
 
 
-def log_of(story: RunStory) -> str | None:
-    """The log of the newest attempt."""
-    return None if story.attempt is None else story.attempt.log
-
-
 def nodes_of(log: str | None) -> Nodes | None:
     """The nodes of the job of the attempt whose log this is; None as long as none has written."""
     return _read(log, NODES_FILE, Nodes)

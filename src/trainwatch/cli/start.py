@@ -407,7 +407,11 @@ def supervise_run(ready: "RunToStart", args: argparse.Namespace, word: str) -> i
     tell_checks(ready.plan, sys.stderr)
     if ready.said:
         warn(ready.said)
-    screen = _wants_screen(args)
+    screen = not (args.run_headless or args.json or args.detach)
+    if screen:
+        from trainwatch.tui.ui.terminal import can_show_screen
+
+        screen = can_show_screen()
     if not args.detach and not screen:
         from .events import supervise_and_print
 
@@ -428,14 +432,6 @@ def supervise_run(ready: "RunToStart", args: argparse.Namespace, word: str) -> i
             raise CliError(ExitCode.FAILED, f"{printable(spec.name)}: {word}; {look}")
     print(f"{printable(spec.name)}: {word}, supervisor {pid}; {look}")
     return ExitCode.DONE
-
-
-def _wants_screen(args: argparse.Namespace) -> bool:
-    if args.run_headless or args.json or args.detach:
-        return False
-    from trainwatch.tui.ui.terminal import can_show_screen
-
-    return can_show_screen()
 
 
 def tell_checks(plan: "LaunchPlan | None", out: IO[str]) -> None:
