@@ -99,9 +99,7 @@ class Container(NamedTuple):
         others = () if number == signal.SIGKILL else self._others()
         for each in self.ids():
             self._to(each, "kill", "--signal", name)
-        for process in others:
-            with contextlib.suppress(PermissionError):
-                processes.send_signal(process.key, number)
+        processes.signal_each(others, number)
 
     def pause(self) -> None:
         found = self.ids()

@@ -22,7 +22,7 @@ from ...model.ports import AttemptTarget
 from ...model.run import RunSpec
 from ...model.settings import Settings
 from ...model.story import RunStory
-from ...processes import read_process
+from ...processes import kernel_text, read_process
 from ...store.run_directory import RunDirectory
 from ..errors import ExitCode
 
@@ -58,10 +58,7 @@ def others_end_with(pid: int, *, proc: Path = Path("/proc")) -> bool:
 
 
 def _is_small_init(proc: Path) -> bool:
-    try:
-        return (proc / "1" / "comm").read_text().strip() in SMALL_INITS
-    except OSError:
-        return False
+    return kernel_text(f"{proc}/1/comm").strip() in SMALL_INITS
 
 
 def grace_s(kind: str, settings: Settings) -> float:
