@@ -163,9 +163,8 @@ FIRST_S, LONGEST_S = 1.0, 30.0
 class ContainerWatch:
     """Follows the attempt, as sensors do, and keeps ``container.json`` in its folder. ``tell``: for the journal."""
 
-    def __init__(self, tell: Callable[[str], None], *, first_s: float = FIRST_S) -> None:
+    def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell
-        self._first_s = first_s
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -190,7 +189,7 @@ class ContainerWatch:
         self._thread = None
 
     def _look(self, target: AttemptTarget, container: Container, over: threading.Event) -> None:
-        pause_s, problem = self._first_s, ""
+        pause_s, problem = FIRST_S, ""
         while not over.wait(pause_s):
             pause_s = min(LONGEST_S, 2 * pause_s)
             try:

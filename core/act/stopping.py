@@ -160,10 +160,10 @@ class PauseReport(msgspec.Struct, frozen=True, kw_only=True):
     reluctant: tuple[int, ...] = ()
 
 
-def set_paused(target: AttemptTarget, *, paused: bool, timeout_s: float = PAUSE_TIMEOUT_S) -> PauseReport:
-    """Stop, or continue, every process of the tree, new ones included, but not the runner. Blocks ``timeout_s``."""
+def set_paused(target: AttemptTarget, *, paused: bool) -> PauseReport:
+    """Stop, or continue, each process of the tree, new ones included, but not the runner. Blocks PAUSE_TIMEOUT_S."""
     number = signal.SIGSTOP if paused else signal.SIGCONT
-    deadline = time.monotonic() + timeout_s
+    deadline = time.monotonic() + PAUSE_TIMEOUT_S
     while True:
         if target.trainer.boot_id != processes.boot_id():
             return PauseReport(ok=False, processes=0)

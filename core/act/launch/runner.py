@@ -63,7 +63,7 @@ def main(arguments: list[str]) -> int:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return 3  # another runner owns this attempt
-    _redirect(directory)
+    spool.print_into(os.path.join(directory, spool.RUNNER_LOG))
     os.chdir("/")  # keep no file system busy
     wakeup = _set_signals()
     spawn.become_subreaper()
@@ -89,16 +89,6 @@ def main(arguments: list[str]) -> int:
     locks.close()
     keep_alive.hand_over()
     return 0
-
-
-def _redirect(directory: str) -> None:
-    """Send own output to ``runner.log``, and keep no terminal or pipe open."""
-    nothing = os.open(os.devnull, os.O_RDWR)
-    log = os.open(os.path.join(directory, spool.RUNNER_LOG), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    for number, handle in ((0, nothing), (1, log), (2, log)):
-        os.dup2(handle, number)
-    os.close(nothing)
-    os.close(log)
 
 
 def _set_signals() -> int:
