@@ -99,9 +99,7 @@ class Container(NamedTuple):
         others = () if number == signal.SIGKILL else self._others()
         for each in self.ids():
             self._to(each, "kill", "--signal", name)
-        for process in others:
-            with contextlib.suppress(PermissionError):
-                processes.send_signal(process.key, number)
+        processes.signal_each(others, number)
 
     def pause(self) -> None:
         found = self.ids()
@@ -165,9 +163,8 @@ FIRST_S, LONGEST_S = 1.0, 30.0
 class ContainerWatch:
     """Follows the attempt, as sensors do, and keeps ``container.json`` in its folder. ``tell``: for the journal."""
 
-    def __init__(self, tell: Callable[[str], None], *, first_s: float = FIRST_S) -> None:
+    def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell
-        self._first_s = first_s
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -192,7 +189,7 @@ class ContainerWatch:
         self._thread = None
 
     def _look(self, target: AttemptTarget, container: Container, over: threading.Event) -> None:
-        pause_s, problem = self._first_s, ""
+        pause_s, problem = FIRST_S, ""
         while not over.wait(pause_s):
             pause_s = min(LONGEST_S, 2 * pause_s)
             try:

@@ -1,6 +1,5 @@
 """Ending an attempt: through its runner if that lives, else directly (adopted, or the runner was killed)."""
 
-import contextlib
 import signal
 import time
 from pathlib import Path
@@ -14,7 +13,7 @@ from ..model.ports import AttemptTarget
 from ..model.run import ProcessIdentity
 from ..model.settings import Restart
 from ..model.wrappers import CONTAINER_FILE, ContainerRecord
-from ..processes import catching, is_alive, send_signal
+from ..processes import catching, is_alive
 from ..spool import read_exit, read_record
 from .stop_sequence import (
     POLL_S,
@@ -161,10 +160,10 @@ class PauseReport(msgspec.Struct, frozen=True, kw_only=True):
     reluctant: tuple[int, ...] = ()
 
 
-def set_paused(target: AttemptTarget, *, paused: bool, timeout_s: float = PAUSE_TIMEOUT_S) -> PauseReport:
-    """Stop, or continue, every process of the tree, new ones included, but not the runner. Blocks ``timeout_s``."""
+def set_paused(target: AttemptTarget, *, paused: bool) -> PauseReport:
+    """Stop, or continue, each process of the tree, new ones included, but not the runner. Blocks PAUSE_TIMEOUT_S."""
     number = signal.SIGSTOP if paused else signal.SIGCONT
-    deadline = time.monotonic() + timeout_s
+    deadline = time.monotonic() + PAUSE_TIMEOUT_S
     while True:
         if target.trainer.boot_id != processes.boot_id():
             return PauseReport(ok=False, processes=0)
@@ -176,11 +175,7 @@ def set_paused(target: AttemptTarget, *, paused: bool, timeout_s: float = PAUSE_
                 processes=len(living),
                 reluctant=tuple(process.pid for process in wrong),
             )
-        for process in wrong:
-            try:
-                processes.send_signal(process.key, number)
-            except PermissionError:
-                continue
+        processes.signal_each(wrong, number)
         time.sleep(PAUSE_POLL_S)
 
 
@@ -199,10 +194,7 @@ REST_S = 1.5
 def end_by_own_handler(target: AttemptTarget, within_s: float) -> float:
     """Send SIGTERM to those that catch it, and wait for the end of the tree. Returns the seconds that are left."""
     begun = time.monotonic()
-    told = []
-    for process in catching(members(target), signal.SIGTERM):
-        with contextlib.suppress(OSError):
-            told += [process] if send_signal(process.key, signal.SIGTERM) else []
+    told = processes.signal_each(catching(members(target), signal.SIGTERM), signal.SIGTERM)
     while told and members(target):
         if time.monotonic() - begun >= within_s - REST_S:
             break

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any, Literal, NamedTuple
+from typing import IO, Any, Literal
 
 import msgspec
 
@@ -165,16 +165,8 @@ WRITTEN_WITHIN_S = 3.0
 """A supervisor that does not answer is not waited for."""
 
 
-class Exported(NamedTuple):
-    """What was written. ``skipped``: lines that could not be read, and ``problem`` with the first of them."""
-
-    path: Path
-    skipped: int
-    problem: str | None
-
-
-def export_trace(name: str | None, target: Path, warn: Any) -> Exported:
-    """Copy a run's trace without secrets. Never overwrites. Raises CliError."""
+def export_trace(name: str | None, target: Path, warn: Any) -> TraceReading:
+    """Copy a run's trace without secrets. Never overwrites. Returns what was read of it. Raises CliError."""
     run = find_run(name, warn)
     _have_it_written(run)
     if not run.trace.exists():
@@ -188,7 +180,7 @@ def export_trace(name: str | None, target: Path, warn: Any) -> Exported:
             copy.write(
                 encode_line(seen if isinstance(seen, GpuSample | HostSample | ProcessSample) else EDGE.value(seen))
             )
-    return Exported(target, reading.skipped, reading.problem)
+    return reading
 
 
 def _have_it_written(run: RunDirectory) -> None:

@@ -253,11 +253,7 @@ class Stages:
             return
         key = (start.trainer.pid, start.trainer.start_ticks)
         processes.send_signal(key, signal.SIGSTOP)  # it makes no further step while its children are looked for
-        for process in processes.attempt_processes(key, directory=str(folder)):
-            try:
-                processes.send_signal(process.key, signal.SIGKILL)
-            except PermissionError:
-                continue
+        processes.signal_each(processes.attempt_processes(key, directory=str(folder)), signal.SIGKILL)
 
 
 def _is_settled(before: JudgeState, after: JudgeState) -> bool:

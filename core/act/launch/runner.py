@@ -63,7 +63,7 @@ def main(arguments: list[str]) -> int:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return 3  # another runner owns this attempt
-    _redirect(directory)
+    spool.print_into(os.path.join(directory, spool.RUNNER_LOG))
     os.chdir("/")  # keep no file system busy
     wakeup = _set_signals()
     spawn.become_subreaper()
@@ -89,16 +89,6 @@ def main(arguments: list[str]) -> int:
     locks.close()
     keep_alive.hand_over()
     return 0
-
-
-def _redirect(directory: str) -> None:
-    """Send own output to ``runner.log``, and keep no terminal or pipe open."""
-    nothing = os.open(os.devnull, os.O_RDWR)
-    log = os.open(os.path.join(directory, spool.RUNNER_LOG), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    for number, handle in ((0, nothing), (1, log), (2, log)):
-        os.dup2(handle, number)
-    os.close(nothing)
-    os.close(log)
 
 
 def _set_signals() -> int:
@@ -147,22 +137,19 @@ class Runner:
         """Start the trainer and write ``start.json``. Raises CannotStart."""
         log = spawn.open_log(self._order["log"])
         spawn.reserve(log)
-        spawned = spawn.spawn(self._order, self._directory, log)
-        self._trainer = spawned.pid
-        self._trainer_lives = True
-        trainer = read_process(spawned.pid)
-        self.trainer_key = (spawned.pid, 0 if trainer is None else trainer.start_ticks)
-        own = own_process()
-        boot = boot_id()
-        if spawned.master is not None:
+        pid, master = spawn.spawn(self._order, self._directory, log)
+        self._trainer, self._trainer_lives = pid, True
+        trainer, own, boot = read_process(pid), own_process(), boot_id()
+        self.trainer_key = (pid, 0 if trainer is None else trainer.start_ticks)
+        if master is not None:
             from .trainer_pty import TrainerPty
 
-            self._pty = TrainerPty(spawned.master, log, self._directory)
+            self._pty = TrainerPty(master, log, self._directory)
         else:
             os.close(log)
         self._start = {
             # Not waited for yet, so it exists, at least as a zombie.
-            "trainer": _identity(boot, spawned.pid, trainer),
+            "trainer": _identity(boot, pid, trainer),
             "runner": _identity(boot, own.pid, own),
             "log": self._order["log"],
             "argv": self._order["argv"],

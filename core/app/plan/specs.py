@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -142,17 +141,11 @@ def _spec(run: RunSection, settings: Settings, definitions: Definitions) -> RunS
 # ``trainwatch init``: a new trainwatch.toml for the working folder.
 
 
-class NewProject(NamedTuple):
-    """What was written. ``output_dir``: where the trainer saves, if that is known. ``resume``: how it is resumed."""
+def write_project(command: tuple[str, ...], options: Overrides) -> tuple[Path, str, str | None, ResumeWay]:
+    """Write trainwatch.toml. Raises CliError: exit code 2 if it exists or the preset is unknown.
 
-    path: Path
-    preset: str
-    output_dir: str | None
-    resume: ResumeWay
-
-
-def write_project(command: tuple[str, ...], options: Overrides) -> NewProject:
-    """Write trainwatch.toml. Raises CliError: exit code 2 if it exists or the preset is unknown."""
+    Returns its path, the preset, where the trainer saves, if that is known, and how it is resumed.
+    """
     folder = here()
     presets = definitions_here().presets
     if options.preset is not None and options.preset not in presets:
@@ -174,4 +167,4 @@ def write_project(command: tuple[str, ...], options: Overrides) -> NewProject:
     text = config_text(survey, name=name, output_dir=output_dir, logging_dir=logging_folder(spec, preset))
     with file_errors(folder / FILE_NAME), ends_verb(ExitCode.USAGE, FileExistsError):
         path = write_config(folder, text)
-    return NewProject(path, survey.preset, output_dir, way_of(spec, preset))
+    return path, survey.preset, output_dir, way_of(spec, preset)

@@ -36,6 +36,7 @@ from ...source.launch_target import (
     training_run_by,
     without_options,
 )
+from ...spool import read_record
 from ...store.home import write_atomically
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory
@@ -162,10 +163,7 @@ def accept(plan: LaunchPlan, run: RunDirectory) -> None:
 
 
 def _accepted(run: RunDirectory) -> list[tuple[str, int, int]]:
-    try:
-        return msgspec.json.decode((run.path / ACCEPTED).read_bytes(), type=list[tuple[str, int, int]])
-    except (OSError, msgspec.MsgspecError):
-        return []
+    return read_record(run.path, ACCEPTED, list[tuple[str, int, int]]) or []
 
 
 class Look:

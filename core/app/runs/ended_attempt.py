@@ -15,6 +15,7 @@ from ...model.decision import StartAttempt
 from ...model.ports import AttemptTarget
 from ...model.run import RunSpec
 from ...model.story import RunStory
+from ...processes import text_of
 from ...store.history_reader import HistoryReader
 from ...store.journal import load_story, read_journal
 from ...store.run_directory import RunDirectory
@@ -53,10 +54,10 @@ def ended_attempt(run: RunDirectory) -> EndedAttempt:
     about = Circumstances(
         **msgspec.structs.asdict(facts),
         earlier=tuple(each.class_ for each in crashes if each.attempt < attempt.number),
-        stack="".join(_text(file) for file in evidence if file.name.startswith(STACKS)),
+        stack="".join(text_of(file)[:STACK_CHARS] for file in evidence if file.name.startswith(STACKS)),
     )
     if attempt.facts is None:  # an older supervisor, or none when it ended
-        kept = "".join(_text(file) for file in evidence if file.name == "kernel-log.txt")
+        kept = "".join(text_of(file)[:STACK_CHARS] for file in evidence if file.name == "kernel-log.txt")
         lines = [line for line in kept.splitlines() if attempt.pid and f"{attempt.pid}" in line]
     return EndedAttempt(log, code, about, "".join(f"{line}\n" for line in lines), project_of(spec))
 
@@ -76,13 +77,6 @@ def _newest_sample(run: RunDirectory) -> EndFacts:
     if host.swap_used_bytes is not None and host.swap_total_bytes:
         share = host.swap_used_bytes / host.swap_total_bytes
     return EndFacts(disk_free_bytes=host.disk_free_bytes, disk_free_inodes=host.disk_free_inodes, swap_used=share)
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8", errors="replace")[:STACK_CHARS]
-    except OSError:
-        return ""
 
 
 # The attempts of a run as their folders show them.

@@ -59,33 +59,27 @@ def kind_of(state: str, *, held: bool, asks: bool, watched: bool) -> EndKind:
     return "goes-on" if watched else "unwatched"
 
 
-def wait_for(
-    run: RunDirectory,
-    wanted: str | None,
-    timeout_s: float | None,
-    *,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
-) -> tuple[ExitCode, Standing]:
+def wait_for(run: RunDirectory, wanted: str | None, timeout_s: float | None) -> tuple[ExitCode, Standing]:
     """Block until the run is as ``wanted``, or cannot come to it by itself any more.
 
     ``wanted`` None: over or needs-you. Returns the exit code of ``trainwatch wait``, and how the run stands.
     """
-    begun = watched_s = clock()
+    begun = watched_s = time.monotonic()
     standing = Standings(run)
     while True:
         now = standing.now()
         if wanted is not None and now.reached(wanted):
             return ExitCode.DONE, now
         if now.kind != "unwatched":
-            watched_s = clock()
-        if now.kind != "goes-on" and (now.kind != "unwatched" or clock() - watched_s >= UNWATCHED_S):
+            watched_s = time.monotonic()
+        if now.kind != "goes-on" and (now.kind != "unwatched" or time.monotonic() - watched_s >= UNWATCHED_S):
             # What was wanted is not reached, and by itself nothing changes any more.
             failed = wanted is not None and now.kind == "finished"
             return ExitCode.FAILED if failed else CODES[now.kind], now
-        if timeout_s is not None and clock() - begun >= timeout_s:
+        left_s = POLL_S if timeout_s is None else timeout_s - (time.monotonic() - begun)
+        if left_s <= 0.0:
             return ExitCode.TIMEOUT, now
-        sleep(POLL_S if timeout_s is None else min(POLL_S, max(0.0, timeout_s - (clock() - begun))))
+        time.sleep(min(POLL_S, left_s))
 
 
 class Standings:

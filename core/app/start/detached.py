@@ -11,6 +11,7 @@ from ...model.json_line import encode_exact
 from ...model.observation import Command, Request
 from ...model.story import RunStory
 from ...model.text import typed
+from ...spool import print_into
 from ...store.control_client import ControlError, NoSupervisor, SupervisorSilent, send
 from ...store.journal import load_story, read_journal
 from ...store.lock import holder_pid, is_held
@@ -133,11 +134,7 @@ def become_detached(run: RunDirectory) -> int:
         os.write(writer, str(second).encode())
         os._exit(0)
     os.close(writer)
-    null = os.open(os.devnull, os.O_RDONLY)
-    log = os.open(run.supervisor_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    os.dup2(null, 0)
-    os.dup2(log, 1)
-    os.dup2(log, 2)
+    print_into(run.supervisor_log)
     return 0
 
 

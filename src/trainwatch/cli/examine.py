@@ -301,8 +301,9 @@ def export_verb(args: argparse.Namespace) -> int:
         return ExitCode.DONE
     if args.output is not None:
         raise CliError(ExitCode.USAGE, "-o is for --csv and --jsonl; --trace names its file")
-    done = export_trace(args.run, Path(args.trace), warn)
-    if done.skipped:
-        warn(f"unreadable lines left out: {done.skipped}; {done.problem}")
-    print(f"{done.path}: written")
+    target = Path(args.trace)
+    read = export_trace(args.run, target, warn)
+    if read.skipped:
+        warn(f"unreadable lines left out: {read.skipped}; {read.problem}")
+    print(f"{target}: written")
     return ExitCode.DONE
