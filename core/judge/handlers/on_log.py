@@ -10,7 +10,7 @@ from .. import attempt_progress
 from ..failure.diagnosis import read_evidence
 from ..findings import loss, pace, slow
 from ..hang import activity, deadlines, liveness, pauses, ranks
-from ..hang.deadlines import NO_SAVE
+from ..hang.deadlines import SavePhase
 from ..progress import START, ProgressState, after_gap, read_progress
 from ..recovery import apply, restarts
 from ..recovery.attempts import progress_made
@@ -143,7 +143,7 @@ def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
         liveness=liveness.with_step(state.liveness, state.clock.last, announced=announced or first),
         log_activity=activity.with_step(state.log_activity, phase, chunk.text, now),
         pause=pauses.with_step(state.pause, t),
-        saving=NO_SAVE,
+        saving=SavePhase(),
         peak=_peak(state, step, progress, now),
         pace=state.pace if step is None else take_step(state.pace, step, now),
     )
@@ -192,7 +192,7 @@ def _peak(state: JudgeState, step: int | None, progress: Progress, now: float) -
     peak = deadlines.with_step(state.peak, step, progress, now)
     last = state.clock.last
     works = max(state.liveness.file_at or 0.0, state.log_activity.work_bar_at) > last
-    return deadlines.excuse(peak, now - last) if peak is state.peak and works else peak
+    return replace(peak, at=peak.at + (now - last)) if peak is state.peak and works else peak
 
 
 def _check_pace_and_saves(builder: StepBuilder) -> None:

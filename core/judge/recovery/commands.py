@@ -16,7 +16,7 @@ from ...model.preset import NO_PROFILE
 from ...model.progress import Why
 from .. import run_states
 from ..handlers import checkpoint_jobs
-from ..hang import deadlines, liveness
+from ..hang import liveness
 from ..memory import Budget
 from ..run_states import (
     Between,
@@ -295,7 +295,7 @@ def _unpause(builder: StepBuilder, command: Command) -> CommandReply:
 def awake(builder: StepBuilder, reason: str) -> None:
     """The trainer runs again: time counts, and the deadline of its next step and what is seen of it start anew."""
     state, now = builder.state, builder.now
-    clock, seen = deadlines.restart_wait(state.clock, now), liveness.after_gap(state.liveness, now)
+    clock, seen = replace(state.clock, last=now), liveness.after_gap(state.liveness, now)
     builder.set(time=replace(state.time, stopped=False), clock=clock, liveness=seen)
     follow_trainer(builder, reason)
 
@@ -454,5 +454,5 @@ def withdraw(builder: StepBuilder, why: str) -> None:
     machine = builder.machine
     assert isinstance(machine, Hung)
     builder.close_incident(machine.incident, why)
-    builder.set(clock=deadlines.restart_wait(builder.state.clock, builder.now))
+    builder.set(clock=replace(builder.state.clock, last=builder.now))
     follow_trainer(builder, why)
