@@ -1,5 +1,6 @@
 """The verdict on one checkpoint (a file, a set of shards, a directory): quick from structure and sizes, or deep."""
 
+import contextlib
 import re
 import stat
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ..file_walk import leaves
 from ..model.checkpoint import KIND_OF, NAMES_KEPT, Checkpoint, Holds, kind_of
 from ..model.checkpoint_files import SHARD, is_part, is_temporary, read_name, says_state, tensor_format
 from ..model.checkpoint_suffixes import INDEX_SUFFIX
@@ -135,13 +137,9 @@ def _beside(path: Path, names: list[str]) -> Members:
     files: dict[str, Member] = {}
     real = path.parent.resolve()
     for name in names:
-        place = path.parent / name
-        try:
-            if not place.resolve(strict=True).is_relative_to(real):
-                continue
-            files[name] = Member.at(place)
-        except (OSError, RuntimeError):
-            continue
+        with contextlib.suppress(OSError):
+            if not leaves(path.parent / name, real):
+                files[name] = Member.at(path.parent / name)
     return Members(root=path.parent, files=files, folders=(), strays=())
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..file_walk import leaves
 from ..model.checkpoint import (
     Checkpoint,
     CheckpointListing,
@@ -151,7 +152,7 @@ def _entries(directory: Path, globs: Sequence[str]) -> list[tuple[Path, bool]]:
         for entry in found
         if not is_temporary(entry.name)
         and matches(entry.name, globs)
-        and not (entry.is_symlink() and _leaves(directory / entry.name, real))
+        and not (entry.is_symlink() and leaves(directory / entry.name, real))
     ]
 
 
@@ -176,14 +177,6 @@ def _age_order(checkpoint: Checkpoint) -> tuple[object, ...]:
     """As ``age_order``; a link before its target."""
     order = age_order(checkpoint.name, checkpoint.mtime, checkpoint.step, checkpoint.epoch)
     return (*order, not Path(checkpoint.path).is_symlink(), checkpoint.name)
-
-
-def _leaves(link: Path, real: Path) -> bool:
-    try:
-        target = link.resolve(strict=True)
-    except (OSError, RuntimeError):
-        return True
-    return target == real or not target.is_relative_to(real)
 
 
 # What a checkpoint holds, in numbers and names, found without torch and without running code.

@@ -18,7 +18,7 @@ import msgspec
 
 from trainwatch import __version__
 
-from ..atomic_files import is_file_at
+from ..atomic_files import is_file_at, opened
 from ..model import fact, story, story_fold
 from ..model.decision import JOURNAL_VERSION, DecisionBase, Entry, Record
 from ..model.fact import FactBase, JudgeSnapshot, Outcome, ProgressMade
@@ -138,12 +138,9 @@ def _content(path: Path, name: str) -> bytes | None:
 
 
 def _write(path: Path, payload: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
+    with opened(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as descriptor:
         write_all(descriptor, payload)
         os.fdatasync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 # The story of a journal, kept in a file beside it, so that a reader folds only the records that came after.

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from ...file_walk import leaves
 from ...model.checkpoint_files import (
     is_other_file,
     is_part,
@@ -122,10 +123,10 @@ def find_members(root: Path, layout: str | None = None) -> Members:
 def _regular(entry: "os.DirEntry[str]", name: str, real_root: Path) -> Member | None:
     path = Path(entry.path)
     try:
-        if entry.is_symlink() and not path.resolve(strict=True).is_relative_to(real_root):
+        if entry.is_symlink() and leaves(path, real_root):
             return None
         return Member.at(path, name) if stat.S_ISREG(path.stat().st_mode) else None
-    except (OSError, RuntimeError):  # the second: a link that leads to itself
+    except OSError:
         return None
 
 

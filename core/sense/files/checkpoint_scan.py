@@ -11,6 +11,7 @@ from typing import NamedTuple, Unpack
 
 import msgspec
 
+from ...file_walk import leaves
 from ...model.checkpoint import Checkpoint, EntryState, FolderList, LoadRefusal, Whose
 from ...model.checkpoint_files import is_other_file, is_other_folder, is_temporary, kind_of_name
 from ...model.checkpoint_suffixes import has_checkpoint_suffix
@@ -55,20 +56,11 @@ def candidates(directory: Path, globs: Sequence[str] = ()) -> dict[str, bool]:
             try:
                 is_directory = entry.is_dir()
                 possible = is_candidate(entry.name, is_directory=is_directory, globs=globs)
-                if possible and not (entry.is_symlink() and leaves(entry)):
+                if possible and not (entry.is_symlink() and leaves(Path(entry.path), directory.resolve())):
                     found[entry.name] = is_directory
             except FileNotFoundError:
                 continue  # it vanished
     return found
-
-
-def leaves(entry: os.DirEntry[str]) -> bool:
-    """Whether a link points out of its directory or to nothing."""
-    link = Path(entry.path)
-    try:
-        return not link.resolve(strict=True).is_relative_to(link.parent.resolve(strict=True))
-    except (OSError, RuntimeError):
-        return True
 
 
 def signature(path: Path, *, shallow: bool = False) -> EntryState | None:
