@@ -35,9 +35,9 @@ from ..processes import status_of
 from .formats.byte_range import Damage
 from .formats.tensor_file import STATE_FILES, read_json
 from .formats.tensors import Mapping, shown
-from .inspection import Subject, conclude, has_optimizer, inspect_any, subject_of_any
+from .inspection import Subject, conclude, inspect_any, subject_of_any
 from .layouts.directory import is_checkpoint_directory
-from .layouts.layout_reading import Finding, weights_in
+from .layouts.layout_reading import Finding, optimizer_in, weights_in
 from .unknown_state import is_named_state, is_orbax
 
 ALIKE_AT_MOST = 64
@@ -199,7 +199,7 @@ def show(path: Path) -> CheckpointOverview | None:
     for tensor in tensors:
         dtypes[tensor.dtype] = dtypes.get(tensor.dtype, 0) + math.prod(tensor.shape)
     trees = [found.contents.tree for found in finding.files.values() if found.contents is not None]
-    tops = [key for tree in trees if isinstance(tree, Mapping) for key in tree.keys()]  # noqa: SIM118  no dict
+    tops = [key for tree in trees if isinstance(tree, Mapping) for key in tree.texts]
     names = [tensor.name for tensor in tensors]
     return CheckpointOverview(
         checkpoint=checkpoint,
@@ -208,7 +208,7 @@ def show(path: Path) -> CheckpointOverview | None:
         tensors=tensors,
         parameters=sum(dtypes.values()),
         dtypes=dtypes,
-        has_optimizer=has_optimizer(subject, finding),
+        has_optimizer=optimizer_in(subject.members, finding.files),
         has_ema=any("ema" in name.lower() for name in [*subject.members.files, *tops]),
         compiled=any(COMPILED_PREFIX in name for name in names),
         state=_state(subject, finding),

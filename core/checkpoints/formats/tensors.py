@@ -97,9 +97,6 @@ class Mapping(msgspec.Struct, eq=False):
                 return value
         return None
 
-    def keys(self) -> list[str]:
-        return [key for key, _ in self.pairs if isinstance(key, str)]
-
     @property
     def texts(self) -> dict[str, PickleValue]:
         """What is stored under string keys."""
@@ -285,7 +282,7 @@ class FileContents(msgspec.Struct, frozen=True, kw_only=True):
 
 def describe_views(tree: PickleValue, region_of: dict[str, int | None]) -> tuple[Tensor, ...]:
     """Every tensor in the tree, by name. ``region_of``: storage key → region. Raises Corrupt for a missing storage."""
-    untested = _LIGHTNING_BOOKKEEPING if isinstance(tree, Mapping) and _LIGHTNING_MARK in tree.keys() else ()  # noqa: SIM118 -- not a dict
+    untested = _LIGHTNING_BOOKKEEPING if isinstance(tree, Mapping) and _LIGHTNING_MARK in tree.texts else ()
     tensors: list[Tensor] = []
     for name, view in tensors_in(tree):
         region = None
