@@ -110,7 +110,7 @@ def migrate(connection: sqlite3.Connection) -> None:
         wanted = ["t", "gpu", *(f"{metric}{suffix}" for metric, _ in metrics for suffix in ("", "_min", "_max"))]
         for tier in TIERS:
             place, name = RECENT if tier == TIERS[0] else "main", table(source, tier)
-            known = _columns(connection, place, name)
+            known = {str(column[1]) for column in connection.execute(f"PRAGMA {place}.table_info({name})")}
             if not known:
                 columns = ", ".join(f"{column} REAL" for column in wanted[2:])
                 connection.execute(
@@ -122,10 +122,6 @@ def migrate(connection: sqlite3.Connection) -> None:
                 if column not in known:
                     connection.execute(f"ALTER TABLE {place}.{name} ADD COLUMN {column} REAL")
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-
-
-def _columns(connection: sqlite3.Connection, place: str, name: str) -> set[str]:
-    return {str(column[1]) for column in connection.execute(f"PRAGMA {place}.table_info({name})")}
 
 
 def insert_statement(source: str) -> str:
