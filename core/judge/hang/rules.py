@@ -349,8 +349,7 @@ def _for_loop(run: HangInput, *, polls: bool) -> float:
 
 def _told_from(run: HangInput, deadline_s: float, share: float) -> float:
     """Return from when people are told before the first step, or after the end; or the deadline."""
-    uploads = run.log_activity.exit_work_at is not None  # which may move no byte that is seen
-    return share * deadline_s if share >= 1.0 or uploads else min(share * deadline_s, TOLD_S)
+    return share * deadline_s if share >= 1.0 else min(share * deadline_s, TOLD_S)
 
 
 def _most_s(run: HangInput) -> float:
