@@ -11,7 +11,6 @@ from ...act.config.derive import DeriveError
 from ...act.config.flags import find_option, option_groups
 from ...act.config.trainer_config import TrainerSettings, config_in_command, given_names
 from ...act.local_engine import engine_of
-from ...config.document import nearest
 from ...judge.recovery.remedies import number
 from ...model.preset import Change, Preset, Profile
 from ...model.progress import (
@@ -25,6 +24,7 @@ from ...model.progress import (
 )
 from ...model.run import RunSpec
 from ...model.shipped import UNKNOWN
+from ...model.text import nearest
 from ...model.wrappers import options_start
 from ...source.trainer_source import source_of
 from ...store.run_directory import RunDirectory

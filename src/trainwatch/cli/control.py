@@ -146,12 +146,8 @@ def enable(found: "Enabling", args: argparse.Namespace) -> int:
     told = {"unit": str(found.path), "text": found.unit, "written": written, "trouble": trouble, "cron": found.cron,
             "enabled": not args.print and trouble is None, "windows": found.windows, "undo": undo}  # fmt: skip
     if args.print:
-        lines = [
-            f"# {found.path}",
-            *found.unit.split("\n"),
-            "# without systemd, a line for `crontab -e`:",
-            *found.cron.splitlines(),
-        ]
+        lines = [f"# {found.path}", *found.unit.split("\n"), "# without systemd, a line for `crontab -e`:"]
+        lines += found.cron.splitlines()
     else:
         lines = [f"{found.path}: {'written' if written else 'is there already'}"]
         if trouble is None:
