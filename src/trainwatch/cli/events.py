@@ -89,14 +89,8 @@ def _fact_text(fact: facts.Fact, run: tuple[str, ...]) -> str | None:
             if fact.removed:
                 return f"checkpoint {known.name} removed"
             why = f" ({known.reason})" if known.reason else ""
-            at = (
-                f"step {known.step}"
-                if known.step is not None
-                else f"epoch {known.epoch}"
-                if known.epoch is not None
-                else ""
-            )
-            return f"checkpoint {known.name}: {verdict_word(known.verdict)}{why}{f', {at}' if at else ''}"
+            at = [f", {unit} {n}" for unit, n in (("step", known.step), ("epoch", known.epoch)) if n is not None]
+            return f"checkpoint {known.name}: {verdict_word(known.verdict)}{why}{''.join(at[:1])}"
         case facts.OutputKnown():
             return f"output folder: {fact.folder} ({fact.why})"
         case facts.CheckpointsSetAside():

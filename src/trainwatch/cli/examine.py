@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from trainwatch.core.app.errors import CliError, ExitCode, ends_verb
 
-from .output import jsonable, print_json, put, warn
+from .output import print_json, put, warn
 from .verb import JSON, RUN, Verbs, arg, flag, one_of, run_to_read
 
 if TYPE_CHECKING:
@@ -71,12 +71,13 @@ def _text(run: "RunDirectory", form: str) -> str:
     from trainwatch.core.app.runs.report import report_of
     from trainwatch.core.model.redact import EDGE
 
+    report = EDGE.value(report_of(run))
     if form == "json":
         import msgspec
 
-        report = jsonable(report_of(run))
-        return msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n"
-    report = EDGE.value(report_of(run))
+        from trainwatch.core.model.json_line import encode_line
+
+        return msgspec.json.format(encode_line(report), indent=2).decode() + "\n"
     if form == "html":
         from trainwatch.core.app.runs.report import charts_of
         from trainwatch.core.views.report_pages import html
