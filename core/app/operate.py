@@ -7,14 +7,13 @@ import msgspec
 
 from ..act.config.derive import misfit
 from ..act.notify import send_notice
-from ..config.document import did_you_mean
 from ..model.fact import CommandReceived, Note, SupervisorEnded
 from ..model.observation import Command, Reply, Request
 from ..model.preset import NO_PROFILE
 from ..model.resume import resume_support
 from ..model.run import PAUSED_STATES
 from ..model.story import how_to_resume
-from ..model.text import printable, typed
+from ..model.text import did_you_mean, printable, typed
 from ..store.control_client import ControlError, NoSupervisor, SupervisorSilent, send
 from ..store.journal import JournalFollower, fold_whole_lines, load_story
 from ..store.lock import is_held

@@ -12,9 +12,8 @@ from typing import Any
 
 import msgspec
 
+from ..model.text import did_you_mean, nearest
 from .bounds import checked
-from .bounds import did_you_mean as did_you_mean  # noqa: PLC0414  words of messages, for other packages too
-from .bounds import nearest as nearest  # noqa: PLC0414
 
 KeyPath = tuple[str | int, ...]
 """Keys from the root; an int is the index in an array."""

@@ -16,7 +16,8 @@ from ...act import remote
 from ...bound_process import bound
 from ...config.location import USER_FILE, find_project, user_file
 from ...model.run import Host, There
-from ..errors import CliError, ExitCode, config_errors, did_you_mean
+from ...model.text import did_you_mean
+from ..errors import CliError, ExitCode, config_errors
 from ..runs.known_runs import here
 
 SOCKET_NAME_BYTES = 40 + 1 + 16

@@ -400,13 +400,10 @@ def supervise_run(ready: "RunToStart", args: argparse.Namespace, word: str) -> i
 
     run = ready.run
     spec, out = run.load_spec(), sys.stderr if args.json else sys.stdout
-    print(f"trainwatch: {by_itself(spec.settings)}", file=out, flush=True)
-    print(printable(resume_line(spec.resume_way)), file=out, flush=True)
-    if (restart := second_start_line(spec.second_start)) is not None:
-        print(printable(restart), file=out, flush=True)
-    tell_checks(ready.plan)
-    if ready.said:
-        warn(ready.said)
+    told = f"trainwatch: {by_itself(spec.settings)}", resume_line(spec.resume_way), second_start_line(spec.second_start)
+    for line in filter(None, told):
+        print(printable(line), file=out, flush=True)
+    tell(ready)
     screen = not (args.run_headless or args.json or args.detach)
     if screen:
         from trainwatch.tui.ui.terminal import can_show_screen
@@ -434,17 +431,15 @@ def supervise_run(ready: "RunToStart", args: argparse.Namespace, word: str) -> i
     return ExitCode.DONE
 
 
-def tell_checks(plan: "LaunchPlan | None") -> None:
+def tell(ready: "RunToStart") -> None:
     """Print what the checks say about the launch of a new run. An error in a check does not prevent a launch."""
     from trainwatch.core.app.preflight.checklist import told_at_launch
 
-    if plan is None:
-        return
     try:
-        lines = [check_line(check) for check in told_at_launch(plan)]
+        lines = [] if ready.plan is None else [check_line(check) for check in told_at_launch(ready.plan)]
     except Exception as error:
         lines = [f"checks: could not be made: {error!r}"]
-    for line in lines:
+    for line in filter(None, (*lines, ready.said)):
         warn(line)
 
 
