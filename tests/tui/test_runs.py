@@ -60,9 +60,10 @@ async def test_runs_are_hidden_and_shown_again() -> None:
 async def test_two_runs_of_one_name_are_told_apart_and_only_the_chosen_one_is_hidden(width: int) -> None:
     async with showing(healthy(), size=(width, 40)) as (app, pilot):
         screen = await opened(app, pilot)
-        first, second, *others = app.picker.runs()
+        picker: Any = app.picker
+        first, second, *others = picker.runs()
         twin = msgspec.structs.replace(second, name=first.name)
-        app.picker._known = lambda: (first, twin, *others)
+        picker._known = lambda: (first, twin, *others)
         await pilot.press("L")
         await until(pilot, lambda: shown(screen)[:2] == [first.name] * 2, "two of one name")
         began = [began_at(card, screen.now.now_wall) for card in (first, twin)]
