@@ -121,10 +121,11 @@ class RunsScreen(PlaceScreen):
         rows = run_rows(self.listed, self._wall, self.current)
         self.table.show_table(
             RUN_COLUMNS, rows, title=self._title(len(rows)), message=self._message, level=lambda row: row.level,
-            head_from=HEADING_FROM, ids=[row.card.id for row in rows],
+            head_from=HEADING_FROM, ids=lambda row: row.card.id,
         )  # fmt: skip
-        at = min(self.table.cursor, len(rows) - 1)
-        self.page.show(about_run(rows[at]) if rows else (), title=shown_name(rows[at].card) if rows else "")
+        self.page.show(
+            about_run(self.table.here) if rows else (), title=shown_name(self.table.here.card) if rows else ""
+        )
 
     @property
     def _wall(self) -> float:
@@ -170,7 +171,7 @@ class RunsScreen(PlaceScreen):
     @property
     def chosen(self) -> RunCard | None:
         """The run under the cursor."""
-        return next((card for card in self.listed if card.id == self.table.chosen), None)
+        return self.table.here.card if self.table.items else None
 
     def choose(self, choice: ListChoice) -> None:
         """Show other runs, or another order."""
