@@ -129,9 +129,8 @@ def _checkpoint_lines(known: dict[str, Any]) -> list[str]:
     newest = known["newest"]
     if newest is None:
         return ["  no checkpoint yet"]
-    lines = [
-        f"  newest checkpoint {newest['name']} · {verdict_in_words(newest['verdict'])} · {quantity.age(known['age_s'])}"
-    ]
+    facts = (newest["name"], verdict_in_words(newest["verdict"]), known["doubt"], quantity.age(known["age_s"]))
+    lines = [f"  newest checkpoint {' · '.join(filter(None, facts))}"]
     return [*lines, f"  scores: {printable(known['quality'])}"] if known["quality"] else lines
 
 
