@@ -126,9 +126,9 @@ _VALUE = LazyPattern(r": [^(]*(?= \(limit)")
 def _checkpoint_lines(known: dict[str, Any]) -> list[str]:
     if (newest := known["newest"]) is None:
         return ["  no checkpoint yet"]
-    said, age = verdict_in_words(newest["verdict"]), quantity.age(known["age_s"])
+    facts = (newest["name"], verdict_in_words(newest["verdict"]), known["doubt"], quantity.age(known["age_s"]))
     scores = [f"  scores: {printable(known['quality'])}"] if known["quality"] else []
-    return [f"  newest checkpoint {newest['name']} · {said} · {age}", *scores]
+    return [f"  newest checkpoint {' · '.join(filter(None, facts))}", *scores]
 
 
 def reason_words(status: dict[str, Any]) -> str:
