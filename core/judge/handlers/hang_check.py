@@ -408,5 +408,5 @@ def on_save_file(builder: StepBuilder, known: KnownCheckpoint) -> None:
     took_s = max(0.0, builder.now - (builder.t - known.t) - begun_at)
     builder.set(
         saving=SavePhase(took_s=max(state.saving.took_s, took_s)),
-        phase_times=pauses.ended(state.phase_times, "save", took_s, 0.0),
+        phase_times=pauses.learned(state.phase_times, "save", took_s, 0.0),
     )

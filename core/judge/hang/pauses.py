@@ -34,15 +34,16 @@ class PhaseTimes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     phases: dict[Phase, PhaseHabit] = {}
 
 
-def started(times: PhaseTimes, lasted_s: float, quiet_s: float) -> PhaseTimes:
-    """Learn from a start: an attempt made its first step."""
-    return msgspec.structs.replace(times, start=_grown(times.start, lasted_s, quiet_s))
+def learned(times: PhaseTimes, phase: Phase | None, lasted_s: float, quiet_s: float) -> PhaseTimes:
+    """Learn from a phase that ended, or with None from a start: an attempt made its first step.
 
-
-def ended(times: PhaseTimes, phase: Phase, lasted_s: float, quiet_s: float) -> PhaseTimes:
-    """Learn from a phase that ended. ``quiet_s``: longest silence since the last step, in seconds."""
-    grown = _grown(habit(times, phase), lasted_s, quiet_s)
-    return msgspec.structs.replace(times, phases={**times.phases, phase: grown})
+    ``quiet_s``: longest silence since the last step, in seconds.
+    """
+    known = times.start if phase is None else habit(times, phase)
+    new = merged(known, PhaseHabit(times=known.times + 1, longest_s=lasted_s, quiet_s=min(quiet_s, lasted_s)))
+    if phase is None:
+        return msgspec.structs.replace(times, start=new)
+    return msgspec.structs.replace(times, phases={**times.phases, phase: new})
 
 
 def habit(times: PhaseTimes, phase: Phase) -> PhaseHabit:
@@ -55,10 +56,6 @@ def merged(one: PhaseHabit, other: PhaseHabit) -> PhaseHabit:
         longest_s=max(one.longest_s, other.longest_s),
         quiet_s=max(one.quiet_s, other.quiet_s),
     )
-
-
-def _grown(habit: PhaseHabit, lasted_s: float, quiet_s: float) -> PhaseHabit:
-    return merged(habit, PhaseHabit(times=habit.times + 1, longest_s=lasted_s, quiet_s=min(quiet_s, lasted_s)))
 
 
 Stopped = Literal["none", "part", "all"]

@@ -239,7 +239,9 @@ def blocked_for_now(run: HangInput, share: float) -> Answer:
 
 def busy_cores(run: HangInput, share: float) -> Answer:
     """Nothing but cores is busy: the first row holds whose evidence has lasted for its deadline."""
-    seen, most_s = run.liveness, _most_s(run)
+    seen, startup_s = run.liveness, 0.0 if run.clock.beats else run.hang.startup_s
+    most_s = max(run.hang.max_s, deadlines.KNOWN_FACTOR * deadlines.longest_known(run), startup_s)
+    most_s *= POLLING_WITHOUT_GPU if seen.gpu_at is None else 1.0  # how long busy cores alone count as work
     unseen = seen.gpu_at is None and run.clock.beats > 0 and run.silence_s >= run.far_overdue_s
     # As much CPU as if the processes polled for a GPU, used or waited for?
     cores = max(seen.cpu_sum, seen.run_sum) / max(1, seen.cpu_count)
@@ -351,13 +353,6 @@ def _told_from(run: HangInput, deadline_s: float, share: float) -> float:
     """Return from when people are told before the first step, or after the end; or the deadline."""
     uploads = run.log_activity.exit_work_at is not None  # which may move no byte that is seen
     return share * deadline_s if share >= 1.0 or uploads else min(share * deadline_s, TOLD_S)
-
-
-def _most_s(run: HangInput) -> float:
-    """Return how long busy cores alone count as work."""
-    startup_s = run.hang.startup_s if run.clock.beats == 0 else 0.0
-    most_s = max(run.hang.max_s, deadlines.KNOWN_FACTOR * deadlines.longest_known(run), startup_s)
-    return most_s * POLLING_WITHOUT_GPU if run.liveness.gpu_at is None else most_s
 
 
 def _stopped(run: HangInput) -> str:

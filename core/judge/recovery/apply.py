@@ -114,9 +114,9 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
         ran_before=policy.settings_that_ran(state, started=launched) if may_fall_back else None,
         remedy=remedy,
         waiting=waiting,
-        disk_free_bytes=state.disk_free_bytes,
-        disk_need_bytes=run.need_bytes(largest, state.disk_total_bytes),
-        inodes_left=run.has_inodes(state.disk_free_inodes),
+        disk_free_bytes=state.host.disk_free_bytes,
+        disk_need_bytes=run.need_bytes(largest, state.host.disk_total_bytes),
+        inodes_left=run.has_inodes(state.host.disk_free_inodes),
         kernel=tuple(finding.text for finding in kernel),
         still_open=tuple(i.reason for i in state.incidents if i.kind in {"health", "disk", "stall"}),
     )

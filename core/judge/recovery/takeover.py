@@ -187,7 +187,7 @@ def started(builder: StepBuilder, start: Start) -> None:
         pace=pace.begin_attempt(state.pace),
         saves_unread=state.saves_unread if same else (),
         time=replace(state.time, stopped=False),
-        oom_kills_before=state.oom_kills,
+        oom_kills_before=state.host.oom_kills,
         profile=start.profile if start.profile is not None else state.profile,
         taken_over=True,
         **{name: getattr(FRESH, name) for name in OF_AN_ATTEMPT},
