@@ -27,7 +27,6 @@ from .findings.health import Bands, DiskUse, Faults
 from .findings.loss import Loss
 from .findings.pace import Pace, pace_of
 from .findings.slow import Stall
-from .hang import pauses
 from .hang.activity import LogActivity
 from .hang.deadlines import SavePhase, StepClock, StepPeak
 from .hang.evidence import GpuFault, Quiet
@@ -234,7 +233,7 @@ class StepBuilder:
     @property
     def now(self) -> float:
         """The active time now, in seconds: run time without that in which nothing could be seen."""
-        return pauses.now(self.state.time)
+        return self.state.time.now
 
     @property
     def settings(self) -> Settings:

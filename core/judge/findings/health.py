@@ -25,8 +25,6 @@ HOLD_S = 10.0
 MARGIN = 0.02
 """Share of a bound by which a value must get better before its level does."""
 
-ORDER: dict[Level, int] = {"safe": 0, "underused": 0, "unknown": 0, "warning": 1, "danger": 2}
-
 
 class Metric(msgspec.Struct, frozen=True):
     """One row: values beyond ``warning``/``danger`` are worse; ``falling``: low is bad; ``underused``: room left."""
@@ -36,8 +34,8 @@ class Metric(msgspec.Struct, frozen=True):
     danger: float
     falling: bool = False
     underused: float | None = None
-    incident_from: Level = "danger"
-    """From this level on it is an incident; milder ones are only shown."""
+    alarm: Level = "danger"
+    """At this level it is an incident; others are only shown."""
 
 
 @lru_cache(maxsize=8)
@@ -46,7 +44,7 @@ def metrics(settings: HealthSettings, *, stable: bool = False) -> dict[str, Metr
     vram_warning = VRAM_STABLE_PCT if stable else settings.vram_warning_pct
     return {
         "temp": Metric("°C", settings.temp_warning_c, settings.temp_danger_c),
-        "vram": Metric("%", vram_warning, FAR, underused=settings.vram_underused_pct, incident_from="warning"),
+        "vram": Metric("%", vram_warning, FAR, underused=settings.vram_underused_pct, alarm="warning"),
         "ram_used": Metric("%", settings.ram_warning_pct, settings.ram_danger_pct),
         "ram_available": Metric(
             "B", settings.ram_available_warning_bytes, settings.ram_available_danger_bytes, falling=True
@@ -113,8 +111,8 @@ def take(
             continue
         fact = HealthChanged(metric=name, value=value, unit=metric.unit, level=level, before=before)
         limit = {"danger": metric.danger, "warning": metric.warning}.get(level)
-        alarming = ORDER[level] >= ORDER[metric.incident_from]
-        changes.append(Change(fact, health_clause(name, value, metric.unit, level, limit) if alarming else ""))
+        alarm = health_clause(name, value, metric.unit, level, limit) if level == metric.alarm else ""
+        changes.append(Change(fact, alarm))
     return (bands if new == bands else new), tuple(changes)
 
 
@@ -219,14 +217,9 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     every_s: float
     span_s: float
 
-    def is_short(self, need_s: float | None) -> bool:
-        """Whether the disk is full before the training is done, or soon if its end is unknown (None)."""
-        sure = self.span_s >= SPAN_S or self.full_s <= URGENT_S
-        return sure and self.full_s < (HORIZON_S if need_s is None else need_s)
-
-    def is_enough(self, need_s: float | None) -> bool:
-        """Whether there is room again, with a margin."""
-        return self.full_s > RELIEF * (HORIZON_S if need_s is None else need_s)
+    @property
+    def is_sure(self) -> bool:
+        return self.span_s >= SPAN_S or self.full_s <= URGENT_S
 
     @property
     def sentence(self) -> str:

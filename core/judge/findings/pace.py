@@ -55,11 +55,6 @@ def begin_stretch(pace: Pace, step: int, now: float) -> Pace:
     return Pace(from_t=now, from_step=step, s_per_step=pace.s_per_step, fresh=pace.fresh)
 
 
-def begin_attempt(pace: Pace) -> Pace:
-    """Start a new stretch after a restart; the pace stays known."""
-    return Pace(s_per_step=pace.s_per_step)
-
-
 def pace_of(pace: Pace) -> float | None:
     """Seconds per step; of the first stretch of a run as far as it has come. None if that is too short."""
     if pace.s_per_step is not None:

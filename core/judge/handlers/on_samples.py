@@ -141,10 +141,11 @@ def _fill(builder: StepBuilder, free_bytes: float, saves: int) -> None:
     need_s = pace.eta_s(state.pace, state.progress)
     if coming is None:
         return
-    if known is not None and coming.is_enough(need_s):
-        builder.close_all("there is room again", health.CLASS)
     is_known = need_s is not None or state.progress.run_total_steps is None  # else the time left is known soon
-    if known is None and is_known and coming.is_short(need_s):
+    need_s = health.HORIZON_S if need_s is None else need_s
+    if known is not None and coming.full_s > health.RELIEF * need_s:
+        builder.close_all("there is room again", health.CLASS)
+    if known is None and is_known and coming.is_sure and coming.full_s < need_s:
         builder.warn("disk", health.CLASS, coming.sentence, title="the disk fills")
 
 

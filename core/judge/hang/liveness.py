@@ -244,16 +244,15 @@ def with_gpus(seen: Liveness, sample: GpuSample, now: float, hang: Hang, beat_at
     }
     found = next((state for state in ("busy", "active", "spin", "pinned", "dim", "idle") if state in states), None)
     if found is not None:
-        since = seen.spin_from if seen.spin_from is not None else now
-        at = states.index(found)
-        changes |= {"gpu_at": now, "gpu_state": found, "spin_from": since if found in {"spin", "pinned"} else None}
+        at, since = states.index(found), _since(seen.spin_from, now, holds=found in {"spin", "pinned"})
+        changes |= {"gpu_at": now, "gpu_state": found, "spin_from": since}
         if found in {"busy", "active"}:
             changes |= {"busy_at": now, "silence_s": silence(seen, beat_at, now)}
         elif found != "idle":
             changes |= {"spin_seen_w": None if found == "pinned" else gpus[at].power_w}
         if found == "dim":
             changes["dim_at"] = now
-        if found == "spin":
+        if found == "spin" and since is not None:
             changes |= {"spin_s": max(seen.spin_s, now - since), "spin_known": normals[at].busy_w is not None}
     return msgspec.structs.replace(seen, **changes)
 
@@ -332,20 +331,20 @@ def with_process(seen: Liveness, sample: ProcessSample, now: float, hang: Hang, 
 
 def _with_blocked(seen: Liveness, sample: ProcessSample, now: float, hang: Hang) -> Liveness:
     """Take what a sample shows of processes that are blocked in the kernel, or not any more."""
-    mounts = sample.silent_mounts
-    if not sample.states.get("D", 0):
-        freed_at = now if is_blocked(seen) else seen.unblocked_at
-        free: dict[str, object] = {"stuck": False, "blocked_from": None, "answer_from": None}
-        return msgspec.structs.replace(seen, unblocked_at=freed_at, silent_mounts=mounts, **free)
-    answer_from = seen.answer_from if seen.answer_from is not None else now
-    blocked_from = seen.blocked_from if seen.blocked_from is not None else now
+    blocked, mounts = bool(sample.states.get("D")), sample.silent_mounts
+    blocked_from = _since(seen.blocked_from, now, holds=blocked)
     return msgspec.structs.replace(
         seen,
         blocked_from=blocked_from,
-        stuck=2.0 * (now - blocked_from) >= min(WINDOW_S, hang.min_s),
+        stuck=blocked_from is not None and 2.0 * (now - blocked_from) >= min(WINDOW_S, hang.min_s),
+        unblocked_at=now if not blocked and is_blocked(seen) else seen.unblocked_at,
         silent_mounts=mounts,
-        answer_from=answer_from if mounts == () else None,
+        answer_from=_since(seen.answer_from, now, holds=blocked and mounts == ()),
     )
+
+
+def _since(before: float | None, now: float, *, holds: bool) -> float | None:
+    return None if not holds else now if before is None else before
 
 
 def is_blocked(seen: Liveness) -> bool:

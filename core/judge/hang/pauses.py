@@ -140,9 +140,9 @@ class ActiveTime(msgspec.Struct, frozen=True, kw_only=True):
     stopped: bool = False
     """Every computing process is stopped (state T): time does not count."""
 
-
-def now(time: ActiveTime) -> float:
-    return time.t - time.away_s
+    @property
+    def now(self) -> float:
+        return self.t - self.away_s
 
 
 def longest_gap(period_s: float | None) -> float:
@@ -213,28 +213,6 @@ class LoopWatch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     polls: bool = False
     waits: bool = False
     moving: bool = False
-
-
-def is_due(watch: LoopWatch, *, since: float, now: float, min_s: float, lost_s: float) -> bool:
-    """Return whether to look (again). ``lost_s``: after this long no answer to the last one will come."""
-    if watch.since != since:
-        return True
-    if watch.order:
-        return now - watch.asked_at >= lost_s
-    wait_s = AGAIN * min_s if watch.agreed else max(AGAIN * min_s, AGAIN_SHARE * watch.silent_s)
-    return now - watch.asked_at >= wait_s
-
-
-def asked(watch: LoopWatch, order: int, *, since: float, now: float, rest_s: float) -> LoopWatch:
-    """Note that a look was asked for. ``rest_s``: how long the GPUs have been at rest.
-
-    A wait that an earlier look found is over if they worked after it.
-    """
-    if watch.since != since:
-        watch = LoopWatch(since=since)
-    elif watch.waits and now - watch.asked_at > rest_s:
-        watch = msgspec.structs.replace(watch, agreed=0, places=(), waits=False)
-    return msgspec.structs.replace(watch, order=order, asked_at=now, silent_s=now - since)
 
 
 def answered(watch: LoopWatch, outcome: Outcome) -> LoopWatch:
