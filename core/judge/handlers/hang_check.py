@@ -164,7 +164,7 @@ def _look_for_loop(builder: StepBuilder, run: HangInput) -> None:
     gpu = rules.can_wait(run)
     what = "are in a loop or wait for a GPU that does nothing" if gpu else "are in a loop"
     why = f"no step, but the processes are busy: look whether they {what}; nothing is ended yet"
-    order = builder.decide(LookForLoop, why, attempt=builder.attempt.number, gpu=gpu)
+    order = builder.decide(LookForLoop, why, gpu=gpu)
     builder.set(loops=replace(watch, order=order, asked_at=run.now, silent_s=run.silence_s))
 
 
@@ -179,12 +179,8 @@ def _open_quiet(builder: StepBuilder, run: HangInput, sign: rules.Case, *, captu
         detect_s=_since_sign_s(builder),
     )
     why = "take evidence of the silence; nothing is ended yet"
-    order = _capture(builder, why, number) if capture else 0
+    order = builder.decide(CaptureStacks, why, incident=number) if capture else 0
     builder.set(quiet=Quiet(incident=number, capture=order))
-
-
-def _capture(builder: StepBuilder, why: str, incident: int) -> int:
-    return builder.decide(CaptureStacks, why, incident=incident, attempt=builder.attempt.number)
 
 
 def on_quiet_evidence(builder: StepBuilder, quiet: Quiet, outcome: Outcome) -> None:
@@ -241,7 +237,7 @@ def declare(builder: StepBuilder, run: HangInput, case: rules.Case) -> None:
     close_quiet(builder, ending, "hang")
     builder.close_all(ending, NO_PROGRESS, ended_by="hang")
     builder.notify("incident", f"hang ({kind})", reason, incident=number)
-    capture = _capture(builder, "take evidence of the hang before anything is ended", number)
+    capture = builder.decide(CaptureStacks, "take evidence of the hang before anything is ended", incident=number)
     builder.move("hang", Hung(incident=number, capture=capture, until_t=builder.t + CAPTURE_S), case.reason)
 
 

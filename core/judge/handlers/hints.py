@@ -48,13 +48,10 @@ def advice(builder: StepBuilder, trouble: str | Sequence[Option]) -> str:
     """Return the end of a sentence: remedies, or those of a ``trouble`` in remedies.toml, and their commands."""
     if isinstance(trouble, str):
         trouble = list(remedies.options(builder.knowledge.remedies, trouble, remedies.circumstances(builder)))
-    found = trouble[:SHOWN]
-    options = [
-        f"{o.remedy.title} (`{builder.typed('profile', o.profile)}`)"
-        if o.profile is not None
-        else f"{o.remedy.title} (`{builder.typed('restart', '--with', o.remedy.name)}`)"
-        for o in found
-    ]
+    options = []
+    for option in trouble[:SHOWN]:
+        words = ("restart", "--with", option.remedy.name) if option.profile is None else ("profile", option.profile)
+        options.append(f"{option.remedy.title} (`{builder.typed(*words)}`)")
     return f"; what may help: {', '.join(options)}" if options else ""
 
 

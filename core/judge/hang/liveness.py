@@ -125,21 +125,19 @@ def with_step(seen: Liveness, beat_at: float, *, announced: bool) -> Liveness:
     longest_s = seen.longest_silence_s if announced else max(seen.longest_silence_s, silence(seen, beat_at))
     spin_s, enough = max(seen.longest_spin_s, seen.spin_s), seen.cpu_count >= activity.LEARN_SAMPLES
     due = enough or any(normal.count >= activity.LEARN_SAMPLES for normal in seen.normals)
-    changes: dict[str, object] = {}
-    if due or seen.silence_s != 0.0 or spin_s != seen.longest_spin_s or longest_s != seen.longest_silence_s:
-        changes |= {"longest_silence_s": longest_s, "longest_spin_s": spin_s, **_NO_SPELL}
-        if announced:
-            changes |= {**_NO_CPU, "normals": activity.drop_samples(seen.normals)}
-        elif due:
-            changes |= {
-                "normals": tuple(map(activity.learn, seen.normals)),
-                "procs_normal": seen.procs,
-                "zombies_normal": seen.zombies,
-            }
-            if enough:
-                usual = activity.blend(seen.cpu_normal, seen.cpu_sum / seen.cpu_count)
-                changes |= {**_NO_CPU, "cpu_normal": usual}
-    return msgspec.structs.replace(seen, **changes) if changes else seen
+    if not due and seen.silence_s == 0.0 and spin_s == seen.longest_spin_s and longest_s == seen.longest_silence_s:
+        return seen
+    replace = msgspec.structs.replace
+    seen = replace(seen, longest_silence_s=longest_s, longest_spin_s=spin_s, **_NO_SPELL)
+    if announced:
+        return replace(seen, normals=activity.drop_samples(seen.normals), **_NO_CPU)
+    if due:
+        normals = tuple(map(activity.learn, seen.normals))
+        seen = replace(seen, normals=normals, procs_normal=seen.procs, zombies_normal=seen.zombies)
+    if enough:
+        usual = activity.blend(seen.cpu_normal, seen.cpu_sum / seen.cpu_count)
+        seen = replace(seen, cpu_normal=usual, **_NO_CPU)
+    return seen
 
 
 _NO_SPELL: dict[str, object] = {"silence_s": 0.0, "spin_s": 0.0, "spin_from": None}
