@@ -95,9 +95,10 @@ def is_over(builder: StepBuilder) -> bool:
 def _check_silence(builder: StepBuilder, run: HangInput) -> None:
     """Open or close the incident *quiet*, and declare a hang if ending the run costs less than waiting."""
     state, case, loops = builder.state, rules.judge(run), builder.state.loops
-    works = loops.since == run.since and loops.moving  # a look shows it, and none later a loop
-    ends = case is not None and run.now >= state.attempt.patient_until and case.is_worth_ending(loss_s(state))
-    ends = ends and case is not None and not (works and case.weight in {"even", "weak"})
+    # A look at this silence shows work, and none later a loop?
+    works = case is not None and case.weight in {"even", "weak"} and loops.since == run.since and loops.moving
+    may_end = case is not None and not works and run.now >= state.attempt.patient_until
+    ends = may_end and case is not None and case.silent_s >= case.worth_ending_from(loss_s(state))
     if not ends:
         _look_for_loop(builder, run)
     sign = case if case is not None else rules.judge(run, rules.QUIET_SHARE)
@@ -118,7 +119,7 @@ def _check_silence(builder: StepBuilder, run: HangInput) -> None:
 def outlook_of(knowledge: Knowledge, state: JudgeState) -> Outlook:
     """Return what is expected of the next step, for people who look at it."""
     known, clock = pauses.habit(state.phase_times, state.progress.phase), state.clock
-    patient_s = state.attempt.patient_until - pauses.now(state.time)
+    patient_s = state.attempt.patient_until - state.time.now
     first = clock.slow_s is None and clock.block.n > 0  # without the wait for the first line (imports, data)
     return Outlook(
         usual_s=clock.block.max_s if first else deadlines.usual_s(clock),
@@ -143,21 +144,28 @@ def _hang_t(builder: StepBuilder) -> float | None:
 
 def _due_t(state: JudgeState, run: HangInput, case: rules.Case, lasted_s: float, least_s: float = 0.0) -> float:
     """When a silence that has ``lasted_s`` becomes a hang if all stays as it is, in run seconds."""
-    due_s = max(case.worth_ending_from(loss_s(state)), least_s)
+    due_s = max(case.worth_ending_from(loss_s(state)), case.deadline_s, least_s)
     return state.time.t + max(due_s - lasted_s, state.attempt.patient_until - run.now, 0.0)
 
 
 def _look_for_loop(builder: StepBuilder, run: HangInput) -> None:
     """Ask for a look at busy processes, if one is due."""
-    state = builder.state
+    watch, asked_s = builder.state.loops, run.now - builder.state.loops.asked_at
     if not rules.can_loop(run):
         return
-    if pauses.is_due(state.loops, since=run.since, now=run.now, min_s=run.hang.min_s, lost_s=CAPTURE_S):
-        gpu = rules.can_wait(run)
-        what = "are in a loop or wait for a GPU that does nothing" if gpu else "are in a loop"
-        why = f"no step, but the processes are busy: look whether they {what}; nothing is ended yet"
-        order = builder.decide(LookForLoop, why, attempt=state.attempt.number, gpu=gpu)
-        builder.set(loops=pauses.asked(state.loops, order, since=run.since, now=run.now, rest_s=run.gpus_rest_s))
+    known_s = 0.0 if watch.agreed else pauses.AGAIN_SHARE * watch.silent_s
+    wait_s = CAPTURE_S if watch.order else max(pauses.AGAIN * run.hang.min_s, known_s)
+    if watch.since != run.since:
+        watch = pauses.LoopWatch(since=run.since)
+    elif asked_s < wait_s:
+        return
+    elif watch.waits and asked_s > run.gpus_rest_s:  # a wait that an earlier look found is over: they worked after it
+        watch = replace(watch, agreed=0, places=(), waits=False)
+    gpu = rules.can_wait(run)
+    what = "are in a loop or wait for a GPU that does nothing" if gpu else "are in a loop"
+    why = f"no step, but the processes are busy: look whether they {what}; nothing is ended yet"
+    order = builder.decide(LookForLoop, why, gpu=gpu)
+    builder.set(loops=replace(watch, order=order, asked_at=run.now, silent_s=run.silence_s))
 
 
 def _open_quiet(builder: StepBuilder, run: HangInput, sign: rules.Case, *, capture: bool) -> None:
@@ -171,12 +179,8 @@ def _open_quiet(builder: StepBuilder, run: HangInput, sign: rules.Case, *, captu
         detect_s=_since_sign_s(builder),
     )
     why = "take evidence of the silence; nothing is ended yet"
-    order = _capture(builder, why, number) if capture else 0
+    order = builder.decide(CaptureStacks, why, incident=number) if capture else 0
     builder.set(quiet=Quiet(incident=number, capture=order))
-
-
-def _capture(builder: StepBuilder, why: str, incident: int) -> int:
-    return builder.decide(CaptureStacks, why, incident=incident, attempt=builder.attempt.number)
 
 
 def on_quiet_evidence(builder: StepBuilder, quiet: Quiet, outcome: Outcome) -> None:
@@ -233,7 +237,7 @@ def declare(builder: StepBuilder, run: HangInput, case: rules.Case) -> None:
     close_quiet(builder, ending, "hang")
     builder.close_all(ending, NO_PROGRESS, ended_by="hang")
     builder.notify("incident", f"hang ({kind})", reason, incident=number)
-    capture = _capture(builder, "take evidence of the hang before anything is ended", number)
+    capture = builder.decide(CaptureStacks, "take evidence of the hang before anything is ended", incident=number)
     builder.move("hang", Hung(incident=number, capture=capture, until_t=builder.t + CAPTURE_S), case.reason)
 
 
@@ -408,5 +412,5 @@ def on_save_file(builder: StepBuilder, known: KnownCheckpoint) -> None:
     took_s = max(0.0, builder.now - (builder.t - known.t) - begun_at)
     builder.set(
         saving=SavePhase(took_s=max(state.saving.took_s, took_s)),
-        phase_times=pauses.ended(state.phase_times, "save", took_s, 0.0),
+        phase_times=pauses.learned(state.phase_times, "save", took_s, 0.0),
     )

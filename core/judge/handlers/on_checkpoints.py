@@ -116,16 +116,17 @@ def on_checkpoint(builder: StepBuilder, event: CheckpointEvent) -> None:
     builder.set(checkpoints=index, attempt=attempt)
     grown = before is None or event.size_bytes is None or event.size_bytes != before.size_bytes
     if grown and not event.unknown_make and watched:
-        builder.set(liveness=liveness.with_file(state.liveness, builder.now, state.clock.last))
+        seen, now = state.liveness, builder.now
+        builder.set(liveness=replace(seen, file_at=now, silence_s=liveness.silence(seen, state.clock.last, now)))
     known = checkpoint_index.find(index, event.path)
     if known is not None:
         if known.own and watched and news:
             hang_check.on_save_file(builder, known)
         if known.unclear is not None:  # if it counts as state of the training, the attempt trains
             unclear_states.recognise(builder)
-            now = builder.checkpoint(event.path)
-            if now is not None and now.is_state and not (before is not None and before.is_state and same):
-                hints.on_saved(builder, now)
+            newest = builder.checkpoint(event.path)
+            if newest is not None and newest.is_state and not (before is not None and before.is_state and same):
+                hints.on_saved(builder, newest)
         if event.event == "complete":
             changed = before is not None and (before.t, before.bad) != (known.t, known.bad)
             _complete(builder, event, known, news=news or changed)

@@ -131,7 +131,7 @@ def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
     first = state.clock.beats == 0
     if first and not state.attempt.adopted:
         quiet_s = liveness.silence(state.liveness, state.clock.last)
-        builder.set(phase_times=pauses.started(state.phase_times, now - state.clock.start, quiet_s))
+        builder.set(phase_times=pauses.learned(state.phase_times, None, now - state.clock.start, quiet_s))
     if announced:
         _phase_ended(builder)
     take_step = pace.with_step if state.clock.behind_from is None else pace.begin_stretch
@@ -213,7 +213,7 @@ def _phase_ended(builder: StepBuilder) -> None:
     if log.trusted and (log.phase in activity.ANNOUNCED or log.phase == "save"):
         quiet_s = liveness.silence(state.liveness, state.clock.last)
         lasted_s = builder.now - log.phase_at
-        builder.set(phase_times=pauses.ended(state.phase_times, log.phase, lasted_s, quiet_s))
+        builder.set(phase_times=pauses.learned(state.phase_times, log.phase, lasted_s, quiet_s))
 
 
 def _write_progress(builder: StepBuilder, *, changed: bool) -> None:

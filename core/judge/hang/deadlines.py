@@ -425,12 +425,6 @@ class HangInput(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """A sentence about the rank for which the others wait."""
         return silent(self.ranks, self.t)
 
-    @property
-    def stalled_s(self) -> float:
-        """How long no step was higher than ever and no evaluation or save advanced."""
-        works_at = max(self.liveness.file_at or 0.0, self.log_activity.work_bar_at)
-        return self.now - max(self.peak.at, works_at if works_at > self.clock.last else 0.0)
-
 
 def for_save(run: HangInput) -> float:
     """Return how long no byte of a save may move, whatever the processes and GPUs do."""

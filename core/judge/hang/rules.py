@@ -73,21 +73,18 @@ class Case(msgspec.Struct, frozen=True):
         odds = STRONG if self.weight == "strong" else EVEN if self.weight == "even" else WEAK
         return odds * math.pow(silent_s / max(self.deadline_s, 1.0), GROWTH)
 
-    def is_worth_ending(self, loss_s: float) -> bool:
-        """Whether ending the run now costs less than waiting. ``loss_s``: work at risk and reload, in seconds."""
-        return self.weight == "certain" or self._odds_at(self.silent_s) * self.silent_s > loss_s
-
     @property
     def likelihood(self) -> float:
-        """How likely the run is dead, 0 to 1: by the odds that ``is_worth_ending`` weighs."""
+        """How likely the run is dead, 0 to 1: by the odds that ``worth_ending_from`` weighs."""
         odds = self._odds_at(self.silent_s)
         return CERTAIN if self.weight == "certain" else min(CERTAIN, odds / (1.0 + odds))
 
     def worth_ending_from(self, loss_s: float) -> float:
-        """The silence from which ending the run costs less than waiting, in seconds; at least the deadline."""
-        if self.weight == "certain":
-            return self.deadline_s
-        return max(self.deadline_s, math.pow(loss_s / self._odds_at(1.0), 1.0 / (GROWTH + 1.0)))
+        """The silence from which ending the run costs less than waiting, in seconds.
+
+        ``loss_s``: work at risk and reload, in seconds.
+        """
+        return 0.0 if self.weight == "certain" else math.pow(loss_s / self._odds_at(1.0), 1.0 / (GROWTH + 1.0))
 
 
 POLLING_CORES = 0.5
@@ -239,7 +236,9 @@ def blocked_for_now(run: HangInput, share: float) -> Answer:
 
 def busy_cores(run: HangInput, share: float) -> Answer:
     """Nothing but cores is busy: the first row holds whose evidence has lasted for its deadline."""
-    seen, most_s = run.liveness, _most_s(run)
+    seen, startup_s = run.liveness, 0.0 if run.clock.beats else run.hang.startup_s
+    most_s = max(run.hang.max_s, deadlines.KNOWN_FACTOR * deadlines.longest_known(run), startup_s)
+    most_s *= POLLING_WITHOUT_GPU if seen.gpu_at is None else 1.0  # how long busy cores alone count as work
     unseen = seen.gpu_at is None and run.clock.beats > 0 and run.silence_s >= run.far_overdue_s
     # As much CPU as if the processes polled for a GPU, used or waited for?
     cores = max(seen.cpu_sum, seen.run_sum) / max(1, seen.cpu_count)
@@ -295,9 +294,11 @@ def no_progress(run: HangInput) -> Case | None:
 
     Its deadline is infinite, so that nothing is ended, without readings and while a phase works that was announced.
     """
-    seen, stalled_s, usual_s = run.liveness, run.stalled_s, deadlines.usual_s(run.clock)
+    seen, usual_s = run.liveness, deadlines.usual_s(run.clock)
     if usual_s is None:
         return None
+    works_at = max(seen.file_at or 0.0, run.log_activity.work_bar_at)  # an evaluation or a save advanced
+    stalled_s = run.now - max(run.peak.at, works_at if works_at > run.clock.last else 0.0)
     limit_s = max(run.hang.max_s, deadlines.STALL_FACTOR * usual_s)
     if stalled_s < limit_s:
         return None
@@ -350,13 +351,6 @@ def _for_loop(run: HangInput, *, polls: bool) -> float:
 def _told_from(deadline_s: float, share: float) -> float:
     """Return from when people are told before the first step, or after the end; or the deadline."""
     return share * deadline_s if share >= 1.0 else min(share * deadline_s, TOLD_S)
-
-
-def _most_s(run: HangInput) -> float:
-    """Return how long busy cores alone count as work."""
-    startup_s = run.hang.startup_s if run.clock.beats == 0 else 0.0
-    most_s = max(run.hang.max_s, deadlines.KNOWN_FACTOR * deadlines.longest_known(run), startup_s)
-    return most_s * POLLING_WITHOUT_GPU if run.liveness.gpu_at is None else most_s
 
 
 def _stopped(run: HangInput) -> str:

@@ -20,7 +20,6 @@ from .. import memory
 from ..attempt_progress import knows_its_step
 from ..failure.circumstances import channel_state
 from ..failure.diagnosis import hidden_failure, with_last_line
-from ..hang import pauses
 from ..memory import Cause, Failed
 from ..resume import checkpoint_index, resume_point
 from ..resume.checkpoint_index import KnownCheckpoint, Unread, values_of, with_values
@@ -116,9 +115,9 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
         ran_before=policy.settings_that_ran(state, started=launched) if may_fall_back else None,
         remedy=remedy,
         waiting=waiting,
-        disk_free_bytes=state.disk_free_bytes,
-        disk_need_bytes=run.need_bytes(largest, state.disk_total_bytes),
-        inodes_left=run.has_inodes(state.disk_free_inodes),
+        disk_free_bytes=state.host.disk_free_bytes,
+        disk_need_bytes=run.need_bytes(largest, state.host.disk_total_bytes),
+        inodes_left=run.has_inodes(state.host.disk_free_inodes),
         kernel=tuple(finding.text for finding in kernel),
         still_open=tuple(i.reason for i in state.incidents if i.kind in {"health", "disk", "stall"}),
     )
@@ -316,13 +315,13 @@ def on_values(builder: StepBuilder, read: CheckpointValues) -> None:
             builder.tell_checkpoint(known, verdict)
     state = builder.state
     if state.attempt.lost_at is None and is_live(state.machine) and _first_lost(state) is not None:
-        builder.set(attempt=msgspec.structs.replace(state.attempt, lost_at=pauses.now(state.time)))
+        builder.set(attempt=msgspec.structs.replace(state.attempt, lost_at=state.time.now))
 
 
 def nan_is_due(state: JudgeState) -> bool:
     """Whether a checkpoint that was read makes the training lost, and the trainer lived on after that."""
     at = state.attempt.lost_at
-    return at is not None and is_watched(state.machine) and pauses.now(state.time) - at >= GOES_ON_S
+    return at is not None and is_watched(state.machine) and state.time.now - at >= GOES_ON_S
 
 
 def on_nan_due(builder: StepBuilder) -> None:

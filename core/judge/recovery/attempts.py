@@ -271,12 +271,14 @@ def end_facts(state: JudgeState) -> EndFacts:
         verdict = known.damage[0]
     elif known is not None:
         verdict = "complete" if known.complete and known.bad is None else None
-    kills = state.oom_kills, state.oom_kills_before
+    host, kills_before = state.host, state.oom_kills_before
+    kills = None if host.oom_kills is None or kills_before is None else host.oom_kills - kills_before
+    swap, swap_total = host.swap_used_bytes, host.swap_total_bytes
     return EndFacts(
-        disk_free_bytes=state.disk_free_bytes if low is None else low.free_bytes,
-        disk_free_inodes=state.disk_free_inodes,
-        swap_used=state.swap_used,
-        oom_kills=None if kills[0] is None or kills[1] is None else kills[0] - kills[1],
+        disk_free_bytes=host.disk_free_bytes if low is None else low.free_bytes,
+        disk_free_inodes=host.disk_free_inodes,
+        swap_used=round(swap / swap_total, 3) if swap is not None and swap_total else None,
+        oom_kills=kills,
         checkpoint=verdict,
         kernel=state.diagnosis.kernel,
     )

@@ -10,7 +10,6 @@ import msgspec
 from ...model.fact import ProfileChanged, RampMoved
 from ...model.preset import ALLOWED_AGAIN, FailedRung, RampGoal, goal_of_rung, hours
 from ...model.text import plural
-from ..hang import pauses
 from ..memory import Ramp, Rung
 from ..resume import checkpoint_index
 from ..state import StepBuilder
@@ -26,7 +25,7 @@ LAST_SHARE = 0.95
 
 def begin_attempt(builder: StepBuilder, resumed_epochs: int | None) -> None:
     """An attempt began with the profile of the state. ``resumed_epochs``: epochs of the run at its resume point."""
-    ramp, now, profile = builder.state.ramp, pauses.now(builder.state.time), builder.state.profile
+    ramp, now, profile = builder.state.ramp, builder.state.time.now, builder.state.profile
     if profile == ramp.rung:
         builder.set(ramp=replace(ramp, mark=now, climbing=None))
         return
@@ -142,7 +141,7 @@ def _place(builder: StepBuilder) -> tuple[tuple[str, ...], int] | None:
 
 def _counted(builder: StepBuilder) -> Ramp:
     """The ramp with the time up to now."""
-    ramp, now = builder.state.ramp, pauses.now(builder.state.time)
+    ramp, now = builder.state.ramp, builder.state.time.now
     passed_s = max(0.0, now - ramp.mark)
     return replace(ramp, quiet_s=ramp.quiet_s + passed_s, ran_s=ramp.ran_s + passed_s, mark=now)
 

@@ -226,13 +226,13 @@ def on_gpus(builder: StepBuilder, machine: run_states.BackingOff) -> None:
 
 def wait_for_room(builder: StepBuilder, plan: run_states.RestartPlan, need_bytes: float) -> None:
     """Start nothing until ``need_bytes`` are free on the disk: a trainer that cannot save loses all its work."""
-    free, output_dir = builder.state.disk_free_bytes, builder.knowledge.output_dir
+    free, output_dir = builder.state.host.disk_free_bytes, builder.knowledge.output_dir
     need, then = sizes_apart(need_bytes, free)
     where = f" in {output_dir}" if output_dir else ""
     reason = f"the disk is full; it continues when {need} are free{then and f' ({then} were)'}{where}"
     why = Why("disk_full", need_bytes=need_bytes, free_bytes=free)
     how = f"make room: `{typed('checkpoints prune', output_dir or 'DIR', '--keep', 'N')}` shows what could go"
-    if not has_inodes(builder.state.disk_free_inodes):
+    if not has_inodes(builder.state.host.disk_free_inodes):
         reason = "no more files can be created on the disk (no free inodes); it continues when some are deleted"
         why = Why("no_inodes")
         how = "`df -i` shows it; caches and folders with many small files take the most"

@@ -15,10 +15,11 @@ from ...model.shipped import AppliedRemedy
 from ...model.story import RunStory
 from .. import run_states
 from ..attempt_progress import AttemptProgress, read_anew
-from ..findings import loss, pace
+from ..findings import loss
+from ..findings.pace import Pace
 from ..findings.slow import Stall
 from ..handlers import checkpoint_jobs
-from ..hang import deadlines, liveness, pauses
+from ..hang import deadlines, liveness
 from ..hang.activity import LogActivity
 from ..hang.deadlines import StepPeak
 from ..hang.pauses import ActiveTime
@@ -114,7 +115,7 @@ def started(builder: StepBuilder, start: Start) -> None:
     """A trainer process exists: the one that was launched, or one that was found running."""
     state = builder.state
     machine = state.machine
-    now = pauses.now(state.time)
+    now = state.time.now
     same = start.adopted and start.attempt == state.attempt.number
     if not same:
         _lost(builder)
@@ -184,10 +185,10 @@ def started(builder: StepBuilder, start: Start) -> None:
         peak=StepPeak(at=now),
         loss=loss.begin_attempt(state.loss),
         stall=Stall(usual_s=state.stall.usual_s, learned=state.stall.learned),
-        pace=pace.begin_attempt(state.pace),
+        pace=Pace(s_per_step=state.pace.s_per_step),
         saves_unread=state.saves_unread if same else (),
         time=replace(state.time, stopped=False),
-        oom_kills_before=state.oom_kills,
+        oom_kills_before=state.host.oom_kills,
         profile=start.profile if start.profile is not None else state.profile,
         taken_over=True,
         **{name: getattr(FRESH, name) for name in OF_AN_ATTEMPT},
