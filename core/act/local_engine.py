@@ -293,25 +293,12 @@ class AttemptLauncher:
         planned = self.planned(decision, folder)
         if planned is not None:
             return planned, ()
-        epochs, steps = counted(
-            self.spec,
-            self.preset,
-            (decision.epochs_done, decision.begun_epochs),
-            (decision.steps_done, decision.begun_steps),
-        )
-        left = remaining(self.spec, self.preset, profile, resume, epochs_done=epochs, steps_done=steps)
-        name = own_name(self.spec, self.preset, profile, resume, decision.attempt)
-        derived = preview(
-            self.spec,
-            self.preset,
-            profile,
-            resume_from=resume,
-            changes=(*decision.changes, *left, *name),
-            attempt_directory=folder,
-            attempt=decision.attempt,
-            base_env=self.base_env,
-        )
-        return derived, name
+        launch, attempt = (self.spec, self.preset, profile, resume), decision.attempt
+        epochs, steps = (decision.epochs_done, decision.begun_epochs), (decision.steps_done, decision.begun_steps)
+        epochs_done, steps_done = counted(self.spec, self.preset, epochs, steps)
+        name = own_name(*launch, attempt)
+        changes = (*decision.changes, *remaining(*launch, epochs_done=epochs_done, steps_done=steps_done), *name)
+        return preview(*launch, changes, folder, attempt=attempt, base_env=self.base_env), name
 
 
 def read_baseline(directory: str) -> dict[int, float]:

@@ -40,10 +40,15 @@ def stop_attempt(target: AttemptTarget, order: StopOrder) -> StopResult:
     begun = time.monotonic()
     steps = stop_steps(order.mode, order.interrupt_grace_s, order.terminate_grace_s, wsl=order.wsl)
     saves = SaveWatch(order.saves_to)
-    spared = spared_helpers(target) if order.leftovers else frozenset()
+    ended = read_exit(Path(target.directory)) if order.leftovers else None
+    spared = frozenset(() if ended is None else ended.spared)  # helpers that the runner found when the command failed
 
     def others() -> list[processes.Process]:
         return [process for process in members(target) if process.key not in spared]
+
+    def told_of_spared(report: StopResult) -> StopResult:
+        alive = tuple(f"{p.name} (pid {p.pid})" for p in members(target) if p.key in spared) if spared else ()
+        return report._replace(spared=alive)
 
     if target.trainer.boot_id != processes.boot_id():
         return StopResult(gone=True, signal=None, processes=0, seconds=0.0)
@@ -53,11 +58,10 @@ def stop_attempt(target: AttemptTarget, order: StopOrder) -> StopResult:
         told = ask_runner(target, names, msgspec.to_builtins(order), signal.SIGUSR1, limit_s=limit_s, saves=watch)
         answer = None if told is None else StopResult.from_json(told)._replace(by="runner")
         if answer is not None and not (answer.gone and others()):
-            return _with_spared(answer, target, spared)
+            return told_of_spared(answer)
         steps = steps[-1:] if answer is None and time.monotonic() - begun > MARGIN_S else steps
     sequence = StopSequence(steps, others, saving=saves.writing)
-    result = run_to_end(sequence)._replace(seconds=time.monotonic() - begun)
-    return _with_spared(result, target, spared)
+    return told_of_spared(run_to_end(sequence)._replace(seconds=time.monotonic() - begun))
 
 
 def members(target: AttemptTarget) -> list[processes.Process]:
@@ -87,18 +91,6 @@ def first_of_container(directory: str) -> ProcessIdentity | None:
     """The first process of the attempt's container, dead or alive; None if there is none, or it is not known."""
     found = read_record(directory, CONTAINER_FILE, ContainerRecord)
     return None if found is None else found.identity
-
-
-def _with_spared(report: StopResult, target: AttemptTarget, spared: frozenset[tuple[int, int]]) -> StopResult:
-    """The report with the spared helpers that live."""
-    alive = tuple(f"{p.name} (pid {p.pid})" for p in members(target) if p.key in spared) if spared else ()
-    return report._replace(spared=alive)
-
-
-def spared_helpers(target: AttemptTarget) -> frozenset[tuple[int, int]]:
-    """(pid, start ticks) of the helpers that the runner found when the command had failed."""
-    ended = read_exit(Path(target.directory))
-    return frozenset() if ended is None else frozenset(ended.spared)
 
 
 def ask_runner(

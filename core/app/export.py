@@ -169,7 +169,13 @@ WRITTEN_WITHIN_S = 3.0
 def export_trace(name: str | None, target: Path, warn: Any) -> TraceReading:
     """Copy a run's trace without secrets. Never overwrites. Returns what was read of it. Raises CliError."""
     run = find_run(name, warn)
-    _have_it_written(run)
+    with contextlib.suppress(OSError):  # what is written is exported
+        if is_held(run.lock):  # its supervisor writes the observations that are not in the file yet
+            run.trace_wanted.touch(mode=0o600)
+            for _ in turns(WRITTEN_WITHIN_S, 0.05):
+                if not (run.trace_wanted.exists() and is_held(run.lock)):
+                    break
+            run.trace_wanted.unlink(missing_ok=True)
     if not run.trace.exists():
         raise CliError(ExitCode.NOT_FOUND, f"{run.id} has recorded nothing yet")
     with writing(target), target.open("xb") as copy:
@@ -182,17 +188,6 @@ def export_trace(name: str | None, target: Path, warn: Any) -> TraceReading:
                 encode_line(seen if isinstance(seen, GpuSample | HostSample | ProcessSample) else EDGE.value(seen))
             )
     return reading
-
-
-def _have_it_written(run: RunDirectory) -> None:
-    """Ask a live supervisor for the observations that are not in the file yet, and wait for them."""
-    with contextlib.suppress(OSError):  # what is written is exported
-        if is_held(run.lock):
-            run.trace_wanted.touch(mode=0o600)
-            for _ in turns(WRITTEN_WITHIN_S, 0.05):
-                if not (run.trace_wanted.exists() and is_held(run.lock)):
-                    break
-            run.trace_wanted.unlink(missing_ok=True)
 
 
 def replay_trace(name: str, lines: Iterable[bytes], overrides: list[str]) -> dict[str, Any]:

@@ -101,10 +101,8 @@ def supervise(
                     )
                     after_fault(supervisor.give_way)
                     _first_notes(unlocked, lock, supervisor, vitality)
-                    code, renewed = (
-                        _watch(run, supervisor, vitality, first, judged, stop_trainer=stop_trainer),
-                        supervisor.gave_way,
-                    )
+                    code = _watch(run, supervisor, vitality, first, judged, stop_trainer=stop_trainer)
+                    renewed = supervisor.gave_way
             except CliError:
                 raise
             except Exception:
@@ -262,10 +260,8 @@ def _answer(run: RunDirectory, supervisor: Supervisor, vitality: Vitality, reque
     try:
         return supervisor.ask(request.command).result(ANSWER_S)
     except TimeoutError:
-        return Reply(
-            ok=True,
-            message=f"{request.command.verb}: received; `{typed('events', run.id)}` shows when it is carried out",
-        )
+        told = f"{request.command.verb}: received; `{typed('events', run.id)}` shows when it is carried out"
+        return Reply(ok=True, message=told)
 
 
 def _leave_on_signals(supervisor: Supervisor, *, stop_trainer: bool, within_s: float | None) -> threading.Event:

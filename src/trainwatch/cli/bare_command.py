@@ -71,11 +71,8 @@ def _plain(args: argparse.Namespace) -> int:
     from .watch import runs_verb as show_runs
 
     run = run_to_show(args.run_name, overrides_of(args))
-    if run is None:
-        args.json = args.all = False
-        return show_runs(args)
-    args.json = False
-    return put(args, None, *status_lines(read_run(run).status))
+    args.json = args.all = False
+    return show_runs(args) if run is None else put(args, None, *status_lines(read_run(run).status))
 
 
 def open_screen(run: "RunDirectory | None", *, read_only: bool = False, launch_first: bool = False) -> int:

@@ -56,12 +56,10 @@ def make_writable() -> None:
 
     Log lines and file names may hold any character; a replaced one is better than no output.
     """
-    if sys.stdout is None:
-        sys.stdout = _nowhere()
-    if sys.stderr is None:
-        sys.stderr = _nowhere()
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115  # open to the end
+        if isinstance(stream := getattr(sys, name), io.TextIOWrapper):
             stream.reconfigure(errors="replace")
 
 
@@ -164,10 +162,6 @@ def _wait_until_unread() -> None:
 def discard(stream: IO[str]) -> None:
     """Discard buffered output: the reader has closed the pipe, or the disk is full."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-def _nowhere() -> io.TextIOWrapper:
-    return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123  # lives as long as the process
 
 
 RESULT_WORDS = {"pass": "ok", "warn": "warn", "fail": "FAIL"}

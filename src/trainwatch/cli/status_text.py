@@ -64,12 +64,9 @@ def status_lines(status: dict[str, Any]) -> list[str]:
     question = status["question"]
     if question is not None:
         since = time.strftime("%H:%M", time.localtime(status["wall0"] + question["t"]))
-        asked = (
-            f"asks since {since}: {question['text']}"
-            if question["asks"]
-            else f"{since}: would have {question['would']}"
-        )
-        lines.append(f"  {asked}" + (f" ({question['price']})" if question["price"] else ""))
+        asked, would = f"asks since {since}: {question['text']}", f"{since}: would have {question['would']}"
+        price = f" ({question['price']})" if question["price"] else ""
+        lines.append(f"  {asked if question['asks'] else would}{price}")
         lines += [f"    {what}: `{command}`" for what, command in question["commands"].items()]
     if status["act"] not in {None, "all"}:
         lines.append(f"  {ACT_WORDS[status['act']]}; `{typed('act', 'all', status['id'])}` (or ask, notify) changes it")
@@ -98,13 +95,8 @@ def status_lines(status: dict[str, Any]) -> list[str]:
 def attempt_line(status: dict[str, Any]) -> str:
     """The attempt and its process, the restarts that are left, the profile."""
     left = restarts_left(status["state"], status["budget"]["made"], status["budget"]["max"])
-    facts = (
-        f"attempt {status['attempt']}",
-        f"pid {status['pid'] or '–'}",
-        *left,
-        f"profile {status['profile'] or '–'}",
-    )
-    return " · ".join(facts)
+    process = f"attempt {status['attempt']}", f"pid {status['pid'] or '–'}"
+    return " · ".join((*process, *left, f"profile {status['profile'] or '–'}"))
 
 
 def _incident(i: dict[str, Any]) -> list[str]:

@@ -157,15 +157,12 @@ def following(what: str) -> tuple[Argument, Argument]:
 
 def _over(args: argparse.Namespace, run: "RunDirectory") -> Callable[[], bool] | None:
     """When following ends; None: nothing is followed."""
-    if args.follow_forever:
-        end_when_unread()
-        return lambda: False
-    if not args.follow:
+    if not (args.follow or args.follow_forever):
         return None
     from trainwatch.core.app.runs.waiting import Standings
 
     end_when_unread()
-    return Standings(run).over
+    return (lambda: False) if args.follow_forever else Standings(run).over
 
 
 @VERBS(
