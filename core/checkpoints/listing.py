@@ -4,6 +4,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Container, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -90,16 +91,10 @@ def _examined(
 ) -> tuple[list[Checkpoint], list[Checkpoint]]:
     """Those of known names, and those of others. ``tolerant``: one of another name that cannot be read is left out."""
 
-    def look(path: Path) -> Checkpoint | None:
-        return inspect_any(path, layout=layout, named=bool(globs))
-
-    def look_at_other(path: Path) -> Checkpoint | None:
-        try:
-            return look(path)
-        except OSError:
-            if tolerant:
-                return None
-            raise
+    def look(path: Path, *, strict: bool = not tolerant) -> Checkpoint | None:
+        with suppress(*() if strict else (OSError,)):
+            return inspect_any(path, layout=layout, named=bool(globs))
+        return None
 
     plain: list[Path] = []
     others: list[Path] = []
@@ -113,7 +108,7 @@ def _examined(
             plain.append(path)
         elif not is_other(path.name):
             others.append(path)
-    return [one for path in plain if (one := look(path)) is not None], _look_at(others, look_at_other)
+    return [one for path in plain if (one := look(path, strict=True)) is not None], _look_at(others, look)
 
 
 def _look_at(paths: list[Path], look: Callable[[Path], Checkpoint | None]) -> list[Checkpoint]:

@@ -95,11 +95,8 @@ def _neighbours(found: list[Checkpoint], complete: list[bool]) -> list[str]:
     for place, whole in enumerate(complete):
         if whole:
             continue
-        older = next((index for index in range(place + 1, len(found)) if complete[index]), None)
-        newer = next((index for index in range(place - 1, -1, -1) if complete[index]), None)
-        chosen = older if older is not None else newer
-        if chosen is not None:
-            kept.append(found[chosen].path)
+        nearest = (*range(place + 1, len(found)), *range(place - 1, -1, -1))
+        kept += [found[index].path for index in nearest if complete[index]][:1]
     return kept
 
 

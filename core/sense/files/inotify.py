@@ -238,22 +238,17 @@ _NO_FILES = ("/dev/", "/proc/", "/sys/")
 
 
 class OpenFile(NamedTuple):
-    """A regular path that a process holds open for writing. ``number``: of its link below ``/proc/PID/fd``."""
+    """A regular path that a process holds open. ``number``: of its link below ``/proc/PID/fd``."""
 
     pid: int
     path: str
     number: int = 0
+    writable: bool = True
 
 
-def open_for_writing(pids: Iterable[int]) -> Iterator[OpenFile]:
-    """All of them; processes that cannot be examined have none."""
+def open_for_writing(pids: Iterable[int], *, reading: bool = False) -> Iterator[OpenFile]:
+    """All of them, with ``reading`` also files that are only read; processes that cannot be examined have none."""
     for pid in pids:
-        for number, path, _ in descriptors(pid, for_writing=True):
-            yield OpenFile(pid, path, number)
-
-
-def descriptors(pid: int, *, for_writing: bool = False) -> Iterator[tuple[int, str, bool]]:
-    """(number, path, whether it may be written to) of the files that a process holds open."""
-    for number, path, writable in open_files(pid, for_writing=for_writing):
-        if path.startswith("/") and not path.startswith(_NO_FILES) and not path.endswith(" (deleted)"):
-            yield number, path, writable
+        for number, path, writable in open_files(pid, for_writing=not reading):
+            if path.startswith("/") and not path.startswith(_NO_FILES) and not path.endswith(" (deleted)"):
+                yield OpenFile(pid, path, number, writable)

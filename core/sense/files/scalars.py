@@ -1,5 +1,6 @@
 """Scalars that a trainer writes for TensorBoard or into files of lines."""
 
+import contextlib
 import math
 import os
 import struct
@@ -117,21 +118,15 @@ Message = dict[tuple[int, int], list[Any]]
 
 def scalars(record: bytes) -> Iterator[Scalar]:
     """All finite scalars of one record; none if it is no event or holds other things."""
-    try:
-        yield from _of_event(record)
-    except (IndexError, ValueError, struct.error, OverflowError):
-        return
-
-
-def _of_event(record: bytes) -> Iterator[Scalar]:
-    event = _message(record)
-    (wall,) = struct.unpack("<d", event.get((1, _DOUBLE), [bytes(8)])[-1])
-    step = event.get((2, _VARINT), [0])[-1]
-    for summary in event.get((5, _BYTES), ()):
-        for value in _message(summary).get((1, _BYTES), ()):
-            tag, scalar = _of_value(_message(value))
-            if tag and scalar is not None and math.isfinite(scalar):
-                yield Scalar(tag, step - (1 << 64) if step >> 63 else step, wall, scalar)
+    with contextlib.suppress(IndexError, ValueError, struct.error, OverflowError):
+        event = _message(record)
+        (wall,) = struct.unpack("<d", event.get((1, _DOUBLE), [bytes(8)])[-1])
+        step = event.get((2, _VARINT), [0])[-1]
+        for summary in event.get((5, _BYTES), ()):
+            for value in _message(summary).get((1, _BYTES), ()):
+                tag, scalar = _of_value(_message(value))
+                if tag and scalar is not None and math.isfinite(scalar):
+                    yield Scalar(tag, step - (1 << 64) if step >> 63 else step, wall, scalar)
 
 
 def _of_value(value: Message) -> tuple[str, float | None]:
