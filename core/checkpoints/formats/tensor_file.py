@@ -306,25 +306,16 @@ def counts_of(contents: FileContents, name: str) -> NameCounts:
     """Step and epoch from the file's metadata or object tree, else from its name."""
     if contents.format == "safetensors":
         info = training_info(contents.metadata)
-        stored = counts_in({"step": _first(contents.metadata, _SAFETENSORS_STEP_KEYS, info.get("step"))})
-        epochs = counts_in({"epoch": _first(contents.metadata, _SAFETENSORS_EPOCH_KEYS, info.get("epoch"))})
-        step, epoch = stored.step, epochs.epoch
-    else:
-        held = _counts_in_tree(contents.tree) if isinstance(contents.tree, Mapping) else NameCounts()
-        step, epoch = held.step, held.epoch
-    named = read_name(name)
-    if step is None and epoch is not None and named.step in {epoch, epoch + 1} and counts_something(name):
-        return NameCounts(None, epoch)  # timm: checkpoint-3.pth.tar is that of epoch 3
-    return NameCounts(named.step if step is None else step, named.epoch if epoch is None else epoch)
-
-
-def _counts_in_tree(tree: Mapping) -> NameCounts:
-    """At the top of the object, else in its ``meta`` (mmengine, mmcv)."""
-    found, meta = counts_in(tree.texts), tree.get("meta")
-    inner = counts_in(meta.texts) if isinstance(meta, Mapping) else NameCounts()
-    return NameCounts(
-        inner.step if found.step is None else found.step, inner.epoch if found.epoch is None else found.epoch
-    )
+        step = _first(contents.metadata, _SAFETENSORS_STEP_KEYS, info.get("step"))
+        held = counts_in({"step": step, "epoch": _first(contents.metadata, _SAFETENSORS_EPOCH_KEYS, info.get("epoch"))})
+    else:  # at the top of the object, else in its ``meta`` (mmengine, mmcv)
+        texts = contents.tree.texts if isinstance(contents.tree, Mapping) else {}
+        meta = texts.get("meta")
+        held = counts_in(texts).or_of(counts_in(meta.texts) if isinstance(meta, Mapping) else NameCounts())
+    named, epoch = read_name(name), held.epoch
+    if held.step is None and epoch is not None and named.step in {epoch, epoch + 1} and counts_something(name):
+        return held  # timm: checkpoint-3.pth.tar is that of epoch 3
+    return held.or_of(named)
 
 
 def _first(metadata: dict[str, str], keys: tuple[str, ...], default: object) -> object:

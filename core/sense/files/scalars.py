@@ -249,11 +249,7 @@ class ScalarFiles(Sampler):
     name = "TensorBoard files"
 
     def __init__(
-        self,
-        *,
-        roots: Callable[[], Sequence[str]],
-        interval_s: float = SAMPLE_S,
-        **common: Unpack[Common],
+        self, *, roots: Callable[[], Sequence[str]], interval_s: float = SAMPLE_S, **common: Unpack[Common]
     ) -> None:
         super().__init__(interval_s=interval_s, **common)
         self._roots = roots

@@ -401,7 +401,6 @@ class LogTail(Observer):
         except OSError as fault:
             why = fault.strerror or str(fault)
             self._problems.report(
-                log.path,
-                f"{log.path}: the log cannot be read ({why}); progress is judged without it until it can",
+                log.path, f"{log.path}: the log cannot be read ({why}); progress is judged without it until it can"
             )
         return found
