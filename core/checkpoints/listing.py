@@ -274,8 +274,10 @@ def state_of(path: Path, stops: Container[Path] = ()) -> Checkpoint | None:
     themselves (the working folder, output folders). Raises OSError.
     """
     folder = None
-    if any(_is_unfinished(above.name) for above in path.parents[:LEVELS]):
-        return None  # it is given its name when it is complete
+    for name in (above.name for above in path.parents[:LEVELS]):  # ``checkpoint-500.tmp``, ``tmp-checkpoint-500``
+        named = is_checkpoint_directory_name(name.removesuffix(".tmp").removeprefix("tmp-"))
+        if UNFINISHED_ORBAX in name or (is_temporary(name) and named):
+            return None  # it is given its name when it is complete
     for above in path.parents[:LEVELS]:
         if above in stops:
             break
@@ -284,12 +286,6 @@ def state_of(path: Path, stops: Container[Path] = ()) -> Checkpoint | None:
     if folder is not None:
         return inspect_any(folder)
     return None if is_part(path.name) or is_temporary(path.name) else inspect_any(path)
-
-
-def _is_unfinished(folder: str) -> bool:
-    """Whether it is a checkpoint that is being written: ``checkpoint-500.tmp``, ``tmp-checkpoint-500``."""
-    named = is_checkpoint_directory_name(folder.removesuffix(".tmp").removeprefix("tmp-"))
-    return UNFINISHED_ORBAX in folder or (is_temporary(folder) and named)
 
 
 def _is_one(folder: Path) -> bool:

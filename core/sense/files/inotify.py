@@ -144,7 +144,8 @@ class FolderTree:
             path = os.path.join(event.folder, event.name)  # noqa: PTH118
             if not event.is_directory:
                 yield path
-            elif self._is_wanted(event.folder, path):
+            # not each new one beside the way to a folder that is waited for
+            elif event.folder in self._folders or any(r == path or is_below(r, path) for r in self._awaited):
                 yield from self._take_folder(path)
 
     def _take_folder(self, path: str) -> Iterator[str]:
@@ -157,12 +158,6 @@ class FolderTree:
         yield from _files_in(path)
         for below in _folders_in(path):
             yield from self._take_folder(below)
-
-    def _is_wanted(self, parent: str, path: str) -> bool:
-        """Whether a new folder is watched: not each one beside the way to a folder that is waited for."""
-        if parent in self._folders:
-            return True
-        return any(root == path or is_below(root, path) for root in self._awaited)
 
     def _await(self, root: str) -> None:
         self._awaited.add(root)

@@ -299,7 +299,10 @@ class ScalarFiles(Sampler):
     def _search(self) -> None:
         roots = [os.path.realpath(root) for root in self._roots()]
         noticed = [Path(self._noticed.popleft()) for _ in range(len(self._noticed))]
-        for path in (*noticed, *_below(roots)):
+        # in the output folders, and in the usual ones beside the script
+        places = (*roots[:-1], *(str(Path(roots[-1], name)) for name in USUAL)) if roots else ()
+        below = (Path(each.path) for each in walk(places, depth=DEEP, most=ENTRIES) if NAME in each.name)
+        for path in (*noticed, *below):
             if len(self._files) >= FILES or path in self._files:
                 continue
             status = status_of(path)
@@ -382,9 +385,3 @@ def logdir(path: Path, roots: Sequence[str]) -> str:
             part = Path(here).relative_to(root).parts[0]
             return root if number + 1 < len(roots) else str(Path(root, part))
     return here
-
-
-def _below(roots: Sequence[str]) -> Iterator[Path]:
-    """Event files in the output folders, and in the usual ones beside the script."""
-    places = (*roots[:-1], *(str(Path(roots[-1], name)) for name in USUAL)) if roots else ()
-    return (Path(each.path) for each in walk(places, depth=DEEP, most=ENTRIES) if NAME in each.name)
