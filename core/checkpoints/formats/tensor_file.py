@@ -61,7 +61,16 @@ def read_safetensors(source: ByteRange) -> FileContents:
             Tensor(name=name, element=SAFETENSORS_ELEMENTS[entry.dtype], shape=entry.shape, region=len(regions))
         )
         regions.append(region)
-    _check_cover(regions, start, source.size)
+    end = start
+    for region in regions:
+        if region.start != end:
+            what = "a gap before" if region.start > end else "an overlap with the tensor before"
+            raise Corrupt(f"there is {what} tensor {shown(region.label)} at byte {min(region.start, end)}")
+        end = region.start + region.size_bytes
+    if end > source.size:
+        raise Torn(f"is cut off: {source.size} of {end} bytes")
+    if end < source.size:
+        raise Corrupt(f"has {source.size - end} bytes after its last tensor, from byte {end}")
     return FileContents(format="safetensors", regions=tuple(regions), tensors=tuple(tensors), metadata=metadata)
 
 
@@ -91,19 +100,6 @@ def _region(name: str, entry: _Entry, data_start: int) -> Region:
             f"{element.size_bytes(count)}"
         )
     return Region(label=name, start=data_start + begin, size_bytes=end - begin, element=element)
-
-
-def _check_cover(regions: list[Region], data_start: int, size: int) -> None:
-    end = data_start
-    for region in regions:
-        if region.start != end:
-            what = "a gap before" if region.start > end else "an overlap with the tensor before"
-            raise Corrupt(f"there is {what} tensor {shown(region.label)} at byte {min(region.start, end)}")
-        end = region.start + region.size_bytes
-    if end > size:
-        raise Torn(f"is cut off: {size} of {end} bytes")
-    if end < size:
-        raise Corrupt(f"has {size - end} bytes after its last tensor, from byte {end}")
 
 
 def training_info(metadata: dict[str, str]) -> dict[str, Any]:

@@ -136,11 +136,7 @@ def _objection(checkpoint: Checkpoint, path: Path, real_directory: str) -> str |
     ):
         return "does not lie in the directory"
     now = inspect(path)
-    if now is None:
-        return "was removed"
-    if now != checkpoint:
-        return "changed since the plan was made"
-    return None
+    return "was removed" if now is None else "changed since the plan was made" if now != checkpoint else None
 
 
 def _delete(path: Path) -> None:
