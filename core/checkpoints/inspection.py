@@ -27,13 +27,7 @@ from .formats.byte_range import (
 )
 from .formats.foreign_formats import foreign_damage
 from .formats.tensor_file import STATE_FILES, counts_of, examine_file
-from .layouts.directory import (
-    bytes_to_scan,
-    examine_directory,
-    examine_members,
-    format_of,
-    is_checkpoint_directory,
-)
+from .layouts.directory import bytes_to_scan, examine_directory, examine_members, format_of, is_checkpoint_directory
 from .layouts.frameworks import check_shards, shards_of
 from .layouts.layout_reading import Finding, optimizer_in
 from .layouts.sets import RANK_FOLDER, Member, Members, find_members, unfinished_beside

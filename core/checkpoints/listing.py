@@ -4,6 +4,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Container, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -90,16 +91,10 @@ def _examined(
 ) -> tuple[list[Checkpoint], list[Checkpoint]]:
     """Those of known names, and those of others. ``tolerant``: one of another name that cannot be read is left out."""
 
-    def look(path: Path) -> Checkpoint | None:
-        return inspect_any(path, layout=layout, named=bool(globs))
-
-    def look_at_other(path: Path) -> Checkpoint | None:
-        try:
-            return look(path)
-        except OSError:
-            if tolerant:
-                return None
-            raise
+    def look(path: Path, *, strict: bool = not tolerant) -> Checkpoint | None:
+        with suppress(*() if strict else (OSError,)):
+            return inspect_any(path, layout=layout, named=bool(globs))
+        return None
 
     plain: list[Path] = []
     others: list[Path] = []
@@ -113,7 +108,7 @@ def _examined(
             plain.append(path)
         elif not is_other(path.name):
             others.append(path)
-    return [one for path in plain if (one := look(path)) is not None], _look_at(others, look_at_other)
+    return [one for path in plain if (one := look(path, strict=True)) is not None], _look_at(others, look)
 
 
 def _look_at(paths: list[Path], look: Callable[[Path], Checkpoint | None]) -> list[Checkpoint]:
@@ -279,8 +274,10 @@ def state_of(path: Path, stops: Container[Path] = ()) -> Checkpoint | None:
     themselves (the working folder, output folders). Raises OSError.
     """
     folder = None
-    if any(_is_unfinished(above.name) for above in path.parents[:LEVELS]):
-        return None  # it is given its name when it is complete
+    for name in (above.name for above in path.parents[:LEVELS]):  # ``checkpoint-500.tmp``, ``tmp-checkpoint-500``
+        named = is_checkpoint_directory_name(name.removesuffix(".tmp").removeprefix("tmp-"))
+        if UNFINISHED_ORBAX in name or (is_temporary(name) and named):
+            return None  # it is given its name when it is complete
     for above in path.parents[:LEVELS]:
         if above in stops:
             break
@@ -289,12 +286,6 @@ def state_of(path: Path, stops: Container[Path] = ()) -> Checkpoint | None:
     if folder is not None:
         return inspect_any(folder)
     return None if is_part(path.name) or is_temporary(path.name) else inspect_any(path)
-
-
-def _is_unfinished(folder: str) -> bool:
-    """Whether it is a checkpoint that is being written: ``checkpoint-500.tmp``, ``tmp-checkpoint-500``."""
-    named = is_checkpoint_directory_name(folder.removesuffix(".tmp").removeprefix("tmp-"))
-    return UNFINISHED_ORBAX in folder or (is_temporary(folder) and named)
 
 
 def _is_one(folder: Path) -> bool:

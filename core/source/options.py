@@ -476,7 +476,9 @@ def _hydra_keys(module: Module, decorator: ast.Call) -> Iterator[Option]:
         if package:
             group = () if package[1] == "_global_" else tuple(package[1].split("."))
         for keys, value, line in _yaml_keys(text):
-            default = _plain_value(value)
+            bare = value.partition(" #")[0].strip().strip("\"'")
+            nothing = bare.lower() in {"", "null", "~", "none"} or bare.startswith(("#", "${", "???"))
+            default = None if nothing else {"true": True, "false": False}.get(bare.lower(), bare)
             yield Option(
                 name=".".join((*group, *keys)), dest=keys[-1], kind="override", default=default, file=file.name,
                 takes="truth" if isinstance(default, bool) else "value", line=line,
@@ -496,13 +498,6 @@ def _yaml_keys(text: str) -> Iterator[tuple[tuple[str, ...], str, int]]:
             open_.pop()
         open_.append((indent, found[2]))
         yield tuple(key for _, key in open_), found[3].strip(), number
-
-
-def _plain_value(value: str) -> Any:
-    bare = value.partition(" #")[0].strip().strip("\"'")
-    if bare.lower() in {"", "null", "~", "none"} or bare.startswith(("#", "${", "???")):
-        return None
-    return {"true": True, "false": False}.get(bare.lower(), bare)
 
 
 def _read_keys(project: Project, *, prefix: str) -> Iterator[Option]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ..model.preset import Change
-from ..model.resume import OwnEnd
+from ..model.resume import Imported, OwnEnd
 from . import words
 from .launch_target import Target
 from .options import Option
@@ -21,20 +21,13 @@ from .steps import Site
 from .values import UNKNOWN, KnownValues, all_names, set_options, word_given
 
 
-class NeededImport(msgspec.Struct, frozen=True):
-    """The first part of a module's name, and the place of the import (``train.py:3``)."""
-
-    name: str
-    place: str
-
-
-def needed_imports(project: Project, target: Target) -> tuple[NeededImport, ...]:
+def needed_imports(project: Project, target: Target) -> tuple[Imported, ...]:
     """The packages that a script cannot start without, each once; imports of the project itself are followed.
 
-    An import inside a function, a test or a ``try`` is not needed to start.
+    Of a name only the first part is told. An import inside a function, a test or a ``try`` is not needed to start.
     """
     modules = {module.path: module for module in project.modules}
-    found: dict[str, NeededImport] = {}
+    found: dict[str, Imported] = {}
     waiting, seen = list(project.modules[:1]), set[Path]()
     while waiting:
         module = waiting.pop(0)
@@ -47,7 +40,7 @@ def needed_imports(project: Project, target: Target) -> tuple[NeededImport, ...]
             waiting += [modules[path] for path in own]
             top = name.partition(".")[0]
             if not own and not any((root / top).is_dir() or (root / f"{top}.py").is_file() for root in roots):
-                found.setdefault(top, NeededImport(top, f"{module.shown}:{line}"))
+                found.setdefault(top, Imported(top, f"{module.shown}:{line}"))
     return tuple(found.values())
 
 

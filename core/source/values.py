@@ -368,8 +368,7 @@ def set_options(declared: tuple[Option, ...], args: tuple[str, ...], environment
     """What each option is set to by the trainer's words and environment, by its ``dest``; else its default."""
     found: dict[str, Any] = {}
     for option in declared:
-        value = _given(option, args, environment)
-        if value is not None:
+        if (value := _given(option, args, environment)) is not None:
             found[option.dest] = value
         elif option.required or option.kind == "positional":
             found.setdefault(option.dest, f"{UNKNOWN}{option.name}{UNKNOWN}")

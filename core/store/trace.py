@@ -36,13 +36,7 @@ class TraceWriter:
     is raised but by the constructor's own arguments.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        wanted: Path | None = None,
-        *,
-        limit_bytes: int = LIMIT_BYTES,
-    ) -> None:
+    def __init__(self, path: Path, wanted: Path | None = None, *, limit_bytes: int = LIMIT_BYTES) -> None:
         if limit_bytes <= 0:
             raise ValueError(f"limit_bytes must be more than 0, got {limit_bytes}")
         self.path = path

@@ -28,7 +28,7 @@ from ...model.resume import resume_support
 from ...model.run import APART
 from ...model.text import printable, typed
 from ...processes import ATTEMPT_VARIABLE, Process, ancestors, boot_id, descendants, identify, is_alive
-from ...sense.files.inotify import descriptors
+from ...sense.files.inotify import open_for_writing
 from ...source.launch_target import (
     Training,
     is_of_one_launch,
@@ -242,7 +242,7 @@ def files_in(pid: int, folders: Sequence[str]) -> list[str]:
     """What a process has open for writing in these folders, locks left out, under the names that it has there."""
     return [
         path
-        for number, path, _ in descriptors(pid, for_writing=True)
+        for _, path, number, _ in open_for_writing([pid])
         if any(path.startswith(f"{folder}/") for folder in folders)
         and not path.endswith(f"/{NAME}")
         and _file_key(path) == _file_key(f"/proc/{pid}/fd/{number}")

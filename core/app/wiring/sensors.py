@@ -38,7 +38,7 @@ from ...sense.host.host_sensor import Host
 from ...sense.host.kernel_log import KernelLog, TerminationNotices, cloud_of
 from ...sense.log.burst_reduction import HeartbeatPage
 from ...sense.log.log_tail import LogTail, OwnLog
-from ...sense.process.exit_watch import ExitWatch, nothing
+from ...sense.process.exit_watch import ExitWatch
 from ...sense.process.process_tree import ProcessTree
 from ...sense.process.ranks import JobRecords, NodeSamples, OtherTrainers
 from ...sense.process.run_tree import RunTree
@@ -215,7 +215,7 @@ def build_sensors(  # noqa: PLR0917
 
     exits = ExitWatch(
         before_exit=last_look,
-        before_success=nothing if values is None else values.finish,
+        before_success=(lambda: None) if values is None else values.finish,
         on_output=log.add,
         **common,
     )

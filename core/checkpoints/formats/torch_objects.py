@@ -232,8 +232,7 @@ class TorchInterpreter:
             _note(self.refused, "a computed callable")
             return Instance("?", arguments)
         dotted = canonical(target.module, target.name)
-        rebuild = _REBUILD.get(dotted)
-        if rebuild is not None:
+        if (rebuild := _REBUILD.get(dotted)) is not None:
             return rebuild(self, arguments)
         if not is_known_call(dotted) or reaches_through(target.name):
             _note(self.refused, target.dotted)

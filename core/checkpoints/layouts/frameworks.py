@@ -8,7 +8,7 @@ from ...model.checkpoint_suffixes import INDEX_SUFFIX
 from ..formats.byte_range import Corrupt, Damage, NoCounts, Torn
 from ..formats.tensor_file import read_json, whole_number
 from ..formats.tensors import Mapping, shown
-from .layout_reading import Finding, Findings, missing, no_weights, optimizer_in, read_counts, weights_in
+from .layout_reading import WRITTEN_LAST, Finding, Findings, missing, no_weights, optimizer_in, read_counts, weights_in
 from .sets import LATEST, Members, read_pointer
 
 # State directories of ``accelerator.save_state``, and kohya's ``NAME-000004-state``, which are the same.
@@ -23,21 +23,23 @@ _TRACES = re.compile(r"^(random_states_\d+\.pkl|optimizer(_\d+)?\.bin|sampler(_\
 _STATE_NAME = re.compile(r"-state$")
 
 
+def _without_weights(members: Members, findings: Findings, state: str, *, made_so: bool) -> list[Damage]:
+    if any(weights_in(members)):
+        return []
+    tensors, why = made_so or bool(findings), "no file with weights is there"
+    return [no_weights(members, "model.safetensors", why, beside=state, made_so=tensors)]
+
+
 def read_accelerate(members: Members, findings: Findings) -> Finding | None:
     """Recognised by any file that only accelerate or kohya writes, or, with weights, by the name ``*-state``."""
     made_so = any(_TRACES.match(name) for name in members.top())
     if not made_so and not (_STATE_NAME.search(members.root.name) and any(weights_in(members))):
         return None
-    damages: list[Damage] = []
-    if not any(weights_in(members)):
-        damages.append(
-            no_weights(members, "model.safetensors", "no file with weights is there", made_so=made_so or bool(findings))
-        )
+    damages = _without_weights(members, findings, STATE, made_so=made_so)
     if not optimizer_in(members):
         damages.append(missing(members, "optimizer.bin", "training cannot go on without it"))
     if not any(_LAST.match(name) for name in members.top()):
-        why = "it is written last, so the checkpoint was not finished"
-        damages.append(missing(members, "random_states_0.pkl", why, unfinished=made_so))
+        damages.append(missing(members, "random_states_0.pkl", WRITTEN_LAST, unfinished=made_so))
     counts = read_counts(members, STATE, damages)
     return Finding(layout="accelerate", damages=tuple(damages), counts=counts)
 
@@ -59,13 +61,8 @@ def read_transformers(members: Members, findings: Findings) -> Finding | None:
     made_so = any(_TRANSFORMERS_TRACES.match(name) for name in members.top())
     if TRANSFORMERS_STATE not in members.files and not made_so:
         return None
-    damages: list[Damage] = []
+    damages = _without_weights(members, findings, TRANSFORMERS_STATE, made_so=made_so)
     notes: list[str] = []
-    if not any(weights_in(members)):
-        why = "no file with weights is there"
-        damages.append(
-            no_weights(members, "model.safetensors", why, beside=TRANSFORMERS_STATE, made_so=made_so or bool(findings))
-        )
     resumable = any(_RESUMABLE.match(name) for name in members.top())
     deepspeed = any(folder.startswith("global_step") for folder in members.folders)
     if deepspeed:
@@ -78,8 +75,7 @@ def read_transformers(members: Members, findings: Findings) -> Finding | None:
         damages.append(missing(members, "scheduler.pt", "without it the trainer ignores the optimizer state too"))
     counts = read_counts(members, TRANSFORMERS_STATE, damages)
     if TRANSFORMERS_STATE not in members.files:
-        why = "it is written last, so the checkpoint was not finished"
-        damages.append(missing(members, TRANSFORMERS_STATE, why, unfinished=True))
+        damages.append(missing(members, TRANSFORMERS_STATE, WRITTEN_LAST, unfinished=True))
     return Finding(layout="transformers", damages=tuple(damages), notes=tuple(notes), counts=counts)
 
 
@@ -149,7 +145,7 @@ def read_deepspeed_save(members: Members, findings: Findings) -> Finding | None:
 def check_latest(members: Members) -> list[Damage]:
     """A folder that holds tag folders: ``latest`` must name one that is there. Loading reads it first."""
     if LATEST not in members.files:
-        return [Torn("latest is missing: it is written last, so the checkpoint was not finished", unfinished=True)]
+        return [Torn(f"latest is missing: {WRITTEN_LAST}", unfinished=True)]
     tag = read_pointer(members.root / LATEST)
     if tag is None or tag not in members.folders:
         return [Torn(f"latest names {shown(tag or 'nothing')}, which does not exist", understood=False)]

@@ -17,6 +17,7 @@ from .sets import Members
 _MOMENTS = re.compile(r"^optim|(^|\.)(exp_avg|momentum_buffer)")
 """In names of tensors: what optimizers keep."""
 
+WRITTEN_LAST = "it is written last, so the checkpoint was not finished"
 Findings = dict[str, FileFinding]
 """What was found in each tensor file, by member name."""
 

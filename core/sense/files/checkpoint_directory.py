@@ -9,6 +9,7 @@ from typing import Literal, Unpack
 
 from ...model.ports import AttemptTarget
 from ...model.settings import Watch
+from ...processes import kernel_text
 from ..host.disk_space import is_network_filesystem
 from ..sampler import DRAIN_S, Common
 from .checkpoint_scan import CheckpointScan, Looks, candidates, is_candidate
@@ -55,8 +56,8 @@ class CheckpointDirectory(CheckpointScan):
         looks: Looks,
         globs: Sequence[str] = (),
         known: Iterable[str] = (),
-        mountinfo: Callable[[], str] = Path("/proc/self/mountinfo").read_text,
-        fstab: Callable[[], str] = Path("/etc/fstab").read_text,
+        mountinfo: Callable[[], str] = lambda: kernel_text("/proc/self/mountinfo"),
+        fstab: Callable[[], str] = lambda: kernel_text("/etc/fstab"),
         **common: Unpack[Common],
     ) -> None:
         folder = Path(directory)
@@ -213,7 +214,7 @@ class CheckpointDirectory(CheckpointScan):
             return f"{folder} is on another disk than before and has {lacks}" if found[0] != before[0] else None
         if not {entry.name for entry in folder.iterdir()} - {LOCK}:
             return f"{folder} is empty and has {lacks}"
-        unmounted = unmounted_place(folder, _text(self._fstab), _text(self._mountinfo))
+        unmounted = unmounted_place(folder, self._fstab(), self._mountinfo())
         return None if unmounted is None else f"{unmounted} is not mounted, and {folder} has {lacks}"
 
     def close(self) -> None:
@@ -224,14 +225,6 @@ class CheckpointDirectory(CheckpointScan):
         if self._inotify is not None:
             self._inotify.close()
             self._inotify = None
-
-
-def _text(read: Callable[[], str]) -> str:
-    """A table of the system; empty if it cannot be read: a container has no fstab."""
-    try:
-        return read()
-    except (OSError, ValueError):
-        return ""
 
 
 # The sensor of all folders that a run saves checkpoints to: one ``CheckpointDirectory`` for each.

@@ -144,7 +144,8 @@ class FolderTree:
             path = os.path.join(event.folder, event.name)  # noqa: PTH118
             if not event.is_directory:
                 yield path
-            elif self._is_wanted(event.folder, path):
+            # not each new one beside the way to a folder that is waited for
+            elif event.folder in self._folders or any(r == path or is_below(r, path) for r in self._awaited):
                 yield from self._take_folder(path)
 
     def _take_folder(self, path: str) -> Iterator[str]:
@@ -157,12 +158,6 @@ class FolderTree:
         yield from _files_in(path)
         for below in _folders_in(path):
             yield from self._take_folder(below)
-
-    def _is_wanted(self, parent: str, path: str) -> bool:
-        """Whether a new folder is watched: not each one beside the way to a folder that is waited for."""
-        if parent in self._folders:
-            return True
-        return any(root == path or is_below(root, path) for root in self._awaited)
 
     def _await(self, root: str) -> None:
         self._awaited.add(root)
@@ -238,22 +233,17 @@ _NO_FILES = ("/dev/", "/proc/", "/sys/")
 
 
 class OpenFile(NamedTuple):
-    """A regular path that a process holds open for writing. ``number``: of its link below ``/proc/PID/fd``."""
+    """A regular path that a process holds open. ``number``: of its link below ``/proc/PID/fd``."""
 
     pid: int
     path: str
     number: int = 0
+    writable: bool = True
 
 
-def open_for_writing(pids: Iterable[int]) -> Iterator[OpenFile]:
-    """All of them; processes that cannot be examined have none."""
+def open_for_writing(pids: Iterable[int], *, reading: bool = False) -> Iterator[OpenFile]:
+    """All of them, with ``reading`` also files that are only read; processes that cannot be examined have none."""
     for pid in pids:
-        for number, path, _ in descriptors(pid, for_writing=True):
-            yield OpenFile(pid, path, number)
-
-
-def descriptors(pid: int, *, for_writing: bool = False) -> Iterator[tuple[int, str, bool]]:
-    """(number, path, whether it may be written to) of the files that a process holds open."""
-    for number, path, writable in open_files(pid, for_writing=for_writing):
-        if path.startswith("/") and not path.startswith(_NO_FILES) and not path.endswith(" (deleted)"):
-            yield number, path, writable
+        for number, path, writable in open_files(pid, for_writing=not reading):
+            if path.startswith("/") and not path.startswith(_NO_FILES) and not path.endswith(" (deleted)"):
+                yield OpenFile(pid, path, number, writable)

@@ -18,7 +18,7 @@ from ..sampler import Common, Sampler
 
 RELEVANT = re.compile(
     r"NVRM|\bXid\b|nvidia|dxgk|dxgvmb|\bdxg\b|[Oo]ut of memory|oom[-_]kill|oom_reaper|Killed process|"
-    r"I/O error|segfault at|general protection|blocked for more than|\bamdgpu\b",
+    r"I/O error|segfault at|general protection|blocked for more than|\bamdgpu\b"
 )
 RECORD_BYTES = 8192
 """The kernel returns one record per read and refuses a buffer that is too small for it."""
@@ -67,13 +67,7 @@ class KernelLog(Sampler):
 
     name = "kernel log"
 
-    def __init__(
-        self,
-        *,
-        device: str = "/dev/kmsg",
-        interval_s: float = READ_S,
-        **common: Unpack[Common],
-    ) -> None:
+    def __init__(self, *, device: str = "/dev/kmsg", interval_s: float = READ_S, **common: Unpack[Common]) -> None:
         super().__init__(interval_s=interval_s, **common)
         self._device = device
         self._fd: int | None = None
@@ -259,12 +253,7 @@ class TerminationNotices(Sampler):
     name = "notices"
 
     def __init__(
-        self,
-        *,
-        cloud: Cloud | None,
-        address: str | None = None,
-        poll_s: float = POLL_S,
-        **common: Unpack[Common],
+        self, *, cloud: Cloud | None, address: str | None = None, poll_s: float = POLL_S, **common: Unpack[Common]
     ) -> None:
         super().__init__(interval_s=poll_s, **common)
         self._service = None if cloud is None else SERVICES[cloud]
