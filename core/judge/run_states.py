@@ -107,16 +107,14 @@ class Saving(msgspec.Struct, frozen=True, kw_only=True):
 class Stopping(Variant, frozen=True, tag="stopping"):
     """The trainer's processes are being ended.
 
-    ``by``: the operator who asked for it. ``exited``: the exit of the main process was seen. ``gone_t``: run time from
-    which no process was left. ``kill``: the gentle stop failed. ``leftovers``: the trainer ended by itself and only
-    the processes that it left behind are ended. ``saving``: nothing is ended yet, a checkpoint was asked for first;
-    ``order`` is the request.
+    ``exited``: the exit of the main process was seen. ``gone_t``: run time from which no process was left. ``kill``:
+    the gentle stop failed. ``leftovers``: the trainer ended by itself and only the processes that it left are ended.
+    ``saving``: nothing is ended yet, a checkpoint was asked for first; ``order`` is the request.
     """
 
     order: int
     then: Then
     plan: RestartPlan
-    by: str = ""
     exited: bool = False
     gone_t: float | None = None
     kill: bool = False

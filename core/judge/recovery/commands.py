@@ -18,19 +18,7 @@ from .. import run_states
 from ..handlers import checkpoint_jobs
 from ..hang import deadlines, liveness
 from ..memory import Budget
-from ..run_states import (
-    Between,
-    Finished,
-    Hung,
-    Over,
-    Paused,
-    RestartPlan,
-    Running,
-    Starting,
-    Stopped,
-    Stopping,
-    Suspended,
-)
+from ..run_states import Finished, Hung, Paused, RestartPlan, Running, Starting, Stopped, Stopping, Suspended
 from ..state import JudgeState, StepBuilder
 from . import attempts, gate, policy, ramp, remedies, restarts, resume_choice, unclear_states
 from .apply import answer_failure, before_nan_t
@@ -96,39 +84,29 @@ def _present(builder: StepBuilder) -> str:
 
 def _end(builder: StepBuilder, command: Command) -> CommandReply:
     machine, kill, by = builder.machine, command.verb == "kill", command.by
-    if isinstance(machine, Stopped | Over) and builder.state.withheld is None:
+    if isinstance(machine, Stopped | run_states.Over) and builder.state.withheld is None:
         return fulfilled(f"nothing is running: {_present(builder)} already")
-    plan = RestartPlan(reason=f"{command.verb} by {by}")
+    plan = RestartPlan(reason=f"{command.verb} by {by}", by=by)
     builder.set(ends=None)
     if isinstance(machine, Starting) and not machine.launched:
         builder.move("command", replace(machine, then="hold", next=None))
     elif isinstance(machine, Stopping):
-        held = replace(machine, then="hold", by=by)
+        held = replace(machine, then="hold", plan=replace(machine.plan, by=by))
         if machine.saving is not None and machine.then == "hold" and not kill:
             restarts.end_saving(builder, held, f"stop by {by} again: no checkpoint is waited for")
         elif kill and not machine.kill:
-            restarts.stop(builder, "hold", plan, mode="kill", by=by, exited=machine.exited)
+            restarts.stop(builder, "hold", plan, mode="kill", exited=machine.exited)
         else:
             builder.move("command", held)
     elif run_states.is_live(machine):
         finishing = builder.state.withheld is not None and builder.state.withheld.then == "finish"
         _close_hangs(builder, f"ended by {by}")
-        restarts.stop(builder, "finish" if finishing else "hold", plan, mode="kill" if kill else "gentle", by=by)
+        restarts.stop(builder, "finish" if finishing else "hold", plan, mode="kill" if kill else "gentle")
     elif isinstance(machine, Stopped):
         gate.close(builder, f"{command.verb} by {by}: it stays stopped")
     else:  # between two attempts, or before the first one
         builder.move("hold", Stopped(), f"stopped by {by}; held until resume or restart", Why("person"))
     return YES
-
-
-def _take_wishes(builder: StepBuilder, command: Command) -> None:
-    """The profile and the remedies that the next attempt is to have."""
-    if command.profile is not None:
-        _profile(builder, replace(command, now=False))
-    if command.without_remedies:
-        remedies.drop(builder, f"asked for by {command.by}")
-    for name in command.remedies:
-        remedies.take_by_name(builder, name, command.by)
 
 
 def _next(builder: StepBuilder, command: Command) -> CommandReply:
@@ -138,8 +116,12 @@ def _next(builder: StepBuilder, command: Command) -> CommandReply:
     """
     machine, typed = builder.machine, builder.typed
     live, answers = run_states.is_live(machine) and not isinstance(machine, Stopping), is_answer(builder.state, command)
-    if (over := _is_over(builder, command)) is not None:
-        return over
+    waiting, launching = builder.state.withheld, isinstance(machine, Starting) and not machine.launched
+    if command.incident is not None and (waiting is None or waiting.action.incident != command.incident):
+        # An answer to a question that does not wait any more must not end or start anything.
+        does = f"`{typed('restart' if live else 'resume')}` without --incident does it all the same"
+        over = f"incident {command.incident} waits for no answer any more: {_present(builder)}"
+        return refused(f"{over}; nothing was ended or started ({does})")
     if command.verb == "resume" and isinstance(machine, Paused | Suspended):
         if command.incident is None and not has_wishes(command):
             return _unpause(builder, command)
@@ -153,67 +135,44 @@ def _next(builder: StepBuilder, command: Command) -> CommandReply:
         return why_not
     if answers:
         carry_out(builder, command.by)
-    elif isinstance(machine, Starting) and not machine.launched:
-        plan = _ordered(builder, command)
-        _take_wishes(builder, command)
-        builder.move("command", replace(machine, then="restart", next=plan))
-    elif live:
-        plan = _ordered(builder, command)
-        _take_wishes(builder, command)
-        _close_hangs(builder, f"restarted by {command.by}")
-        restarts.stop(builder, "restart", plan, by=command.by)
-    else:
-        _begin_again(builder, command)
-    return YES
-
-
-def _begin_again(builder: StepBuilder, command: Command) -> None:
-    """Start the next attempt of a run that is ending or has ended."""
-    if builder.state.ends is None or isinstance(builder.machine, Stopping):  # a time that is too near is not meant
-        checkpoint_jobs.set_time(builder, after_s=checkpoint_jobs.stop_takes_s(builder.knowledge, builder.state))
-    if isinstance(builder.machine, Stopping):
-        plan = _ordered(builder, command)
-        builder.move("command", replace(builder.machine, then="restart", plan=plan))
-        return
-    _take_wishes(builder, command)
-    plan = _ordered(builder, command)
-    # A person looked at it: earlier failures do not count any more.
-    builder.set(history=())
-    before = builder.state.budget
-    if before.used or before.unsaved:
-        builder.set(budget=Budget(best=before.best, every=before.every, epochs=before.epochs))
-        builder.fact(BudgetChanged(used=0, max=builder.settings.restart.max_restarts))
-    if builder.attempt.number:
-        # A stop may have failed: processes of the last attempt must be gone before the next one is launched.
-        restarts.clear_and_restart(builder, plan)
-    else:
-        resume_choice.choose(builder, plan)
-
-
-def _ordered(builder: StepBuilder, command: Command) -> RestartPlan:
-    """The next attempt as a person ordered it. A checkpoint with the failure in it is not taken unless it is named."""
-    waiting = builder.state.withheld
+        return YES
+    # A checkpoint with the failure in it is not taken unless it is named.
     named = command.fresh or command.checkpoint is not None
-    before_t = None if named else before_nan_t(builder.state)
-    return RestartPlan(
+    before_t = waiting.plan.before_t if waiting is not None else None if named else before_nan_t(builder.state)
+    plan = RestartPlan(
         reason=f"{command.verb} by {command.by}",
         wanted=command.checkpoint,
         fresh=command.fresh,
-        before_t=before_t if waiting is None else waiting.plan.before_t,
+        before_t=before_t,
         by=command.by,
     )
-
-
-def _is_over(builder: StepBuilder, command: Command) -> CommandReply | None:
-    """An answer to a question that does not wait any more must not end or start anything."""
-    waiting = builder.state.withheld
-    if command.incident is None or (waiting is not None and waiting.action.incident == command.incident):
-        return None
-    live = run_states.is_live(builder.machine) and not isinstance(builder.machine, Stopping)
-    return refused(
-        f"incident {command.incident} waits for no answer any more: {_present(builder)}; nothing was ended or started "
-        f"(`{builder.typed('restart' if live else 'resume')}` without --incident does it all the same)"
-    )
+    if not (live or launching) and (builder.state.ends is None or isinstance(machine, Stopping)):
+        # A time that is too near is not meant.
+        checkpoint_jobs.set_time(builder, after_s=checkpoint_jobs.stop_takes_s(builder.knowledge, builder.state))
+    if isinstance(machine, Stopping):
+        builder.move("command", replace(machine, then="restart", plan=plan))
+        return YES
+    if command.profile is not None:
+        _profile(builder, replace(command, now=False))
+    if command.without_remedies:
+        remedies.drop(builder, f"asked for by {command.by}")
+    for name in command.remedies:
+        remedies.take_by_name(builder, name, command.by)
+    if isinstance(machine, Starting) and launching:
+        builder.move("command", replace(machine, then="restart", next=plan))
+    elif live:
+        _close_hangs(builder, f"restarted by {command.by}")
+        restarts.stop(builder, "restart", plan)
+    else:
+        # A person looked at it: earlier failures do not count any more.
+        before = builder.state.budget
+        builder.set(history=())
+        if before.used or before.unsaved:
+            builder.set(budget=Budget(best=before.best, every=before.every, epochs=before.epochs))
+            builder.fact(BudgetChanged(used=0, max=builder.settings.restart.max_restarts))
+        # A stop may have failed: processes of the last attempt must be gone before the next one is launched.
+        (restarts.clear_and_restart if builder.attempt.number else resume_choice.choose)(builder, plan)
+    return YES
 
 
 def _no_next_attempt(builder: StepBuilder, command: Command) -> CommandReply | None:
@@ -255,8 +214,8 @@ def _act(builder: StepBuilder, command: Command) -> CommandReply:
         else:
             gate.close(builder, f"{by} chose act = all")
     elif isinstance(machine, Stopping) and machine.then == "restart" and gate.is_closed(builder, machine.plan):
-        builder.move("command", replace(machine, then="hold", by=command.by))
-    elif isinstance(machine, Between) and gate.is_closed(builder, machine.plan):
+        builder.move("command", replace(machine, then="hold", plan=replace(machine.plan, by=by)))
+    elif isinstance(machine, run_states.Between) and gate.is_closed(builder, machine.plan):
         gate.withhold(builder, "restart", machine.plan, live=False)
     else:
         gate.renew(builder)
@@ -332,7 +291,7 @@ def _profile(builder: StepBuilder, command: Command) -> CommandReply:
     builder.fact(ProfileChanged(profile=profile, pending=True, why=f"asked for by {command.by}, {when}"))
     if command.now and isinstance(machine, Running | Hung | Starting | Suspended) and live:
         _close_hangs(builder, f"profile {name} by {command.by}")
-        restarts.stop(builder, "restart", RestartPlan(reason=f"profile {name} by {command.by}"), by=command.by)
+        restarts.stop(builder, "restart", RestartPlan(reason=f"profile {name} by {command.by}", by=command.by))
     return YES
 
 
@@ -342,7 +301,7 @@ def switch_at_checkpoint(builder: StepBuilder) -> None:
     if name is not None and isinstance(builder.machine, Running):
         climbs = name == builder.state.ramp.climbing
         reason = f"profile {name} at a checkpoint, {'by the ramp' if climbs else 'as asked'}"
-        restarts.stop(builder, "restart", RestartPlan(reason=reason), by="" if climbs else "a person")
+        restarts.stop(builder, "restart", RestartPlan(reason=reason, by="" if climbs else "a person"))
 
 
 def _ack(builder: StepBuilder, command: Command) -> CommandReply:
@@ -389,14 +348,17 @@ def _shutdown(builder: StepBuilder, command: Command) -> CommandReply:
         rest = "a running trainer goes on" if runs else "nothing of the run is running"
         builder.decide(EndWatch, f"shutdown by {command.by}; {rest}", exit_code=0)
         return YES
-    reason = f"shutdown with the trainer by {command.by}"
-    plan = RestartPlan(reason=reason, deadline_t=None if command.within_s is None else builder.t + command.within_s)
+    plan = RestartPlan(
+        reason=f"shutdown with the trainer by {command.by}",
+        deadline_t=None if command.within_s is None else builder.t + command.within_s,
+        by=command.by,
+    )
     if isinstance(machine, Starting) and launching:
-        builder.move("command", replace(machine, then="end", next=replace(plan, by=command.by)))
+        builder.move("command", replace(machine, then="end", next=plan))
     elif isinstance(machine, Stopping):
-        builder.move("command", replace(machine, then="end", plan=plan, by=command.by))
+        builder.move("command", replace(machine, then="end", plan=plan))
     else:
-        restarts.stop(builder, "end", plan, by=command.by)
+        restarts.stop(builder, "end", plan)
     return YES
 
 

@@ -353,9 +353,9 @@ def end(builder: StepBuilder) -> None:
         builder.notify("withheld", "would have ended it", f"{reason}: `{builder.typed('stop')}` does")
     elif isinstance(machine, run_states.Stopping):
         if machine.then == "restart":
-            builder.move("command", msgspec.structs.replace(machine, then="end_by", by=BY))
+            builder.move("command", msgspec.structs.replace(machine, then="end_by"))
     elif run_states.is_live(machine):
-        restarts.stop(builder, "end_by", run_states.RestartPlan(reason=reason, by=BY), by=BY)
+        restarts.stop(builder, "end_by", run_states.RestartPlan(reason=reason, by=BY))
     else:
         if not isinstance(machine, run_states.Stopped):
             builder.move("hold", run_states.Stopped(), f"{reason}; held until resume or restart", Why("ordered"))

@@ -45,14 +45,12 @@ def stop(
     plan: run_states.RestartPlan,
     *,
     mode: Literal["gentle", "kill"] = "gentle",
-    by: str = "",
     exited: bool = False,
 ) -> None:
     """End the attempt's processes; ``then`` follows. ``exited``: the main process is gone already.
 
-    ``by``: the operator who asked for it; without one, and without one in the plan, the gate may withhold it.
+    The gate may withhold what no person ordered (``plan.by``).
     """
-    plan = replace(plan, by=by) if by else plan
     if gate.is_closed(builder, plan):
         gate.withhold(builder, then, plan, live=True)
         return
@@ -62,9 +60,9 @@ def stop(
         wait_s = wait_s if left_s is None else min(wait_s, max(0.0, left_s - STOP_S))
         saving = run_states.Saving(asked_t=builder.t, until_t=builder.t + wait_s)
         reason = f"{plan.reason}; it was asked for a checkpoint first, for which the stop waits up to {wait_s:.0f} s"
-        builder.move("stop", run_states.Stopping(order=order, then=then, plan=plan, by=by, saving=saving), reason)
+        builder.move("stop", run_states.Stopping(order=order, then=then, plan=plan, saving=saving), reason)
         return
-    stopping = run_states.Stopping(order=0, then=then, plan=plan, by=by, exited=exited, kill=mode == "kill")
+    stopping = run_states.Stopping(order=0, then=then, plan=plan, exited=exited, kill=mode == "kill")
     _signal(builder, stopping, mode)
 
 
@@ -157,7 +155,7 @@ def _ended(builder: StepBuilder, machine: run_states.Stopping, observation: Exit
 
 def after_end(builder: StepBuilder, machine: run_states.Stopping) -> None:
     """The attempt ended and no process of it is left."""
-    plan, by = machine.plan, machine.by or "a person"
+    plan, by = machine.plan, machine.plan.by or "a person"
     match machine.then:
         case "restart":
             held = "the GPU memory of the ended processes"
