@@ -53,7 +53,12 @@ def on_saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> N
         return
     goal = goal_of_rung(builder.settings.profiles.ramp, at)
     reached = None if goal is None else _reached(goal, ramp, known.epochs_done)
-    if reached is None or at + 1 >= len(ladder) or state.incidents or _nearly_done(builder):
+    progress = state.progress
+    made, whole = progress.epoch, progress.total_epochs
+    if made is None or not whole:
+        made, whole = progress.run_step, progress.run_total_steps
+    nearly_done = made is not None and bool(whole) and made >= LAST_SHARE * (whole or 0)
+    if reached is None or at + 1 >= len(ladder) or state.incidents or nearly_done:
         return
     now, above = ladder[at], ladder[at + 1]
     why = f"{reached} on {now} without trouble"
@@ -158,11 +163,3 @@ def _reached(goal: RampGoal, ramp: Ramp, epochs_done: int | None) -> str | None:
     if goal.hours is not None and ramp.quiet_s >= goal.hours * 3600.0:
         return hours(ramp.quiet_s)
     return None
-
-
-def _nearly_done(builder: StepBuilder) -> bool:
-    progress = builder.state.progress
-    made, whole = progress.epoch, progress.total_epochs
-    if made is None or not whole:
-        made, whole = progress.run_step, progress.run_total_steps
-    return made is not None and bool(whole) and made >= LAST_SHARE * (whole or 0)

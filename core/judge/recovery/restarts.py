@@ -276,8 +276,12 @@ def on_beat(builder: StepBuilder) -> None:
         position = None if attempt.step is None else at + attempt.step
         attempt = replace(attempt, counts_anew=True, offset=at, position=position)
     found = resume_check.judge(attempt, reading) if shows in {"anew", "unclear"} else None
-    if first:  # also if the loss goes on: saves of the new count may have the names of those before
-        attempt = _put_aside(builder, attempt)
+    point, kept = builder.checkpoint(attempt.resume_from), builder.state.found_resume.kept
+    if first and point is not None and point.kept is None and (kept is None or kept[0] != point.path):
+        # Also if the loss goes on: saves of the new count may have the names of those before.
+        why = f"copy {base_name(point.path)} aside: the trainer counts from the beginning and may write over it"
+        after = next((i.id for i in builder.state.incidents if _is_answered(i, attempt)), None)
+        attempt = replace(attempt, aside=builder.decide(CopyAside, why, incident=after, paths=(point.path,)))
     if found is None and shows in {"anew", "unclear"} and resume_check.awaits_losses(attempt, reading):
         shows = "open"
     if shows in {"none", "taken"} and attempt.number > 1 and main_reading(builder.state).now.loss_is_nan:
@@ -289,10 +293,9 @@ def on_beat(builder: StepBuilder) -> None:
     match verdict:
         case "open":
             return
-        case "ignored" if found is not None and _ends(builder):
-            _end(builder, found.why)
-            return
         case "ignored" if found is not None:
+            if _is_ended(builder, f"resume did not take: {found.why}"):
+                return
             _warn(builder, f"resume did not take: {found.why}")
         case "unclear" if attempt.counts_anew:
             counts = "neither its config nor its log names the file"
@@ -312,16 +315,6 @@ def on_beat(builder: StepBuilder) -> None:
         case _:
             pass
     _recover(builder)
-
-
-def _put_aside(builder: StepBuilder, attempt: AttemptProgress) -> AttemptProgress:
-    """Copy the resume point out of the way of a trainer that may have begun anew, unless there is a copy."""
-    known, kept = builder.checkpoint(attempt.resume_from), builder.state.found_resume.kept
-    if known is None or known.kept is not None or (kept is not None and kept[0] == known.path):
-        return attempt
-    why = f"copy {base_name(known.path)} aside: the trainer counts from the beginning and may write over it"
-    after = next((i.id for i in builder.state.incidents if _is_answered(i, attempt)), None)
-    return replace(attempt, aside=builder.decide(CopyAside, why, incident=after, paths=(known.path,)))
 
 
 def _is_answered(incident: Incident, attempt: AttemptProgress) -> bool:
@@ -400,17 +393,12 @@ def _how(attempt: AttemptProgress, step: int | None) -> str:
     return f"it trains again; whether it resumed from {name} cannot be seen"
 
 
-def _ends(builder: StepBuilder) -> bool:
-    """Whether an attempt that is known to train from the beginning is ended: it may write over a better checkpoint."""
-    known = builder.checkpoint(builder.attempt.resume_from)
-    if builder.settings.restart.if_resume_not_taken == "go_on" or builder.attempt.told_resume is False:
+def _is_ended(builder: StepBuilder, reason: str) -> bool:
+    """End an attempt that is known to train from the beginning, if it may write over a better checkpoint."""
+    known, told = builder.checkpoint(builder.attempt.resume_from), builder.attempt.told_resume
+    goes_on = builder.settings.restart.if_resume_not_taken == "go_on" or told is False
+    if goes_on or known is None or not known.own or not checkpoint_index.is_verified(known):
         return False
-    return known is not None and known.own and checkpoint_index.is_verified(known)
-
-
-def _end(builder: StepBuilder, why: str) -> None:
-    """The attempt trains from the beginning although it was told to resume: end it before it overwrites checkpoints."""
-    reason = f"resume did not take: {why}"
     number = builder.open_incident("resume", "started_over", reason)
     builder.notify("incident", "resume did not take", reason, incident=number)
     plan = run_states.RestartPlan(
@@ -420,6 +408,7 @@ def _end(builder: StepBuilder, why: str) -> None:
         advice=(*unclear_states.advice(builder), *CHECKS),
     )
     stop(builder, "give_up", plan)
+    return True
 
 
 def _warn(builder: StepBuilder, why: str) -> None:

@@ -250,18 +250,16 @@ def _names(paths: Iterable[str]) -> str:
     return f"{', '.join(names[-SHOWN:])}{more}"
 
 
-# When the attempt trained, as far as its log shows that: what was written before its first step is no state of it.
-
-
 def training_of(state: JudgeState) -> Training:
-    """When the attempt trained, as far as its log shows that.
+    """When the attempt trained, as far as its log shows that: what was written before its first step is no state of it.
 
     Its first step was before the first line about one, if that shows a later step. Not known: the line stood in the log
     already when this supervisor began, or several steps came before it whose pace is unknown.
     """
     attempt = state.attempt
     first_t, late = attempt.first_beat_t, attempt.adopted_t
-    if first_t is not None and (late is None or first_t < late):
+    first_t = None if first_t is not None and late is not None and first_t >= late else first_t
+    if first_t is not None:
         first, seen = attempt.first_step, attempt.first_beat_step
         made = 1 if first is None else max(0, first - (attempt.resumed_at or 0))
         made += 0 if first is None or seen is None else max(0, seen - first)
@@ -271,8 +269,6 @@ def training_of(state: JudgeState) -> Training:
             first_t -= made * pace_s
         elif made > 1 or first is None:
             first_t = None
-    else:
-        first_t = None
     return Training(
         now_t=state.time.t,
         over=not is_live(state.machine),
@@ -290,9 +286,6 @@ def training_of(state: JudgeState) -> Training:
 # the next attempt begins anew, and its first save truncates the file, although a part of it could have been recovered,
 # or the verdict could have been wrong. The run is not held for it, because nobody can resume from it without repairing
 # it first. Without room for the copy, or if it fails, the run waits or is held.
-
-KEPT_COPIES_CLASS = "kept"
-"""Class of the incident (kind ``checkpoint``) that tells where the copy is."""
 
 
 def at_risk(builder: StepBuilder, before_t: float | None) -> tuple[KnownCheckpoint, ...]:
@@ -339,13 +332,30 @@ def on_copied(builder: StepBuilder, machine: Preparing, outcome: Outcome) -> Non
     found = at_risk(builder, plan.before_t) if path is None else ()
     if outcome.ok:
         folder = str(outcome.data.get("folder") or "")
-        if path is None:
-            note_kept(builder, found, folder, plan.incident)
-        else:
+        names, where = _names(k.path for k in found), folder or "a folder of its own"
+        if path is None and found:  # else they were removed meanwhile
+            builder.mark({k.path for k in found}, kept=folder)
+            said = f"kept copies of {names} in {where}"
+            if len(found) == 1:
+                said = f"kept a copy of {names} as {folder}/{names}" if folder else f"kept a copy of {names} in {where}"
+            told = f"{said} before the run began anew; delete {_them(found)} if not needed"
+            builder.open_incident("checkpoint", "kept", told, severity="info", ending="noted")
+            builder.notify("warning", f"kept: {names}", told, incident=plan.incident)
+            builder.close_all(said, CLASS)
+        elif path is not None:
             known = builder.state.found_resume
             builder.set(found_resume=replace(known, kept=plan.verified, copies=(*known.copies, folder)))
-            builder.note(f"{base_name(path)} was copied to {folder or 'a folder of its own'}")
-            plan = _with_copies(builder, plan, outcome)
+            builder.note(f"{base_name(path)} was copied to {where}")
+            support, places = builder.support, outcome.data.get("places")
+            places = places if isinstance(places, dict) and (support.deletes or support.may_delete) else {}
+            for file, place in places.items():  # of a start that may delete the copies are resume points
+                there = builder.checkpoint(file)
+                if there is not None:
+                    copy = replace(there, path=str(place))
+                    builder.set(checkpoints=checkpoint_index.with_entry(builder.index, copy))
+                    builder.tell_checkpoint(copy, "complete")
+            if support.deletes:
+                plan = replace(plan, path=str(places.get(path, path)))
         launch_after_delay(builder, plan)
         return
     gone = outcome.data.get("gone")
@@ -371,21 +381,6 @@ def on_copied(builder: StepBuilder, machine: Preparing, outcome: Outcome) -> Non
         f"`{typed('resume', '--from', path or found[-1].path)}` gives it to the trainer without a copy",
     )
     hold(builder, plan, "not_copied", f"{why}; {follows}", again)
-
-
-def note_kept(builder: StepBuilder, found: tuple[KnownCheckpoint, ...], folder: str, incident: int | None) -> None:
-    """Remember that these were copied to ``folder``, and tell people where the copies are."""
-    if not found:  # removed meanwhile
-        return
-    builder.mark({k.path for k in found}, kept=folder)
-    names, where = _names(k.path for k in found), folder or "a folder of its own"
-    said = f"kept copies of {names} in {where}"
-    if len(found) == 1:
-        said = f"kept a copy of {names} as {folder}/{names}" if folder else f"kept a copy of {names} in {where}"
-    told = f"{said} before the run began anew; delete {_them(found)} if not needed"
-    builder.open_incident("checkpoint", KEPT_COPIES_CLASS, told, severity="info", ending="noted")
-    builder.notify("warning", f"kept: {names}", told, incident=incident)
-    builder.close_all(said, CLASS)
 
 
 def _them(found: tuple[KnownCheckpoint, ...]) -> str:
@@ -424,20 +419,6 @@ def _why_kept(builder: StepBuilder, path: str | None) -> str:
 def _is_at_stake(builder: StepBuilder, path: str) -> bool:
     """Whether it lies where the trainer saves: a copy does not."""
     return not any(is_below(path, place) for place in builder.state.found_resume.copies)
-
-
-def _with_copies(builder: StepBuilder, plan: RestartPlan, outcome: Outcome) -> RestartPlan:
-    """The plan of a start that may delete: the copies are resume points, and it resumes from one if it deletes."""
-    support, places = builder.support, outcome.data.get("places")
-    if not isinstance(places, dict) or not (support.deletes or support.may_delete):
-        return plan
-    for path, place in places.items():
-        known = builder.checkpoint(path)
-        if known is not None:
-            copy = replace(known, path=str(place))
-            builder.set(checkpoints=checkpoint_index.with_entry(builder.index, copy))
-            builder.tell_checkpoint(copy, "complete")
-    return replace(plan, path=str(places.get(plan.path or "", plan.path))) if support.deletes else plan
 
 
 def note_taken(builder: StepBuilder) -> None:
