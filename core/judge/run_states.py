@@ -219,12 +219,9 @@ def name_of(machine: Machine) -> State:
 
 # The state machine of a run: each event leads to one state (``EVENTS``) and is possible in some (``TRANSITIONS``).
 #
-# ``StepBuilder.move(event, machine, reason)`` is the only way to another state. It looks the pair up here; a pair
-# without a row is a bug in the judge and raises ``ImpossibleTransitionError``. The values of the states are in
-# run_states.py. The diagram in docs/run-states.md is generated from the table (docs/make_pages.py).
-#
-# A restart goes through stopping, preparing and backing off to starting. Each stage waits for the outcome of one
-# decision, so none is decided twice; there is one run state only, so two attempts never live at once.
+# ``StepBuilder.move(event, machine, reason)`` is the only way to another state, and looks the pair up here. Each stage of
+# a restart waits for the outcome of one decision, so none is decided twice; there is one run state only, so two
+# attempts never live at once. The diagram in docs/run-states.md is generated from the table (docs/make_pages.py).
 
 EXIT_WAIT_S = 2.0
 """How long the exit status may lag behind the end of the processes: the runner writes it with an fsync."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import msgspec
 
 from ...model.decision import EndWatch, PauseAttempt, UnpauseAttempt
-from ...model.fact import ActChanged, BudgetChanged, CommandReceived, ProfileChanged
+from ...model.fact import ActChanged, BudgetChanged, CommandReceived, ProfileChanged, QuestionClosed
 from ...model.observation import Command
 from ...model.preset import NO_PROFILE
 from ...model.progress import Why
@@ -177,23 +177,24 @@ def _next(builder: StepBuilder, command: Command) -> CommandReply:
 
 def _no_next_attempt(builder: StepBuilder, command: Command) -> CommandReply | None:
     """Why the next attempt cannot resume as asked, with the remedies asked for; None = it can."""
-    state, knowledge = builder.state, builder.knowledge
-    known = {row.name for row in knowledge.remedies}
-    unknown = [name for name in command.remedies if name not in known]
+    state, knowledge, fresh = builder.state, builder.knowledge, f"`{builder.typed(command.verb, '--fresh')}`"
     why = None if command.fresh else why_not_resumable(state, knowledge, command.checkpoint)
-    if why is None and not command.fresh and command.checkpoint is None:
-        unclear = unclear_states.why_not_begun_anew(state, knowledge)
-        if unclear is not None:
-            return refused(f"{unclear}; `{builder.typed(command.verb, '--fresh')}` begins anew")
-    if why is None and not unknown:
-        return None
-    if why is None:
-        return refused(f"there is no remedy {unknown[0]!r}; known: {', '.join(sorted(known)) or 'none'}")
-    if command.checkpoint is not None:
+    if why is not None and command.checkpoint is not None:
         return refused(why)
-    if cannot_be_told(knowledge) and not run_states.is_live(builder.machine):
+    if why is not None and cannot_be_told(knowledge) and not run_states.is_live(builder.machine):
         return refused(f"{why}; go on with {ways(knowledge)}")
-    return refused(f"{why}; `{builder.typed(command.verb, '--fresh')}` does that")
+    if why is not None:
+        return refused(f"{why}; {fresh} does that")
+    unclear = None
+    if not command.fresh and command.checkpoint is None:
+        unclear = unclear_states.why_not_begun_anew(state, knowledge)
+    if unclear is not None:
+        return refused(f"{unclear}; {fresh} begins anew")
+    known = sorted({row.name for row in knowledge.remedies})
+    unknown = next((name for name in command.remedies if name not in known), None)
+    if unknown is not None:
+        return refused(f"there is no remedy {unknown!r}; known: {', '.join(known) or 'none'}")
+    return None
 
 
 def _act(builder: StepBuilder, command: Command) -> CommandReply:
@@ -217,8 +218,8 @@ def _act(builder: StepBuilder, command: Command) -> CommandReply:
         builder.move("command", replace(machine, then="hold", plan=replace(machine.plan, by=by)))
     elif isinstance(machine, run_states.Between) and gate.is_closed(builder, machine.plan):
         gate.withhold(builder, "restart", machine.plan, live=False)
-    else:
-        gate.renew(builder)
+    elif waiting is not None and waiting.action.asks != (command.act == "ask"):  # a question now, or not asked again
+        gate.ask(builder, replace(waiting, action=replace(waiting.action, asks=command.act == "ask")))
     return YES
 
 
@@ -315,7 +316,9 @@ def _ack(builder: StepBuilder, command: Command) -> CommandReply:
         if command.incident in {None, incident.id} and not incident.acknowledged:
             builder.update_incident(incident.id, acknowledged=True)
     if waiting is not None and command.incident in {None, waiting.action.incident}:
-        gate.refuse(builder, waiting, command.by)
+        # It stays as it is and is not asked again. A person can still order it.
+        builder.set(withheld=replace(waiting, again_t=None))
+        builder.fact(QuestionClosed(why=f"no, by {command.by}: it stays as it is"))
     return YES
 
 

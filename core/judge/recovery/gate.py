@@ -76,11 +76,11 @@ def withhold(
     done = attempt.position if attempt.position is not None else state.failed_position
     lost = lost_steps(done, position, attempt.stride) if starts and not front else None
     incident = builder.find_incident(plan.incident)
-    ask, would = WOULD.get(then, ("end it", "ended it"))
+    asked, would = WOULD.get(then, ("end it", "ended it"))
     asks = act_of(state, builder.knowledge) == "ask"
     action = ActionWithheld(
         action="stop" if live else "start",
-        ask=ask,
+        ask=asked,
         would=would,
         where=resume_point.start_in_words(path, step, front) if starts else "",
         how=", ".join(filter(None, ("after ending it" if live and starts else "", how))),
@@ -104,7 +104,7 @@ def withhold(
             return  # the same is told once
         if isinstance(state.machine, Hung):
             builder.set(machine=replace(state.machine, judged=True), wake_t=None)
-    _ask(builder, waiting)
+    ask(builder, waiting)
 
 
 def tell(builder: StepBuilder, action: Withheld, ask: str, would: str, why: str, **fields: Any) -> None:
@@ -121,29 +121,13 @@ def ask_again(builder: StepBuilder, waiting: Waiting) -> None:
     _notify(builder, waiting.action)
 
 
-def renew(builder: StepBuilder) -> None:
-    """A person chose between asking and notifying: what waits is a question now, or is not asked again."""
-    waiting = builder.state.withheld
-    if waiting is None:
-        return
-    asks = act_of(builder.state, builder.knowledge) == "ask"
-    if waiting.action.asks != asks:
-        _ask(builder, replace(waiting, action=replace(waiting.action, asks=asks)))
-
-
-def refuse(builder: StepBuilder, waiting: Waiting, by: str) -> None:
-    """The answer is no: it stays as it is and is not asked again. A person can still order it."""
-    builder.set(withheld=replace(waiting, again_t=None))
-    builder.fact(QuestionClosed(why=f"no, by {by}: it stays as it is"))
-
-
 def close(builder: StepBuilder, why: str) -> None:
     """What waited is done, refused or over."""
     builder.set(withheld=None)
     builder.fact(QuestionClosed(why=why))
 
 
-def _ask(builder: StepBuilder, waiting: Waiting) -> None:
+def ask(builder: StepBuilder, waiting: Waiting) -> None:
     """Record it with the commands that answer the question, or do what was withheld, as "yes: command"."""
     action, again_s = waiting.action, builder.settings.restart.ask_timeout_s
     number = "" if action.incident is None else f" --incident {action.incident}"

@@ -543,7 +543,9 @@ def go_back(builder: StepBuilder, ran: SettingsThatRan, failure: str, reason: st
     words = f"{_named(left)} does not start here: back to {_named(to)}"
     failed = FailedRung(profile=left, ran_s=0.0, failure=failure)
     builder.note(f"{words} ({failure}: {reason})")
-    ramp.does_not_start(builder, failed, to, reason, incident)
+    at = state.ramp
+    ours = left in {at.rung, at.climbing} and (at.climbed or at.climbing == left)
+    ramp.leave(builder, failed, to, f"{left} does not start here: {reason}", incident, ours=ours)
     if state.profile_pending in {None, left}:  # else an operator or a remedy chose another profile meanwhile
         builder.set(profile_pending=to)
         builder.fact(ProfileChanged(profile=ran.profile, pending=True, why=f"{words} ({failure})", failed=failed))

@@ -106,19 +106,12 @@ def step_down(builder: StepBuilder, to: str, failure: str, reason: str, incident
     assert ramp.rung is not None
     builder.set(ramp=ramp, profile_pending=to)
     failed = FailedRung(profile=ramp.rung, ran_s=ramp.ran_s, failure=failure, step=builder.attempt.step)
-    _leave(builder, failed, to, f"{failed.words}: {reason}", incident, ours=True)
+    leave(builder, failed, to, f"{failed.words}: {reason}", incident, ours=True)
     builder.fact(ProfileChanged(profile=to, pending=True, why=f"the ramp steps back: {failed.words}"))
 
 
-def does_not_start(builder: StepBuilder, failed: FailedRung, to: str, reason: str, incident: int) -> None:
-    """A profile failed before its first step: it is remembered. If the ramp chose it, the ramp steps back."""
-    ramp = builder.state.ramp
-    ours = failed.profile in {ramp.rung, ramp.climbing} and (ramp.climbed or ramp.climbing == failed.profile)
-    _leave(builder, failed, to, f"{failed.profile} does not start here: {reason}", incident, ours=ours)
-
-
-def _leave(builder: StepBuilder, failed: FailedRung, to: str, why: str, incident: int, *, ours: bool) -> None:
-    """Remember what failed. ``ours``: the ramp chose it, and steps back."""
+def leave(builder: StepBuilder, failed: FailedRung, to: str, why: str, incident: int, *, ours: bool) -> None:
+    """Remember what failed or did not start. ``ours``: the ramp chose it, and steps back."""
     ramp = builder.state.ramp
     others = tuple(rung for rung in ramp.failed if rung.profile != failed.profile)
     builder.set(ramp=replace(ramp, climbing=to if ours else None, failed=(*others, failed)))

@@ -100,9 +100,9 @@ def is_allowed(remedy: Remedy, apply: str, *, again: bool = False, own_file: boo
     """
     if remedy.own_file and not own_file:
         return False
-    if apply == "guide":
-        return remedy.equivalent or (remedy.guide and again)
-    return apply == "all" or (apply == "equivalent" and remedy.equivalent)
+    return apply == "all" or (
+        apply in {"equivalent", "guide"} and (remedy.equivalent or (apply == "guide" and remedy.guide and again))
+    )
 
 
 def merged(applied: Iterable[AppliedRemedy]) -> tuple[Change, ...]:

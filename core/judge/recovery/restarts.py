@@ -26,11 +26,8 @@ from .ending import main_reading
 from .remedies import merged
 from .resume_choice import choose
 
-# The stages of a restart up to the choice of the resume point.
-#
 # (checkpoint asked for →) stop → no process left → GPU memory released → output folder listed → resume point chosen
-# and verified → back-off → launch → first step. resume_choice.py and attempts.py have the stages from the list on,
-# restarts.py the last one. Every stage is a state of the run that waits for the outcome of one decision.
+# and verified → back-off → launch → first step. resume_choice.py and attempts.py have the stages from the list on.
 
 replace = msgspec.structs.replace
 STOP_S = 3.0
@@ -250,10 +247,8 @@ def on_room(builder: StepBuilder, machine: run_states.BackingOff, sample: HostSa
 
 # When a restart counts as successful, and what the failure cost.
 #
-# A step closes the incident of the failure; if the attempt was told to resume, it is said whether the resume took
-# effect: by the printed count (resume_check.py), else by other evidence (resume_check.py). A count that begins anew
-# ends nothing: the resume point is copied aside, and the training goes on. A new checkpoint restores the restart
-# budget.
+# A step closes the incident of the failure; if the attempt was told to resume, it is said whether that took effect
+# (resume_check.py). A count that begins anew ends nothing: the resume point is copied aside, and the training goes on.
 
 COUNTS_ANEW = "counts_anew"
 """Class of the incident (kind *resume*) while nothing shows whether the resume was taken."""

@@ -15,11 +15,11 @@ import msgspec
 
 from ...model.checkpoint import Verdict
 from ...model.decision import ListCheckpoints, VerifyCheckpoint
-from ...model.fact import CheckpointsSetAside, StateChanged
+from ...model.fact import StateChanged
 from ...model.observation import Outcome
 from ...model.progress import Why
 from ..resume import checkpoint_index, output_folders, resume_point
-from ..resume.checkpoint_index import DOUBTED, KnownCheckpoint, base_name, is_verified, values_of
+from ..resume.checkpoint_index import KnownCheckpoint, base_name, is_verified, values_of
 from ..run_states import WORDS, Preparing, RestartPlan
 from ..state import StepBuilder
 from . import unclear_states
@@ -211,19 +211,3 @@ def _set_bad(
     builder.mark((path,), reported=True)
     reason = f"{base_name(path)} cannot be resumed from: {why}"
     return builder.open_incident("checkpoint", verdict, reason, severity="warning", ending=ending), reason
-
-
-def pass_over(builder: StepBuilder, path: str, said: str) -> None:
-    """The next attempt has the checkpoint before this one. ``said``: the last line of the trainer."""
-    index = checkpoint_index.passed_over(builder.index, path, said)
-    builder.note(f"{base_name(path)}: {DOUBTED}: the next attempt resumes from the one before, if there is one")
-    builder.fact(CheckpointsSetAside(paths=(path,), why=DOUBTED))
-    builder.set(checkpoints=checkpoint_index.changed(index, (path,), aside=DOUBTED))
-
-
-def clear_doubt(builder: StepBuilder) -> None:
-    """An older checkpoint ends in the same way: go back to the newest."""
-    paths = tuple(k.path for k in builder.index.known if k.doubted)
-    builder.fact(CheckpointsSetAside(paths=paths, why=""))
-    index = replace(builder.index, doubt=checkpoint_index.Doubt(cleared=True))  # none is to blame
-    builder.set(checkpoints=checkpoint_index.changed(index, paths, aside=None, doubted=False))
