@@ -219,8 +219,8 @@ def name_of(machine: Machine) -> State:
 
 # The state machine of a run: each event leads to one state (``EVENTS``) and is possible in some (``TRANSITIONS``).
 #
-# ``StepBuilder.move(event, machine, reason)`` is the only way to another state, and looks the pair up here. Each stage of
-# a restart waits for the outcome of one decision, so none is decided twice; there is one run state only, so two
+# ``StepBuilder.move(event, machine, reason)`` is the only way to another state, and looks the pair up here. Each stage
+# of a restart waits for the outcome of one decision, so none is decided twice; there is one run state only, so two
 # attempts never live at once. The diagram in docs/run-states.md is generated from the table (docs/make_pages.py).
 
 EXIT_WAIT_S = 2.0

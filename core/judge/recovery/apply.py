@@ -34,7 +34,6 @@ from .policy import NAN, Again, Answer, FailureInput, Finish, GiveUpRun, Hold
 from .resume_choice import choose
 
 replace = msgspec.structs.replace
-NO_WORDS: tuple[str, ...] = ()
 
 
 def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, ordered: str = "") -> None:
@@ -53,11 +52,9 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
     seen = memory.count(state.history, cause.class_)
     attempt = state.attempt
     given = attempt.resume_from is not None and attempt.beat_t is None
-    wrong_way, other_way, unproven = "", NO_WORDS, NO_WORDS
-    if given and cause.kind == "crash":
-        wrong_way, other_way = unclear_states.wrong_way(builder, cause, failed.reason)
-    if given and launched and not wrong_way:
-        unproven = unclear_states.advice(builder, refuted=False)
+    crashed = given and cause.kind == "crash"
+    wrong_way, other_way = unclear_states.wrong_way(builder, cause, failed.reason) if crashed else ("", ())
+    unproven = unclear_states.advice(builder, refuted=False) if given and launched and not wrong_way else ()
     stride = state.attempt.stride
     if cause.kind == "nan":  # it shows some steps after its cause
         stride = max(stride, (state.budget.every or 0) // 2)

@@ -386,9 +386,6 @@ _VERBS: dict[str, Callable[[StepBuilder, Command], CommandReply]] = {
 }
 
 
-# The answer of a person to what was withheld (gate.py): what would have been done is done now.
-
-
 def is_answer(state: JudgeState, command: Command) -> bool:
     """Whether ``restart`` or ``resume`` means what was withheld. A command with wishes of its own is an order."""
     return state.withheld is not None and state.withheld.then == "restart" and not has_wishes(command)
@@ -401,7 +398,7 @@ def has_wishes(command: Command) -> bool:
 
 
 def carry_out(builder: StepBuilder, by: str) -> None:
-    """Do what was withheld."""
+    """A person's answer to what was withheld (gate.py): what would have been done is done now."""
     waiting = builder.state.withheld
     assert waiting is not None  # is_answer was asked
     gate.close(builder, f"ordered by {by}")

@@ -241,8 +241,6 @@ def _epochs(now: Reading, first_epoch_seen: bool) -> Literal["last", "near", "le
     return "unknown" if open_ and epoch + gap >= total else "left"
 
 
-# What the judge knows about the end of an attempt.
-
 FINAL = LazyPattern(r"(?<![a-z])final(?![a-z])", re.IGNORECASE)
 """What trainers that print no end call their last checkpoint: ``model_final.pth``, ``checkpoint-final``."""
 SAVE_SLACK_S = 30.0

@@ -192,9 +192,6 @@ def shown(value: Any) -> str:
     return "(not set)" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-# Remedies in a run: which one may be applied, which wait for a person, and how they are taken back.
-
-
 def circumstances(builder: StepBuilder, seen: int = 0, said: str = "") -> Circumstances:
     """What the choice of a remedy depends on, now.
 

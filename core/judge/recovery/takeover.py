@@ -5,7 +5,6 @@ from typing import Any
 
 import msgspec
 
-from ...model.attempt import AttemptStory
 from ...model.checkpoint import Checkpoint
 from ...model.fact import AttemptEnded, AttemptStarted
 from ...model.observation import Start
@@ -56,10 +55,9 @@ def go_on(builder: StepBuilder) -> None:
     if isinstance(machine, BackingOff) and (machine.need_bytes, machine.gpu_gone) != (None, None):
         builder.set(wake_t=run_states.wake_t(machine))  # a restored state has none
         return
-    if isinstance(machine, run_states.Between):
-        restarts.clear_and_restart(builder, replace(machine.plan, verified=None))
-        return
     match machine:
+        case BackingOff(plan=plan) | run_states.Preparing(plan=plan) | Stopping(then="restart", plan=plan):
+            restarts.clear_and_restart(builder, replace(plan, verified=None))
         case run_states.Idle():
             wanted = builder.knowledge.begin_from
             first = RestartPlan(reason="first launch", by="the start of the run", wanted=wanted)
@@ -69,17 +67,14 @@ def go_on(builder: StepBuilder) -> None:
             restarts.clear_and_restart(builder, GO_ON)
         case Starting(then="hold") | Stopping(then="end"):
             builder.move("hold", Stopped(), "stopped by a person; held until resume or restart", Why("person"))
-        case Stopping(then="restart", plan=plan):
-            restarts.clear_and_restart(builder, plan)
         case Stopping():
             restarts.after_end(builder, machine)
         case Starting(launched=False, plan=plan):
             meant = GO_ON if plan is None else replace(GO_ON, wanted=plan.wanted, fresh=plan.fresh, by=plan.by)
             restarts.clear_and_restart(builder, meant)
-        case _ if isinstance(machine, Starting | run_states.Trains):
-            builder.move("lost", Interrupted(), "the trainer ended while no supervisor was running")
-            restarts.clear_and_restart(builder, GO_ON)
-        case Interrupted():
+        case _ if isinstance(machine, Starting | run_states.Trains | Interrupted):
+            if not isinstance(machine, Interrupted):
+                builder.move("lost", Interrupted(), "the trainer ended while no supervisor was running")
             restarts.clear_and_restart(builder, GO_ON)
         case _:
             assert isinstance(machine, Stopped | run_states.Over)
@@ -228,6 +223,18 @@ def from_story(
     last = story.attempt
     applied = tuple(AppliedRemedy(name=r.name, changes=r.changes) for r in story.remedies)
     ran = next((a for a in reversed(story.attempts) if a.last_step is not None), None)  # its settings made steps last
+    attempt = AttemptProgress() if last is None else state.attempt
+    if last is not None and attempt.number != last.number:
+        attempt = AttemptProgress(
+            number=last.number,
+            pid=last.pid or 0,
+            start_t=last.t,
+            resume_from=last.resume_from,
+            resume_step=last.resume_step,
+            profile=last.profile,
+            adopted=last.adopted,
+            step=last.last_step,
+        )
     there = {k.path: k for k in state.checkpoints.known}
     for found in story.checkpoints:
         before = there.get(found.path)
@@ -245,7 +252,7 @@ def from_story(
         decision=max(state.decision, story.seq),
         incident=max([state.incident, *(i.id for i in story.incidents)]),
         attempts=max(begun, state.attempts if known is None else max(known, state.attempts - 1)),
-        attempt=_attempt(state.attempt, last),
+        attempt=attempt,
         clock=deadlines.begin_attempt(state.clock, 0.0)
         if last and last.number != state.attempt.number
         else state.clock,
@@ -300,23 +307,6 @@ def _machine(story: RunStory, learned: JudgeState | None) -> Machine:
 def _is_pending(state: JudgeState) -> bool:
     """Whether a launch was decided and nothing was heard of it."""
     return isinstance(state.machine, Starting) and not state.machine.launched
-
-
-def _attempt(learned: AttemptProgress, last: AttemptStory | None) -> AttemptProgress:
-    if last is None:
-        return AttemptProgress()
-    if learned.number == last.number:
-        return learned
-    return AttemptProgress(
-        number=last.number,
-        pid=last.pid or 0,
-        start_t=last.t,
-        resume_from=last.resume_from,
-        resume_step=last.resume_step,
-        profile=last.profile,
-        adopted=last.adopted,
-        step=last.last_step,
-    )
 
 
 def _known(checkpoint: Checkpoint, story: RunStory) -> KnownCheckpoint:

@@ -387,11 +387,8 @@ def _them(found: tuple[KnownCheckpoint, ...]) -> str:
     return "it" if len(found) == 1 else "them"
 
 
-# What follows from a way to resume that was only found in the trainer's source, until a resume has proved it.
-
-
 def is_unproven(builder: StepBuilder) -> bool:
-    """Whether the way to resume is a conclusion that no resume has proved."""
+    """Whether the way to resume was only found in the trainer's source, and no resume has proved it."""
     return bool(builder.support.found) and not builder.state.found_resume.proven
 
 
