@@ -177,8 +177,8 @@ def _next(builder: StepBuilder, command: Command) -> CommandReply:
 
 def _no_next_attempt(builder: StepBuilder, command: Command) -> CommandReply | None:
     """Why the next attempt cannot resume as asked, with the remedies asked for; None = it can."""
-    state, knowledge, fresh = builder.state, builder.knowledge, f"`{builder.typed(command.verb, '--fresh')}`"
-    why = None if command.fresh else why_not_resumable(state, knowledge, command.checkpoint)
+    knowledge, fresh = builder.knowledge, f"`{builder.typed(command.verb, '--fresh')}`"
+    why = None if command.fresh else why_not_resumable(builder, command.checkpoint)
     if why is not None and command.checkpoint is not None:
         return refused(why)
     if why is not None and cannot_be_told(knowledge) and not run_states.is_live(builder.machine):
@@ -187,7 +187,7 @@ def _no_next_attempt(builder: StepBuilder, command: Command) -> CommandReply | N
         return refused(f"{why}; {fresh} does that")
     unclear = None
     if not command.fresh and command.checkpoint is None:
-        unclear = unclear_states.why_not_begun_anew(state, knowledge)
+        unclear = unclear_states.why_not_begun_anew(builder)
     if unclear is not None:
         return refused(f"{unclear}; {fresh} begins anew")
     known = sorted({row.name for row in knowledge.remedies})
@@ -280,7 +280,7 @@ def _profile(builder: StepBuilder, command: Command) -> CommandReply:
     if state.profile == profile and state.profile_pending in {None, name} and not state.applied and goes_on:
         with_it = "without a profile" if none else f"with {name}"
         return fulfilled(f"it trains {with_it} already; `{builder.typed('restart')}` begins a new attempt like that")
-    anew = why_not_resumable(state, builder.knowledge)
+    anew = why_not_resumable(builder)
     if anew is None and not command.now and cannot_be_told(builder.knowledge):
         anew = "a checkpoint cannot be passed to the command (write {resume} where its path belongs)"
     if goes_on and anew is not None:

@@ -176,8 +176,10 @@ def _place(now: Reading, epochs: Literal["last", "near", "left", "unknown"], int
         words = f"step {made}"
     words += f", {in_epochs}" if in_epochs and now.run.per_epoch else ""
     last_line = not bar and total - step <= max(1, interval)
-    short = total - step > max(1, interval) and step < NEARLY * total
-    short = short and not _ends_a_round(now, step)
+    # Rounds before ended here, too; or a round without a number was drawn and not begun.
+    not_begun = step == 0 and now.main is not None and progress.epoch is None and whole is None
+    ends_a_round = bool(now.round_ends) and (step >= min(now.round_ends) or not_begun)
+    short = total - step > max(1, interval) and step < NEARLY * total and not ends_a_round
     if short and made is not None and made > total:
         words += f", {step} of {total} in its round"
     if now.run.per_epoch:
@@ -201,14 +203,6 @@ def _place(now: Reading, epochs: Literal["last", "near", "left", "unknown"], int
 def _counts_done(now: Reading) -> bool:
     """Whether the epoch is a number of completed ones: the bar counts epochs."""
     return any(counter.name == "epochs" for counter in now.counters)
-
-
-def _ends_a_round(now: Reading, step: int) -> bool:
-    """Whether rounds before ended here, too; or a round without a number was drawn and not begun."""
-    if not now.round_ends:
-        return False
-    unnumbered = now.progress.epoch is None and now.progress.run_total_steps is None
-    return step >= min(now.round_ends) or (step == 0 and now.main is not None and unnumbered)
 
 
 def _by_time(now: Reading, words: str, *, is_last_line: bool = False) -> Place:

@@ -15,7 +15,6 @@ from ...model.decision import CopyAside
 from ...model.observation import Outcome
 from ...model.progress import HoldKind
 from ...model.run import is_below
-from ..knowledge import Knowledge
 from ..memory import Cause
 from ..resume import checkpoint_index, output_folders, resume_point
 from ..resume.checkpoint_index import KnownCheckpoint, age_of, base_name, is_verified, verdict_of
@@ -61,7 +60,7 @@ def tell(builder: StepBuilder) -> None:
     follows = "after a failure the run is held, so that no attempt begins anew over it"
     if takes:
         follows = "after a failure the trainer is given it to resume from, without a verification"
-    elif copies_and_begins(builder.knowledge):
+    elif copies_and_begins(builder):
         follows = "after a failure it is copied aside, and the run begins anew"
     else:
         first = "a further save like it" if builder.support.forms else "{resume} in the command"
@@ -72,43 +71,42 @@ def tell(builder: StepBuilder) -> None:
     builder.warn("checkpoint", CLASS, reason, title=f"not understood: {base_name(newest.path)}", ending=ending)
 
 
-def why_not_begun_anew(state: JudgeState, knowledge: Knowledge) -> str | None:
+def why_not_begun_anew(builder: StepBuilder) -> str | None:
     """Why a start without a named checkpoint would be held, as a sentence; None if it would not."""
-    found, support = in_the_way(state, knowledge), knowledge.resume_support
-    if not found or knowledge.preset.resume == "none" or copies_and_begins(knowledge):
+    found = in_the_way(builder)
+    if not found or builder.knowledge.preset.resume == "none" or copies_and_begins(builder):
         return None
     # Not settled: the folder is listed again before a launch.
-    if resume_point.to_begin_from(state.checkpoints, support, settled=False)[0]:
+    if resume_point.to_begin_from(builder.index, builder.support, settled=False)[0]:
         return None
-    how = f"`{knowledge.typed('resume', '--from', found[-1].path)}` gives it to the trainer"
-    return f"{why_held(found, knowledge)}; {how}"
+    how = f"`{builder.typed('resume', '--from', found[-1].path)}` gives it to the trainer"
+    return f"{why_held(builder, found)}; {how}"
 
 
-def copies_and_begins(knowledge: Knowledge) -> bool:
-    return knowledge.settings.restart.if_not_understood == "copy_and_restart"
+def copies_and_begins(builder: StepBuilder) -> bool:
+    return builder.settings.restart.if_not_understood == "copy_and_restart"
 
 
-def in_the_way(state: JudgeState, knowledge: Knowledge) -> tuple[KnownCheckpoint, ...]:
+def in_the_way(builder: StepBuilder) -> tuple[KnownCheckpoint, ...]:
     """State that a start from the beginning could write over, although nothing can be resumed from; oldest first.
 
     What is not understood, and what is complete but of a form that the command cannot be given.
     """
-    support = knowledge.resume_support
-    if _chooses_itself(knowledge):
+    if _chooses_itself(builder):
         return ()
-    found = output_folders.states(state.checkpoints) or output_folders.not_to_be_given(state.checkpoints, support)
+    found = output_folders.states(builder.index) or output_folders.not_to_be_given(builder.index, builder.support)
     return tuple(k for k in found if k.kept is None)
 
 
-def _chooses_itself(knowledge: Knowledge) -> bool:
+def _chooses_itself(builder: StepBuilder) -> bool:
     """Whether the settings say that a trainer which cannot be given a path finds its checkpoints itself."""
-    return not knowledge.resume_support.forms and knowledge.settings.restart.if_not_told == "go_on"
+    return not builder.support.forms and builder.settings.restart.if_not_told == "go_on"
 
 
-def why_held(found: tuple[KnownCheckpoint, ...], knowledge: Knowledge) -> str:
+def why_held(builder: StepBuilder, found: tuple[KnownCheckpoint, ...]) -> str:
     """Why no attempt begins anew, as a sentence."""
     newest, names = found[-1], _names(k.path for k in found)
-    objection = knowledge.resume_support.objection(newest.shape, newest.holds)
+    objection = builder.support.objection(newest.shape, newest.holds)
     cannot = f"; {objection}" if objection is not None else ""
     known = newest.unclear[1] if newest.unclear is not None else "complete"
     return f"{names} cannot be resumed from ({known}){cannot}; a start would begin anew and may write over it"
@@ -116,25 +114,24 @@ def why_held(found: tuple[KnownCheckpoint, ...], knowledge: Knowledge) -> str:
 
 def begin_anew(builder: StepBuilder, plan: RestartPlan) -> None:
     """No resume point: hold over what may be one, else copy aside what the start may write over, and begin."""
-    state, knowledge, typed = builder.state, builder.knowledge, builder.typed
-    unclear, seen = in_the_way(state, knowledge), found_outputs(builder)
+    unclear, seen, typed = in_the_way(builder), found_outputs(builder), builder.typed
     if not unclear or output_folders.has_understood(builder.index):
-        why_not = why_not_resumable(state, knowledge)
+        why_not = why_not_resumable(builder)
         if why_not is not None:
             itself = '[restart] if_not_told = "go_on" starts it: for a trainer that finds its newest checkpoint itself'
-            give_up(builder, why_not, plan.incident, (f"to go on: {ways(knowledge)}", itself))
+            give_up(builder, why_not, plan.incident, (f"to go on: {ways(builder.knowledge)}", itself))
             return
         if not builder.settings.restart.without_checkpoint and (unclear or not seen):
             give_up(builder, "no checkpoint to resume from, and starting over is disabled", plan.incident)
             return
-    copies = copies_and_begins(knowledge)
+    copies = copies_and_begins(builder)
     aside = '[restart] if_not_understood = "copy_and_restart" copies it aside and begins anew by itself'
     anew = f"`{typed('resume', '--fresh')}` begins anew, and may write over it"
     if unclear and not copies:
         place = "write {resume} into the command where a path belongs, and start again; then "
         given = f"`{typed('resume', '--from', unclear[-1].path)}` gives it to the trainer, which alone can tell"
         how = f"{'' if builder.support.forms else place}{given} if it is whole"
-        _ask(builder, plan, "not_understood", why_held(unclear, knowledge), (how, anew, aside))
+        _ask(builder, plan, "not_understood", why_held(builder, unclear), (how, anew, aside))
         return
     known = {k.path for k in builder.index.known}  # what may be of another run is not copied
     if seen and not unclear and not (copies and all(s.path in known for s in seen)):
@@ -174,22 +171,21 @@ def held_over_bad(builder: StepBuilder, plan: RestartPlan, path: str | None, kno
 
 
 def _ask(builder: StepBuilder, plan: RestartPlan, kind: HoldKind, reason: str, ways: tuple[str, ...]) -> None:
-    number = next((i.id for i in builder.state.incidents if i.class_ == CLASS), None)
-    if number is None:
-        number = builder.open_incident("checkpoint", CLASS, reason, severity="danger")
+    known = builder.open_of(CLASS)
+    number = builder.open_incident("checkpoint", CLASS, reason) if known is None else known.id
     hold(builder, plan, kind, reason, ways, incident=number)
 
 
-def why_not_resumable(state: JudgeState, knowledge: Knowledge, wanted: str | None = None) -> str | None:
+def why_not_resumable(builder: StepBuilder, wanted: str | None = None) -> str | None:
     """Why a launch cannot resume from ``wanted`` (None = the newest), as a sentence; None if it can."""
-    support, preset = knowledge.resume_support, knowledge.preset
+    support, preset = builder.support, builder.knowledge.preset
     if wanted is not None:
-        known = checkpoint_index.find(state.checkpoints, wanted) or KnownCheckpoint(path=wanted, t=state.time.t)
+        known = builder.checkpoint(wanted) or KnownCheckpoint(path=wanted, t=builder.t)
         why = support.objection(known.shape, known.holds)
         if preset.resume == "none":
             why = f'the preset {preset.name} never resumes (resume = "none")'
         return None if why is None else f"{base_name(wanted)}: {why}"
-    newest = resume_point.newest_verified(state.checkpoints) if cannot_be_told(knowledge) else None
+    newest = resume_point.newest_verified(builder.index) if cannot_be_told(builder.knowledge) else None
     if newest is None:
         return None
     why = support.objection(newest.shape, newest.holds)
@@ -295,8 +291,8 @@ def at_risk(builder: StepBuilder, before_t: float | None) -> tuple[KnownCheckpoi
     not understood; since a NaN (``before_t``) everything that was saved. Not what the run left behind when a person
     began anew. Of a trainer that finds its checkpoints by itself, as the settings say, only what is damaged.
     """
-    chooses = _chooses_itself(builder.knowledge)
-    asked = {s.path for s in found_outputs(builder)} | {k.path for k in in_the_way(builder.state, builder.knowledge)}
+    chooses = _chooses_itself(builder)
+    asked = {seen.path for seen in found_outputs(builder)} | {known.path for known in in_the_way(builder)}
 
     def would_be_lost(known: KnownCheckpoint) -> bool:
         if not (known.own or known.unsure):
