@@ -12,7 +12,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,8 @@ from ..model.run import RunSpec
 from ..model.score import read_score
 from ..model.text import memory
 from ..private_folder import make_private
-from ..processes import ATTEMPT_VARIABLE, Process, attempt_processes, read_process, send_signal
+from ..processes import ATTEMPT_VARIABLE, Process, attempt_processes, read_process, signal_each
+from ..spool import read_record
 from .launch.helpers import describe
 from .local_engine import Performed
 from .notify import run_with_event
@@ -81,10 +82,9 @@ class CheckpointCommands:
             return _unknown("evaluate.command is not set")
         with self._evaluating:
             for file in sorted(self.folders.glob("*/result.json"), reverse=True):  # its outcome may be unknown
-                with contextlib.suppress(OSError, msgspec.MsgspecError):
-                    known = msgspec.json.decode(file.read_bytes(), type=Result)
-                    if (known.path, known.mtime) == (decision.path, decision.mtime):
-                        return known.ok, known.detail, known.data
+                known = read_record(file.parent, file.name, Result)
+                if known is not None and (known.path, known.mtime) == (decision.path, decision.mtime):
+                    return known.ok, known.detail, known.data
             found = self._verified(decision)
             if isinstance(found, str):
                 return _unknown(found)
@@ -175,7 +175,7 @@ class CheckpointCommands:
         argv = self._argv(decision)
         with (folder / "stdout.txt").open("wb") as out, (folder / "stderr.txt").open("wb") as errors:
             process = subprocess.Popen(
-                bound(behind_all(argv), tree=True, cwd=self.spec.cwd, path=env.get("PATH")),
+                bound(["sh", "-c", _BEHIND, "sh", *argv], tree=True, cwd=self.spec.cwd, path=env.get("PATH")),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=errors,
@@ -200,9 +200,7 @@ class CheckpointCommands:
             if process.poll() is None:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(process.pid, signal.SIGKILL)
-            for each in left:
-                with contextlib.suppress(PermissionError):
-                    send_signal(each.key, signal.SIGKILL)
+            signal_each(left, signal.SIGKILL)
             process.wait()
 
     def _over_limit(
@@ -322,12 +320,7 @@ _BEHIND = f"""
 command -v ionice > /dev/null && ionice -c 3 true 2> /dev/null && exec ionice -c 3 nice -n {NICE} "$@"
 exec nice -n {NICE} "$@"
 """
-"""Lowers everything before the program begins, so that nothing of it runs before; what is refused stays as it is."""
-
-
-def behind_all(argv: Sequence[str]) -> list[str]:
-    """``argv`` with the lowest CPU and I/O priority, and the first that the kernel ends for memory."""
-    return ["sh", "-c", _BEHIND, "sh", *argv]
+"""Its CPU and I/O priority are lowered, and the kernel ends it first for memory, before the program begins."""
 
 
 def memory_of(tree: list[Process]) -> float | None:

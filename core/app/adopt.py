@@ -29,7 +29,7 @@ from ..act.adopt import (
     tap,
     topmost,
     trainer_in,
-    unreadable_terminal,
+    unreadable,
 )
 from ..act.config.trainer_config import config_of
 from ..act.launch.launching import find_attempt
@@ -52,6 +52,7 @@ from .logs import progress_in_log
 from .plan.resume_plan import decided
 from .plan.specs import Definitions, bare_spec, read_definitions
 from .plan.trainer_folders import partly_used_when_adopted, with_output_folder
+from .runs.ended_attempt import attempts_of
 from .runs.known_runs import all_runs, end_of, here, home
 from .runs.output_claim import require_own_output
 
@@ -104,7 +105,8 @@ def _adopt(request: AdoptRequest) -> tuple[RunDirectory, tuple[str, ...]]:
         if pane is None or pane.tty != place.tty:
             pane = pane_on(settings.tmux, place.tty or "", os.environ)
         if pane is None:
-            raise unreadable_terminal(trainer, place)
+            other = "which is not a pane of this tmux server (--socket NAME selects another one) and"
+            raise unreadable(trainer, f"terminal {place.tty}, {other}")
         if pane.piped:
             raise AdoptionError("unclear", piped_already(pane))
     spec = _spec(request, settings, trainer, place, pane)
@@ -145,9 +147,7 @@ def _process(request: AdoptRequest, tmux: Tmux) -> tuple[int, PaneSeen | None]:
     if request.pid is not None:
         return request.pid, None
     if not request.session:
-        held = (run for run in all_runs() if is_held(run.lock))
-        targets = (find_attempt(folder) for run in held for folder in run.attempt_folders())
-        watched = {target.trainer.pid for target in targets if target is not None}
+        watched = {each.trainer.pid for run in all_runs() if is_held(run.lock) for each in attempts_of(run)}
         found = find_training(panes_of_server(tmux, os.environ), processes.all_processes(), survey(), watched)
         return found.pid, found.pane
     panes = panes_of(tmux, request.session, os.environ)
@@ -171,8 +171,7 @@ def _run_of(trainer: Trainer) -> RunDirectory | None:
     """The known run that this process belongs to. Raises CliError (exit code 4) if a supervisor holds it."""
     pid = trainer.identity.pid
     for run in all_runs():
-        targets = (find_attempt(folder) for folder in run.attempt_folders())
-        if any(target is not None and target.trainer == trainer.identity for target in targets):
+        if any(target.trainer == trainer.identity for target in attempts_of(run)):
             _refuse_watched(run.id, f"process {pid} belongs to run {run.id}")
             return run
     if trainer.attempt is None or not Path(trainer.attempt).is_dir():

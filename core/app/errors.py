@@ -34,16 +34,21 @@ class CliError(Exception):
 
 
 @contextmanager
+def ends_verb(code: ExitCode, *kinds: type[Exception], place: str = "") -> Iterator[None]:
+    """Raise these errors, whose message is a sentence, as CliError. ``place``: stands before the sentence."""
+    try:
+        yield
+    except kinds as error:
+        raise CliError(code, f"{place}{error}") from None
+
+
+@contextmanager
 def config_errors() -> Iterator[None]:
     """Raise problems of a config file as CliError: exit code 3 if it has no run of that name, else 2."""
     from ..config.document import ConfigError, UnknownRun
 
-    try:
+    with ends_verb(ExitCode.USAGE, ConfigError), ends_verb(ExitCode.NOT_FOUND, UnknownRun):
         yield
-    except UnknownRun as error:
-        raise CliError(ExitCode.NOT_FOUND, str(error)) from None
-    except ConfigError as error:
-        raise CliError(ExitCode.USAGE, str(error)) from None
 
 
 @contextmanager
@@ -52,9 +57,8 @@ def file_errors(place: object = "") -> Iterator[None]:
     from ..store.learned import ListUnreadable
 
     try:
-        yield
-    except ListUnreadable as error:
-        raise CliError(ExitCode.USAGE, str(error)) from None
+        with ends_verb(ExitCode.USAGE, ListUnreadable):
+            yield
     except OSError as error:
         raise CliError(ExitCode.FAILED, f"{place or error.filename}: {error.strerror or error}") from None
 

@@ -17,7 +17,6 @@ from pathlib import Path
 import msgspec
 
 from .. import processes
-from ..act.launch.launching import find_attempt
 from ..act.overlay import written
 from ..act.stopping import members
 from ..judge.recovery.restarts import COUNTS_ANEW
@@ -56,6 +55,7 @@ from .rehearsal_verdict import (
     recorded,
     tells_apart,
 )
+from .runs.ended_attempt import attempts_of
 from .runs.known_runs import end_of, home
 from .runs.output_claim import lock_rival
 from .runs.output_folder import list_run_checkpoints, origins
@@ -253,11 +253,7 @@ class Stages:
             return
         key = (start.trainer.pid, start.trainer.start_ticks)
         processes.send_signal(key, signal.SIGSTOP)  # it makes no further step while its children are looked for
-        for process in processes.attempt_processes(key, directory=str(folder)):
-            try:
-                processes.send_signal(process.key, signal.SIGKILL)
-            except PermissionError:
-                continue
+        processes.signal_each(processes.attempt_processes(key, directory=str(folder)), signal.SIGKILL)
 
 
 def _is_settled(before: JudgeState, after: JudgeState) -> bool:
@@ -311,8 +307,7 @@ def beside(others: Sequence[tuple[RunDirectory, str]]) -> list[str]:
 
 
 def _is_elsewhere(run: RunDirectory, pids: set[int]) -> bool:
-    targets = [target for folder in run.attempt_folders() if (target := find_attempt(folder)) is not None]
-    own = {pid for target in targets for pid in (target.trainer.pid, *(process.pid for process in members(target)))}
+    own = {pid for target in attempts_of(run) for pid in (target.trainer.pid, *(each.pid for each in members(target)))}
     return load_story(run.journal).state == "running" and bool(own) and own.isdisjoint(pids)
 
 

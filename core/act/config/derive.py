@@ -95,7 +95,9 @@ def preview(  # noqa: PLR0917
     if profile is not None and not profile.is_for(preset.name):
         raise DeriveError(misfit(profile, preset.name))
     resume = _resume_path(spec, resume_from)
-    spec, drops = _with_drops(spec, resume)
+    second, drops = spec.second_start, spec.second_start.drops if resume is not None else ()
+    if drops:  # the config holds a setting that is to be switched off
+        spec = msgspec.structs.replace(spec, config=spec.config or second.config)
     changes = (*spec.changes, *changes, *(change for change in drops if change.where == "config"))
     style = _resume_style(preset, resume)
     settings, flags = _wanted(profile, changes)
@@ -104,7 +106,6 @@ def preview(  # noqa: PLR0917
         # Without a setting for it the config needs no copy, unless it is all that the trainer reads.
         if settings or (style is not None and style.key is not None) or takes_file_alone(found):
             spec = found
-    alone = takes_file_alone(spec)
     config = load_config(spec, preset) if spec.config is not None else None
     named = config is not None and names_config(spec, config.path)
     config_path = attempt_directory / config.path.name if config is not None and named else None
@@ -134,7 +135,7 @@ def preview(  # noqa: PLR0917
         flags += option_groups(told.options, why, "resume")
         named_checkpoint = style.key is not None or bool(style.args or style.env) or style.by_itself
 
-    if alone:
+    if takes_file_alone(spec):
         settings, flags = settings + [_typed(flag) for flag in flags], []
     further, made = _further(spec, preset, profile, settings, attempt_directory)
     edits: list[Edit] = []
@@ -148,8 +149,11 @@ def preview(  # noqa: PLR0917
         if config is not None and named and (at.found or not at.given):
             edits.extend(_config_edits(config, at.locations, setting, made))
         elif not at.given:
-            if not at.found:
-                _refuse_unknown_place(preset, setting)
+            if not at.found and preset.dotted and "." not in setting.key:
+                raise DeriveError(  # a trainer that reads only dotted names would ignore a bare flag, or fail
+                    f"{setting.why}: the section of {setting.key} is unknown without the trainer's config; name the "
+                    "config in the command (--config FILE), or write the whole dotted key"
+                )
             dotted = ".".join(at.locations[0]) if at.found and not preset.sections_ignored else setting.key
             argv = _option(argv, dotted, setting, made)
     argv = _with_flags(argv, flags, drops, spec.cwd, made)
@@ -204,14 +208,6 @@ def _typed(flag: Setting) -> Setting:
     return flag if isinstance(value, dict | list) else msgspec.structs.replace(flag, value=value)
 
 
-def _with_drops(spec: RunSpec, resume: Path | None) -> tuple[RunSpec, tuple[Change, ...]]:
-    """(the run with the config that holds a setting to be switched off, what this launch leaves out)."""
-    second = spec.second_start
-    if resume is None or not second.drops:
-        return spec, ()
-    return msgspec.structs.replace(spec, config=spec.config or second.config), second.drops
-
-
 def _with_flags(
     argv: tuple[str, ...], flags: Sequence[Setting], drops: Sequence[Change], cwd: str, made: list[Change]
 ) -> tuple[str, ...]:
@@ -251,15 +247,6 @@ def _wanted(profile: Profile | None, changes: Sequence[Change]) -> tuple[list[Se
         elif change.where == "flag":
             flags.append(Setting(change.key.lstrip("-"), value, change.why))
     return settings, flags
-
-
-def _refuse_unknown_place(preset: Preset, setting: Setting) -> None:
-    """Refuse a bare flag for a trainer that reads only dotted names: it would ignore it or fail."""
-    if preset.dotted and "." not in setting.key:
-        raise DeriveError(
-            f"{setting.why}: the section of {setting.key} is unknown without the trainer's config; name the config in "
-            "the command (--config FILE), or write the whole dotted key"
-        )
 
 
 def _refuse_unfillable(spec: RunSpec, used: frozenset[str]) -> None:

@@ -58,13 +58,6 @@ class UnansweredError(CliError):
         self.needs_a_person = needs_a_person
 
 
-def sockets() -> Path:
-    """The folder of the connections' sockets."""
-    from ...store.control_client import socket_folder
-
-    return socket_folder(os.environ, SOCKET_NAME_BYTES)
-
-
 def needs_terminal(words: Sequence[str]) -> bool:
     """Whether the verb there asks a person, or shows a terminal."""
     verb = next((word for word in words if not word.startswith("-")), "")
@@ -199,8 +192,11 @@ def _started(
 
     At the end of this process it gets SIGTERM: what runs over the connection is closed, and not the connection itself.
     """
+    from ...store.control_client import socket_folder
+
     try:
-        argv = ssh_argv(host, sockets(), command, terminal=terminal, may_ask=may_ask)
+        sockets = socket_folder(os.environ, SOCKET_NAME_BYTES)  # of the connections
+        argv = ssh_argv(host, sockets, command, terminal=terminal, may_ask=may_ask)
     except NoSshError as error:
         raise UnansweredError(str(error), needs_a_person=True) from None
     stdin = None if may_ask or output is None else subprocess.DEVNULL

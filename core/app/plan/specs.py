@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -31,7 +30,7 @@ from ...model.settings import Settings
 from ...model.wrappers import lone_config
 from ...source.trainer_source import source_facts
 from ...store.run_directory import new_run_id, run_id_for
-from ..errors import CliError, ExitCode, config_errors
+from ..errors import CliError, ExitCode, config_errors, ends_verb, file_errors
 from ..runs.known_runs import here, home
 from .resume_plan import way_of, with_rehearsed
 from .trainer_folders import logging_folder, output_folder, with_output_folder
@@ -142,17 +141,11 @@ def _spec(run: RunSection, settings: Settings, definitions: Definitions) -> RunS
 # ``trainwatch init``: a new trainwatch.toml for the working folder.
 
 
-class NewProject(NamedTuple):
-    """What was written. ``output_dir``: where the trainer saves, if that is known. ``resume``: how it is resumed."""
+def write_project(command: tuple[str, ...], options: Overrides) -> tuple[Path, str, str | None, ResumeWay]:
+    """Write trainwatch.toml. Raises CliError: exit code 2 if it exists or the preset is unknown.
 
-    path: Path
-    preset: str
-    output_dir: str | None
-    resume: ResumeWay
-
-
-def write_project(command: tuple[str, ...], options: Overrides) -> NewProject:
-    """Write trainwatch.toml. Raises CliError: exit code 2 if it exists or the preset is unknown."""
+    Returns its path, the preset, where the trainer saves, if that is known, and how it is resumed.
+    """
     folder = here()
     presets = definitions_here().presets
     if options.preset is not None and options.preset not in presets:
@@ -172,10 +165,6 @@ def write_project(command: tuple[str, ...], options: Overrides) -> NewProject:
     preset = presets[survey.preset]
     output_dir = options.output_dir or output_folder(spec, preset)
     text = config_text(survey, name=name, output_dir=output_dir, logging_dir=logging_folder(spec, preset))
-    try:
+    with file_errors(folder / FILE_NAME), ends_verb(ExitCode.USAGE, FileExistsError):
         path = write_config(folder, text)
-    except FileExistsError as error:
-        raise CliError(ExitCode.USAGE, str(error)) from None
-    except OSError as error:
-        raise CliError(ExitCode.FAILED, f"{folder / FILE_NAME}: {error.strerror or error}") from None
-    return NewProject(path, survey.preset, output_dir, way_of(spec, preset))
+    return path, survey.preset, output_dir, way_of(spec, preset)

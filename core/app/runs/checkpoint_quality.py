@@ -3,7 +3,6 @@
 import contextlib
 import os
 from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 import msgspec
@@ -39,16 +38,6 @@ class Quality(msgspec.Struct, frozen=True, kw_only=True):
 
 
 UNKNOWN = Quality()
-
-
-def _stories_beside(home: Path, folders: AbstractSet[str]) -> list[RunStory]:
-    """The stories of the runs that save to one of these real paths, newest first; what cannot be read is left out."""
-    found = []
-    for run in list_runs(home) if folders else ():
-        with contextlib.suppress(RunUnreadable, JournalTooNew, OSError):
-            if folders & {os.path.realpath(folder) for folder in run.load_spec().output_folders}:
-                found.append(load_story(run.journal))
-    return found
 
 
 def worth_keeping(found: Mapping[str, Quality]) -> dict[str, KeepReason]:
@@ -92,12 +81,20 @@ def as_journals_know(home: Path, listing: CheckpointListing) -> KnownListing:
     """The listing with what people and the journals of the runs that save to its folders know. Raises CliError."""
     keys = {c.path: _key(c) for c in listing.checkpoints}
     folders = {os.path.dirname(path) for path, _, _ in keys.values()}  # noqa: PTH120  of real paths, as text
-    stories = _stories_beside(home, folders)
+    stories = []  # of the runs that save there, newest first; what cannot be read is left out
+    for run in list_runs(home) if folders else ():
+        with contextlib.suppress(RunUnreadable, JournalTooNew, OSError):
+            if folders & {os.path.realpath(folder) for folder in run.load_spec().output_folders}:
+                stories.append(load_story(run.journal))
     told = [(story, {_key(c): c for c in story.checkpoints}) for story in stories]
     found, known, unused, doubts = [], set(), {}, {}
     for checkpoint in listing.checkpoints:
         of_it = [(story, there[key]) for story, there in told if (key := keys[checkpoint.path]) in there]
-        found.append(_with_damage(checkpoint, [saved for _, saved in of_it]))
+        damaged = next((saved for _, saved in of_it if saved.verdict in DAMAGED), None)
+        if damaged is not None and checkpoint.verdict not in DAMAGED:  # the quick look did not see it
+            seen = {name: getattr(damaged, name) for name in ("verdict", "reason", "nonfinite", "nan")}
+            checkpoint = msgspec.structs.replace(checkpoint, **seen)  # noqa: PLW2901
+        found.append(checkpoint)
         if of_it:
             known.add(checkpoint.path)
         aside = of_it[0][0].set_aside.get(of_it[0][1].path) if of_it else None  # as the newest run says
@@ -133,16 +130,6 @@ def _qualities(home: Path, wanted: Mapping[tuple[str, float], str], stories: lis
             path = wanted[rating.key]
             found[path] = msgspec.structs.replace(found.get(path, UNKNOWN), rating=rating)
     return found
-
-
-def _with_damage(checkpoint: Checkpoint, saved: list[Checkpoint]) -> Checkpoint:
-    """The checkpoint, damaged if a journal knows that it is and the quick look did not see it."""
-    damaged = next((c for c in saved if c.verdict in DAMAGED), None)
-    if damaged is None or checkpoint.verdict in DAMAGED:
-        return checkpoint
-    return msgspec.structs.replace(
-        checkpoint, verdict=damaged.verdict, reason=damaged.reason, nonfinite=damaged.nonfinite, nan=damaged.nan
-    )
 
 
 def _key(checkpoint: Checkpoint) -> Key:

@@ -21,7 +21,7 @@ from ...store.run_directory import RunDirectory
 from ...views.charts import STEPS, attempt_spans, charts_svg
 from ...views.report import LossCourse, MetricCourse, ReportSources
 from ...views.report_building import build_report, short_report, summary, with_machine
-from ..errors import CliError, ExitCode
+from ..errors import ExitCode, ends_verb
 from ..gpu_survey import GpuSurvey, surveying
 from .run_usage import usage_of
 from .supervisor_life import read_situation, story_now
@@ -147,10 +147,8 @@ EVIDENCED = frozenset({"crashed", "lost", "ended_early"})
 
 def short_report_of(run: RunDirectory) -> str:
     """The report in a few lines. Raises CliError if a newer trainwatch wrote its journal."""
-    try:
+    with ends_verb(ExitCode.FAILED, JournalTooNew):
         return short_report(EDGE.value(build_report(*gather(run))))
-    except JournalTooNew as error:
-        raise CliError(ExitCode.FAILED, str(error)) from None
 
 
 def summary_of(run: RunDirectory, since_wall: float | None = None) -> Summary:
@@ -226,9 +224,6 @@ def metric_courses(history: HistoryReader, end_t: float, newest: Mapping[str, fl
 
 def report_of(run: RunDirectory) -> "Report":
     """The report of a run. Raises CliError if a newer trainwatch wrote its journal."""
-    with surveying() as gpus_now:
-        try:
-            now, sources = gather(run, log_ends=True)
-            return with_machine(build_report(now, sources), machine_facts(gpus_now()), sources.spec)
-        except JournalTooNew as error:
-            raise CliError(ExitCode.FAILED, str(error)) from None
+    with surveying() as gpus_now, ends_verb(ExitCode.FAILED, JournalTooNew):
+        now, sources = gather(run, log_ends=True)
+        return with_machine(build_report(now, sources), machine_facts(gpus_now()), sources.spec)

@@ -153,7 +153,7 @@ def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
     if state.saves_unread or state.incidents or not isinstance(state.machine, Running):
         _advance(builder)
     if state.launcher.from_step is not None:
-        on_samples.on_first_step(builder)
+        on_samples.on_first_step(builder, after.certain.opening.first_step)
     if first or builder.attempt.resume_verdict == "open":
         restarts.on_beat(builder)
         hints.prove_remedies(builder)

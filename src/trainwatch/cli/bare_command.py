@@ -44,7 +44,7 @@ def act(args: argparse.Namespace) -> int:
 
         outlive_reader()
         ready = project_run(args.run_name, overrides_of(args), to_start=True, forced=args.force)
-        tell_checks(ready.plan, sys.stderr)
+        tell_checks(ready.plan)
         if ready.said:
             warn(ready.said)
         return supervise_and_print(

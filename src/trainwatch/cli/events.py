@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, assert_never
 
 from trainwatch.core.app.errors import ExitCode
 from trainwatch.core.model import fact as facts
-from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.checkpoint import score_words
 from trainwatch.core.model.decision import EndWatch, NotifyPeople, Record
 from trainwatch.core.model.observation import Command
@@ -106,8 +105,13 @@ def _fact_text(fact: facts.Fact, run: tuple[str, ...]) -> str | None:
         case facts.CheckpointsSetAside():
             names = ", ".join(path.rstrip("/").rpartition("/")[2] for path in fact.paths)
             return f"no resume point: {names}: {fact.why}" if fact.why else f"a resume point again: {names}"
-        case facts.IncidentOpened():
-            return "\n".join(_incident_lines(fact.incident))
+        case facts.IncidentOpened(incident=new):
+            seen = (f"{each.what}{f' (log line {each.line})' if each.line else ''}" for each in new.evidence)
+            lines = (
+                f"INCIDENT {new.id}: {new.kind} {new.class_}: {new.reason}",
+                *(f"{'':21}evidence: {e}" for e in seen),
+            )
+            return "\n".join(lines)
         case facts.IncidentUpdated():
             return None if fact.incident.open else f"incident {fact.incident.id} closed: {fact.incident.ending}"
         case facts.HealthChanged(before="unknown", level="safe" | "underused"):
@@ -154,14 +158,6 @@ def _fact_text(fact: facts.Fact, run: tuple[str, ...]) -> str | None:
 def _changed(fact: facts.RemedyApplied | facts.RemedyProposed) -> str:
     said = [f"{c.key} {_known(c.before)} -> {c.after}" for c in fact.changes]
     return ", ".join(said if fact.profile is None else [*said, f"profile {fact.profile}"])
-
-
-def _incident_lines(incident: Incident) -> list[str]:
-    lines = [f"INCIDENT {incident.id}: {incident.kind} {incident.class_}: {incident.reason}"]
-    for evidence in incident.evidence:
-        where = f" (log line {evidence.line})" if evidence.line else ""
-        lines.append(f"{'':21}evidence: {evidence.what}{where}")
-    return lines
 
 
 def _known(value: object) -> object:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from trainwatch.core.app.errors import CliError, ExitCode
+from trainwatch.core.app.errors import CliError, ExitCode, ends_verb
 
 from .output import jsonable, print_json, put, warn
 from .verb import JSON, RUN, Verbs, arg, flag, one_of, run_to_read
@@ -128,10 +128,8 @@ def diagnose_verb(args: argparse.Namespace) -> int:
     diagnosis = diagnose_log(_kept(text_blocks(name), tail), code, warn, end=end, facts=facts, kernel=kernel)
     if args.teach is not None:
         folder = end.folder if end is not None else project_here(lambda _: None)[0]
-        try:
+        with ends_verb(ExitCode.USAGE, ValueError, OSError):
             path, pattern = teach(args.teach, diagnosis, "".join(tail), folder)
-        except (ValueError, OSError) as error:
-            raise CliError(ExitCode.USAGE, str(error)) from None
         diagnosis = diagnose_log(tail, code, warn, end=end, facts=facts, kernel=kernel)
         if not args.json:
             print(f"{path}: {args.teach} += {pattern}")
@@ -303,8 +301,9 @@ def export_verb(args: argparse.Namespace) -> int:
         return ExitCode.DONE
     if args.output is not None:
         raise CliError(ExitCode.USAGE, "-o is for --csv and --jsonl; --trace names its file")
-    done = export_trace(args.run, Path(args.trace), warn)
-    if done.skipped:
-        warn(f"unreadable lines left out: {done.skipped}; {done.problem}")
-    print(f"{done.path}: written")
+    target = Path(args.trace)
+    read = export_trace(args.run, target, warn)
+    if read.skipped:
+        warn(f"unreadable lines left out: {read.skipped}; {read.problem}")
+    print(f"{target}: written")
     return ExitCode.DONE

@@ -143,7 +143,7 @@ class SafeStream:
         except OSError:
             if not self.outlives_reader:
                 raise
-            _discard(self._stream)
+            discard(self._stream)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -179,12 +179,8 @@ def _wait_until_unread() -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
 
-def discard_stdout() -> None:
+def discard(stream: IO[str]) -> None:
     """Discard buffered output: the reader has closed the pipe, or the disk is full."""
-    _discard(sys.stdout)
-
-
-def _discard(stream: IO[str]) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 

@@ -159,14 +159,9 @@ def trial_verb(args: argparse.Namespace) -> int:
         trial = Trial(profile=name, minutes=args.minutes, steps=args.steps, limit_s=args.timeout, extra=extra)
         print(f"trial {number} of {len(names)}: {name}", file=sys.stderr, flush=True)
         results.append(try_here(spec, trial, scratch, keep=args.keep))
-    put(args, {"run": spec.name, "trials": [trial_object(result) for result in results]}, *table(results))
+    told = [{**jsonable(each), "stable": each.stable, "doubts": list(each.doubts)} for each in results]
+    put(args, {"run": spec.name, "trials": told}, *table(results))
     return ExitCode.FAILED if any(result.stable is False for result in results) else ExitCode.DONE
-
-
-def trial_object(result: "TrialResult") -> dict[str, Any]:
-    """A result for ``--json``: its fields, the verdict, and the doubts."""
-    found: dict[str, Any] = jsonable(result)
-    return {**found, "stable": result.stable, "doubts": list(result.doubts)}
 
 
 def table(results: "list[TrialResult]") -> list[str]:

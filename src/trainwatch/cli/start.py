@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.model.text import typed
@@ -347,7 +347,7 @@ def adopt_verb(args: argparse.Namespace) -> int:
     )
     run, remarks = adopt(request)
     for remark in remarks:
-        print(f"trainwatch: {remark}", file=sys.stderr, flush=True)
+        warn(remark)
     return supervise_run(RunToStart(run), args, "adopted")
 
 
@@ -404,10 +404,14 @@ def supervise_run(ready: "RunToStart", args: argparse.Namespace, word: str) -> i
     print(printable(resume_line(spec.resume_way)), file=out, flush=True)
     if (restart := second_start_line(spec.second_start)) is not None:
         print(printable(restart), file=out, flush=True)
-    tell_checks(ready.plan, sys.stderr)
+    tell_checks(ready.plan)
     if ready.said:
         warn(ready.said)
-    screen = _wants_screen(args)
+    screen = not (args.run_headless or args.json or args.detach)
+    if screen:
+        from trainwatch.tui.ui.terminal import can_show_screen
+
+        screen = can_show_screen()
     if not args.detach and not screen:
         from .events import supervise_and_print
 
@@ -430,15 +434,7 @@ def supervise_run(ready: "RunToStart", args: argparse.Namespace, word: str) -> i
     return ExitCode.DONE
 
 
-def _wants_screen(args: argparse.Namespace) -> bool:
-    if args.run_headless or args.json or args.detach:
-        return False
-    from trainwatch.tui.ui.terminal import can_show_screen
-
-    return can_show_screen()
-
-
-def tell_checks(plan: "LaunchPlan | None", out: IO[str]) -> None:
+def tell_checks(plan: "LaunchPlan | None") -> None:
     """Print what the checks say about the launch of a new run. An error in a check does not prevent a launch."""
     from trainwatch.core.app.preflight.checklist import told_at_launch
 
@@ -449,7 +445,7 @@ def tell_checks(plan: "LaunchPlan | None", out: IO[str]) -> None:
     except Exception as error:
         lines = [f"checks: could not be made: {error!r}"]
     for line in lines:
-        print(f"trainwatch: {line}", file=out, flush=True)
+        warn(line)
 
 
 @VERBS(
