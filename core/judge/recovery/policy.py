@@ -251,12 +251,15 @@ def wsl_channel_is_broken(failure: FailureInput) -> Answer | None:
     if failure.gpu_channel == "failing" and not memory.in_a_row(failure.history, class_):
         return None
     reason = "WSL2's channel to the GPU is broken: a restart inside this virtual machine would fail, too"
-    again = typed("resume", *failure.run)
-    ways = (
-        f"in PowerShell on Windows: wsl --shutdown; open the distribution again, and then: {again}",
+    return GiveUpRun(reason, windows_side(failure.run), counted=False)
+
+
+def windows_side(run: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """What a person can do if the GPU channel of WSL2 is lost. ``run``: its id."""
+    return (
+        f"in PowerShell on Windows: wsl --shutdown; open the distribution again, and then: {typed('resume', *run)}",
         "if it comes back soon: update the Windows NVIDIA driver and WSL (wsl --update), train with --profile stable",
     )
-    return GiveUpRun(reason, ways, counted=False)
 
 
 def way_to_resume_is_wrong(failure: FailureInput) -> Answer | None:
