@@ -250,10 +250,7 @@ EVENTS: dict[Event, tuple[State | None, str]] = {
     "processes_gone": ("stopping", "no process of the attempt is left"),
     "clear_leftovers": ("stopping", "the trainer has ended; processes that it left behind are to be ended"),
     "clear_gpu": ("preparing", "the GPU memory of the ended processes is to be released"),
-    "no_room": (
-        "backing_off",
-        "a disk, processes or memory are used up, or another trainer writes where the next attempt would",
-    ),
+    "no_room": ("backing_off", "a disk, processes or memory are used up, or another trainer writes to the same place"),
     "no_gpu": ("backing_off", "no GPU of the run is usable"),
     "list": ("preparing", "the output folder is to be listed before a resume point is chosen"),
     "copy_aside": ("preparing", "what a start may write over is to be copied aside"),

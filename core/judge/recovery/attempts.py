@@ -279,7 +279,8 @@ def end_facts(state: JudgeState) -> EndFacts:
 def cannot_be_told(knowledge: Knowledge) -> bool:
     """Whether the command has no place for a checkpoint's path and the settings leave a new start to a person.
 
-    A start would begin anew and write over what was saved.
+    A start would begin anew and write over what was saved. Known false alarm: a trainer that finds its newest
+    checkpoint by itself; ``[restart] if_not_told = "go_on"`` is for it.
     """
     if knowledge.resume_support.forms or knowledge.preset.resume == "none":
         return False

@@ -11,7 +11,7 @@ import msgspec
 
 from ...model.decision import EndWatch, PauseAttempt, UnpauseAttempt
 from ...model.fact import ActChanged, BudgetChanged, CommandReceived, ProfileChanged, QuestionClosed
-from ...model.observation import Command
+from ...model.observation import Command, Reply
 from ...model.preset import NO_PROFILE
 from ...model.progress import Why
 from .. import run_states
@@ -32,28 +32,21 @@ SUSPENDED = "suspended"
 """Class of the incident (kind ``stall``) of a trainer that a signal stopped which is not ours."""
 
 
-class CommandReply(msgspec.Struct, frozen=True, kw_only=True):
-    """``ok``: it is, or will be, as was asked for. ``acts``: something is done for it. ``message``: a sentence."""
-
-    ok: bool = True
-    acts: bool = True
-    message: str = ""
+YES = Reply(ok=True)
+"""Something is done for the command; a reply with a message says why nothing is."""
 
 
-YES = CommandReply()
-
-
-def refused(message: str) -> CommandReply:
+def refused(message: str) -> Reply:
     """The command makes no sense now."""
-    return CommandReply(ok=False, acts=False, message=message)
+    return Reply(ok=False, message=message)
 
 
-def fulfilled(message: str) -> CommandReply:
-    """Nothing is to be done."""
-    return CommandReply(acts=False, message=message)
+def fulfilled(message: str) -> Reply:
+    """It is as was asked for already."""
+    return Reply(ok=True, message=message)
 
 
-def on_command(builder: StepBuilder, command: Command) -> CommandReply:
+def on_command(builder: StepBuilder, command: Command) -> Reply:
     """Record who gave the command, and carry it out if it makes sense."""
     parts = (
         command.profile,
@@ -68,7 +61,7 @@ def on_command(builder: StepBuilder, command: Command) -> CommandReply:
     detail = " ".join(part for part in parts if part is not None)
     builder.fact(CommandReceived(verb=command.verb, by=command.by, detail=detail))
     reply = _VERBS[command.verb](builder, command)
-    if not reply.acts:
+    if reply.message:
         builder.note(f"{command.verb}: {reply.message}", "refusal")
         if command.verb == "resume" and run_states.is_live(builder.machine):
             builder.set(resume_ordered=(command.by, builder.t))
@@ -82,7 +75,7 @@ def _present(builder: StepBuilder) -> str:
     return f"it is {word} (attempt {builder.attempt.number})" if live else f"it is {word}"
 
 
-def _end(builder: StepBuilder, command: Command) -> CommandReply:
+def _end(builder: StepBuilder, command: Command) -> Reply:
     machine, kill, by = builder.machine, command.verb == "kill", command.by
     if isinstance(machine, Stopped | run_states.Over) and builder.state.withheld is None:
         return fulfilled(f"nothing is running: {_present(builder)} already")
@@ -109,7 +102,7 @@ def _end(builder: StepBuilder, command: Command) -> CommandReply:
     return YES
 
 
-def _next(builder: StepBuilder, command: Command) -> CommandReply:
+def _next(builder: StepBuilder, command: Command) -> Reply:
     """``restart`` and ``resume``: the next attempt, now or as soon as the present one has ended.
 
     ``resume`` begins none while a trainer lives: it lets a paused one go on, and answers what waits for an answer.
@@ -175,7 +168,7 @@ def _next(builder: StepBuilder, command: Command) -> CommandReply:
     return YES
 
 
-def _no_next_attempt(builder: StepBuilder, command: Command) -> CommandReply | None:
+def _no_next_attempt(builder: StepBuilder, command: Command) -> Reply | None:
     """Why the next attempt cannot resume as asked, with the remedies asked for; None = it can."""
     knowledge, fresh = builder.knowledge, f"`{builder.typed(command.verb, '--fresh')}`"
     why = None if command.fresh else why_not_resumable(builder, command.checkpoint)
@@ -197,7 +190,7 @@ def _no_next_attempt(builder: StepBuilder, command: Command) -> CommandReply | N
     return None
 
 
-def _act(builder: StepBuilder, command: Command) -> CommandReply:
+def _act(builder: StepBuilder, command: Command) -> Reply:
     """Change what is done without a person. What is under way by itself is held; what waited is judged again."""
     machine = builder.machine
     if command.act is None:
@@ -223,7 +216,7 @@ def _act(builder: StepBuilder, command: Command) -> CommandReply:
     return YES
 
 
-def _pause(builder: StepBuilder, command: Command) -> CommandReply:
+def _pause(builder: StepBuilder, command: Command) -> Reply:
     machine = builder.machine
     if isinstance(machine, Paused):
         return fulfilled("it is paused already")
@@ -241,7 +234,7 @@ def _starts_it(builder: StepBuilder) -> str:
     return "" if isinstance(builder.machine, Finished) else f"; `{builder.typed('resume')}` starts it"
 
 
-def _unpause(builder: StepBuilder, command: Command) -> CommandReply:
+def _unpause(builder: StepBuilder, command: Command) -> Reply:
     if not isinstance(builder.machine, Paused | Suspended):
         hint = "" if run_states.is_live(builder.machine) else _starts_it(builder)
         return refused(f"the run is not paused: {_present(builder)}{hint}")
@@ -268,7 +261,7 @@ def follow_trainer(builder: StepBuilder, reason: str) -> None:
         builder.move("started", Starting(launched=True), reason)
 
 
-def _profile(builder: StepBuilder, command: Command) -> CommandReply:
+def _profile(builder: StepBuilder, command: Command) -> Reply:
     name, machine, state, known = command.profile, builder.machine, builder.state, builder.knowledge.profiles
     none = name == NO_PROFILE and NO_PROFILE not in known
     if name is None or (known and name not in known and not none):
@@ -305,7 +298,7 @@ def switch_at_checkpoint(builder: StepBuilder) -> None:
         restarts.stop(builder, "restart", RestartPlan(reason=reason, by="" if climbs else "a person"))
 
 
-def _ack(builder: StepBuilder, command: Command) -> CommandReply:
+def _ack(builder: StepBuilder, command: Command) -> Reply:
     incidents, waiting = builder.state.incidents, builder.state.withheld
     if command.incident is not None and builder.find_incident(command.incident) is None:
         listed = ", ".join(str(incident.id) for incident in incidents) or "none"
@@ -322,7 +315,7 @@ def _ack(builder: StepBuilder, command: Command) -> CommandReply:
     return YES
 
 
-def _snooze(builder: StepBuilder, command: Command) -> CommandReply:
+def _snooze(builder: StepBuilder, command: Command) -> Reply:
     if not run_states.is_watched(builder.machine):
         return refused(f"nothing is running that could be waited for: {_present(builder)}")
     builder.change_attempt(patient_until=builder.now + SNOOZE_S)
@@ -333,7 +326,7 @@ def _snooze(builder: StepBuilder, command: Command) -> CommandReply:
     return YES
 
 
-def _save(builder: StepBuilder, command: Command) -> CommandReply:
+def _save(builder: StepBuilder, command: Command) -> Reply:
     if not isinstance(builder.machine, Running):
         return refused(f"only a training that runs can save: {_present(builder)}")
     if not can_ask(builder.state, builder.knowledge):
@@ -343,7 +336,7 @@ def _save(builder: StepBuilder, command: Command) -> CommandReply:
     return YES
 
 
-def _shutdown(builder: StepBuilder, command: Command) -> CommandReply:
+def _shutdown(builder: StepBuilder, command: Command) -> Reply:
     machine = builder.machine
     launching = isinstance(machine, Starting) and not machine.launched
     runs = launching or run_states.is_live(machine)
@@ -370,7 +363,7 @@ def _close_hangs(builder: StepBuilder, ending: str) -> None:
     builder.close_where(ending, lambda incident: incident.kind == "hang")
 
 
-_VERBS: dict[str, Callable[[StepBuilder, Command], CommandReply]] = {
+_VERBS: dict[str, Callable[[StepBuilder, Command], Reply]] = {
     "stop": _end,
     "kill": _end,
     "restart": _next,

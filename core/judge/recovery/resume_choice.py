@@ -3,10 +3,6 @@
 The output folder is listed first: what is known or was found so far need not be all. The newest usable one is chosen
 and verified, and the folder is listed again: a newer one may have become complete meanwhile. One that turns out bad is
 not taken again, and the next older one is chosen; one that cannot be read at that moment is read again later.
-
-A command that cannot be given a path would begin anew and write over the checkpoints of the run, so nobody starts it by
-accident: no restart does by itself, nor does an operator's "resume". Known false alarm: a trainer that finds its newest
-checkpoint by itself; ``[restart] if_not_told = "go_on"`` is for it.
 """
 
 from typing import get_args

@@ -38,7 +38,6 @@ CHANGES_KEPT = 6
 """Changes of a launch that are named if it does not start."""
 GO_ON = RestartPlan(reason="continue after an interruption")
 STOP_IN_LAUNCH = RestartPlan(reason="stop requested during the launch", by="a person")
-FRESH = JudgeState()
 OURS = {"resume_step", "may_take"}
 """What the judge knows of the beginning of an attempt."""
 OF_AN_ATTEMPT = (
@@ -165,7 +164,7 @@ def started(builder: StepBuilder, start: Start) -> None:
         oom_kills_before=state.oom_kills,
         profile=start.profile if start.profile is not None else state.profile,
         taken_over=True,
-        **{name: getattr(FRESH, name) for name in OF_AN_ATTEMPT},
+        **{name: getattr(JudgeState(), name) for name in OF_AN_ATTEMPT},
     )
     ramp.begin_attempt(builder, attempt.resume_epochs)
     if not same:
