@@ -88,13 +88,13 @@ def _end(builder: StepBuilder, command: Command) -> Reply:
         if machine.saving is not None and machine.then == "hold" and not kill:
             restarts.end_saving(builder, held, f"stop by {by} again: no checkpoint is waited for")
         elif kill and not machine.kill:
-            restarts.stop(builder, "hold", plan, mode="kill", exited=machine.exited)
+            restarts.stop(builder, "hold", plan, kill=True, exited=machine.exited)
         else:
             builder.move("command", held)
     elif run_states.is_live(machine):
         finishing = builder.state.withheld is not None and builder.state.withheld.then == "finish"
         _close_hangs(builder, f"ended by {by}")
-        restarts.stop(builder, "finish" if finishing else "hold", plan, mode="kill" if kill else "gentle")
+        restarts.stop(builder, "finish" if finishing else "hold", plan, kill=kill)
     elif isinstance(machine, Stopped):
         gate.close(builder, f"{command.verb} by {by}: it stays stopped")
     else:  # between two attempts, or before the first one

@@ -1,6 +1,6 @@
 """A restart: its stages up to the choice of the resume point, and when it counts as successful."""
 
-from typing import Literal, assert_never
+from typing import assert_never
 
 import msgspec
 
@@ -41,7 +41,7 @@ def stop(
     then: run_states.Then,
     plan: run_states.RestartPlan,
     *,
-    mode: Literal["gentle", "kill"] = "gentle",
+    kill: bool = False,
     exited: bool = False,
 ) -> None:
     """End the attempt's processes; ``then`` follows. ``exited``: the main process is gone already.
@@ -51,7 +51,7 @@ def stop(
     if gate.is_closed(builder, plan):
         gate.withhold(builder, then, plan, live=True)
         return
-    if mode == "gentle" and plan.by and attempts.is_wanted(builder):
+    if not kill and plan.by and attempts.is_wanted(builder):
         order = attempts.request(builder, f"{plan.reason}: ask for a checkpoint first", plan.incident, stop=True)
         left_s, wait_s = _left_s(builder, plan), builder.settings.restart.save_wait_s
         wait_s = wait_s if left_s is None else min(wait_s, max(0.0, left_s - STOP_S))
@@ -59,12 +59,11 @@ def stop(
         reason = f"{plan.reason}; it was asked for a checkpoint first, for which the stop waits up to {wait_s:.0f} s"
         builder.move("stop", run_states.Stopping(order=order, then=then, plan=plan, saving=saving), reason)
         return
-    stopping = run_states.Stopping(order=0, then=then, plan=plan, exited=exited, kill=mode == "kill")
-    _signal(builder, stopping, mode)
+    _signal(builder, run_states.Stopping(order=0, then=then, plan=plan, exited=exited, kill=kill))
 
 
-def _signal(builder: StepBuilder, machine: run_states.Stopping, mode: Literal["gentle", "kill"]) -> None:
-    plan = machine.plan
+def _signal(builder: StepBuilder, machine: run_states.Stopping) -> None:
+    plan, mode = machine.plan, "kill" if machine.kill else "gentle"
     left_s = _left_s(builder, plan)
     order = builder.decide(StopAttempt, plan.reason, incident=plan.incident, mode=mode, within_s=left_s)
     builder.move("stop", replace(machine, order=order, saving=None), plan.reason)
@@ -84,7 +83,7 @@ def on_checkpoint_while_saving(builder: StepBuilder, machine: run_states.Stoppin
 def end_saving(builder: StepBuilder, machine: run_states.Stopping, why: str) -> None:
     """Nothing more is waited for: end the processes."""
     builder.note(why)
-    _signal(builder, machine, "gentle")
+    _signal(builder, machine)
 
 
 def _left_s(builder: StepBuilder, plan: run_states.RestartPlan) -> float | None:

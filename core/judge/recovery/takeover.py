@@ -184,7 +184,7 @@ def _stand(builder: StepBuilder, start: Start, *, same: bool, was: run_states.Ma
     """The state of the run with this trainer. A stop that the last supervisor had decided is repeated."""
     if same and isinstance(was, Stopping) and not gate.is_closed(builder, was.plan):
         # The stop of this attempt was decided and is not done.
-        restarts.stop(builder, was.then, was.plan, mode="kill" if was.kill else "gentle")
+        restarts.stop(builder, was.then, was.plan, kill=was.kill)
         return
     if same and isinstance(was, run_states.Paused):
         builder.set(time=replace(builder.state.time, stopped=True))
