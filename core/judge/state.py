@@ -41,7 +41,7 @@ from .resume import checkpoint_index, resume_point
 from .resume.checkpoint_index import CheckpointIndex
 from .resume.output_folders import OutputFolders
 from .resume.resume_point import FoundResume, SaveClock
-from .run_states import Event, Idle, Machine
+from .run_states import Event, Idle, Machine, RestartPlan
 
 SNAPSHOT_VERSION = 2
 
@@ -277,6 +277,12 @@ class StepBuilder:
     def in_front(self, path: str | None, before_t: float | None = None) -> tuple[checkpoint_index.KnownCheckpoint, ...]:
         """Return the bad ones that a trainer which chooses its checkpoint by itself may take instead of this one."""
         return resume_point.in_front(self.index, path, before_t) if self.knowledge.trainer_chooses(path) else ()
+
+    def resume_point(self, plan: RestartPlan) -> tuple[str | None, checkpoint_index.KnownCheckpoint | None]:
+        """Return what the next attempt begins from, and what is known of it; (None, None): from the beginning."""
+        return resume_point.to_begin_from(
+            self.index, self.support, wanted=plan.wanted, before_t=plan.before_t, first=self.attempt.resume_from
+        )
 
     def tell_checkpoint(
         self, known: checkpoint_index.KnownCheckpoint, verdict: Verdict, *, removed: bool = False

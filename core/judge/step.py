@@ -210,7 +210,7 @@ HANDLERS: dict[type[seen.Observation], Callable[[StepBuilder, Any], None]] = {
     seen.RankEnded: on_samples.on_rank_ended,
     seen.LogChunk: on_log.on_log,
     seen.CheckpointEvent: on_checkpoints.on_checkpoint,
-    seen.CheckpointValues: on_checkpoints.on_values,
+    seen.CheckpointValues: apply.on_values,
     seen.OutputSeen: on_checkpoints.on_output,
     seen.KernelLine: _on_kernel,
     seen.TerminationNotice: on_samples.on_termination,

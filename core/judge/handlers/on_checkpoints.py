@@ -6,12 +6,12 @@ from ...model.checkpoint import Checkpoint
 from ...model.checkpoint_files import kind_of_name
 from ...model.decision import DeleteCheckpoint, PlanRetention
 from ...model.fact import CheckpointsSetAside, OutputKnown
-from ...model.observation import CheckpointEvent, CheckpointValues, Outcome, OutputSeen
+from ...model.observation import CheckpointEvent, Outcome, OutputSeen
 from ...model.run import is_below
 from .. import memory
 from ..attempt_progress import AttemptProgress, places_at, with_saved
 from ..hang import liveness
-from ..recovery import apply, commands, exits, gate, ramp, remedies, restarts, unclear_states
+from ..recovery import commands, exits, gate, ramp, remedies, restarts, unclear_states
 from ..resume import checkpoint_index, output_folders, resume_point
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
 from ..resume.resume_check import counts_since, slack_of
@@ -188,13 +188,6 @@ def _removed(builder: StepBuilder, gone: KnownCheckpoint | None) -> None:
         what = f"{base_name(gone.path)} was deleted as attempt {attempt.number} began; {kept}"
         number = builder.open_incident("checkpoint", VANISHED, what, severity="danger")
         builder.notify("warning", "checkpoints were deleted at the start of an attempt", what, incident=number)
-
-
-def on_values(builder: StepBuilder, read: CheckpointValues) -> None:
-    """Take the values of a checkpoint: one with new NaN is not resumed from, and the training is lost since then."""
-    known = builder.checkpoint(read.path)
-    if known is not None and known.mtime == read.mtime:
-        apply.on_values(builder, read)
 
 
 REFUSED = "weights_only"

@@ -12,7 +12,7 @@ from ...model import run
 from ...model.attempt import DIVERGING, Evidence
 from ...model.checkpoint import Verdict
 from ...model.decision import CaptureStacks
-from ...model.fact import BudgetChanged
+from ...model.fact import BudgetChanged, CheckpointsSetAside
 from ...model.observation import CheckpointValues
 from ...model.progress import Why
 from ...model.text import plural
@@ -22,7 +22,7 @@ from ..failure.circumstances import channel_state
 from ..failure.diagnosis import hidden_failure, with_last_line
 from ..memory import Cause, Failed
 from ..resume import checkpoint_index, resume_point
-from ..resume.checkpoint_index import KnownCheckpoint, Unread, values_of, with_values
+from ..resume.checkpoint_index import DOUBTED, KnownCheckpoint, Unread, base_name, values_of, with_values
 from ..run_states import RestartPlan, Stopped, is_live, is_watched
 from ..state import JudgeState, StepBuilder
 from ..text.loss_run import LossRun
@@ -30,10 +30,9 @@ from ..text.reading import Reading
 from . import gate, policy, ramp, remedies, restarts, unclear_states
 from .attempts import give_up
 from .policy import NAN, Again, Answer, FailureInput, Finish, GiveUpRun, Hold
-from .resume_choice import choose, clear_doubt, pass_over
+from .resume_choice import choose
 
 replace = msgspec.structs.replace
-NO_WORDS: tuple[str, ...] = ()
 
 
 def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, ordered: str = "") -> None:
@@ -54,11 +53,9 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
     seen = memory.count(state.history, cause.class_)
     attempt = state.attempt
     given = attempt.resume_from is not None and attempt.beat_t is None
-    wrong_way, other_way, unproven = "", NO_WORDS, NO_WORDS
-    if given and cause.kind == "crash":
-        wrong_way, other_way = unclear_states.wrong_way(builder, cause, failed.reason)
-    if given and launched and not wrong_way:
-        unproven = unclear_states.advice(builder, refuted=False)
+    crashed = given and cause.kind == "crash"
+    wrong_way, other_way = unclear_states.wrong_way(builder, cause, failed.reason) if crashed else ("", ())
+    unproven = unclear_states.advice(builder, refuted=False) if given and launched and not wrong_way else ()
     stride = state.attempt.stride
     if cause.kind == "nan":  # it shows some steps after its cause
         stride = max(stride, (state.budget.every or 0) // 2)
@@ -170,7 +167,11 @@ def apply(builder: StepBuilder, failure: FailureInput, answer: Answer) -> None:
         case Hold():
             if failure.unread == "cleared":
                 _count(builder, failure)
-                clear_doubt(builder)
+                # An older checkpoint ends in the same way: none is to blame, go back to the newest.
+                paths = tuple(k.path for k in builder.index.known if k.doubted)
+                builder.fact(CheckpointsSetAside(paths=paths, why=""))
+                index = replace(builder.index, doubt=checkpoint_index.Doubt(cleared=True))
+                builder.set(checkpoints=checkpoint_index.changed(index, paths, aside=None, doubted=False))
             builder.close_incident(incident, answer.ending or answer.reason)
             builder.move("hold", Stopped(), f"{answer.reason}; held until resume or restart", Why(answer.why))
             advice = answer.advice or (f"nothing is started until `{builder.typed('resume')}`",)
@@ -197,7 +198,11 @@ def _again(builder: StepBuilder, failure: FailureInput, answer: Again) -> None:
     if answer.change:
         plan = replace(plan, reason=f"{plan.reason}, {answer.change}")
     if answer.passed_over:
-        pass_over(builder, answer.passed_over, failure.cause.said)
+        path, index = answer.passed_over, builder.index
+        builder.note(f"{base_name(path)}: {DOUBTED}: the next attempt resumes from the one before, if there is one")
+        builder.fact(CheckpointsSetAside(paths=(path,), why=DOUBTED))
+        index = checkpoint_index.passed_over(index, path, failure.cause.said)
+        builder.set(checkpoints=checkpoint_index.changed(index, (path,), aside=DOUBTED))
     _count(builder, failure, counted=answer.counted, same_rung=answer.rung is None)
     if answer.to is not None:
         why = policy.go_back(builder, answer.to, class_, failure.reason, incident)
@@ -305,7 +310,9 @@ def act_on_nan(
 
 def on_values(builder: StepBuilder, read: CheckpointValues) -> None:
     """The values of a checkpoint were read. One that is newly not finite is lost; ``on_nan_due`` acts on it."""
-    before = builder.index
+    before, there = builder.index, builder.checkpoint(read.path)
+    if there is None or there.mtime != read.mtime:
+        return
     index = with_values(before, read.path, read.nonfinite, read.nan, read.reason)
     builder.set(checkpoints=index)
     for known in index.known:
@@ -337,7 +344,7 @@ def on_nan_due(builder: StepBuilder) -> None:
         found = values_of(state.checkpoints, lost)
         more = "" if len(found.new) == 1 else f" and {len(found.new) - 1} other tensors"
         finite = ", finite in an earlier checkpoint" if found.compared else ""
-        what = f"{checkpoint_index.base_name(lost.path)} holds NaN or Inf in {found.new[0]}{more}{finite}"
+        what = f"{base_name(lost.path)} holds NaN or Inf in {found.new[0]}{more}{finite}"
         act_on_nan(builder, what, lost.position, lost.t)
 
 

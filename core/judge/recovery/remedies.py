@@ -100,9 +100,9 @@ def is_allowed(remedy: Remedy, apply: str, *, again: bool = False, own_file: boo
     """
     if remedy.own_file and not own_file:
         return False
-    if apply == "guide":
-        return remedy.equivalent or (remedy.guide and again)
-    return apply == "all" or (apply == "equivalent" and remedy.equivalent)
+    return apply == "all" or (
+        apply in {"equivalent", "guide"} and (remedy.equivalent or (apply == "guide" and remedy.guide and again))
+    )
 
 
 def merged(applied: Iterable[AppliedRemedy]) -> tuple[Change, ...]:
@@ -183,9 +183,6 @@ def _rung_down(here: Circumstances, families: tuple[str, ...]) -> str | None:
 def shown(value: Any) -> str:
     """A value in a sentence."""
     return "(not set)" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-
-
-# Remedies in a run: which one may be applied, which wait for a person, and how they are taken back.
 
 
 def circumstances(builder: StepBuilder, seen: int = 0, said: str = "") -> Circumstances:
