@@ -61,8 +61,8 @@ TRACEBACK = "Traceback (most recent call last)"
 TRACEBACK_LINES = 60
 
 
-def last_words(log: str) -> tuple[str, ...]:
-    """The last traceback of a log and what follows it, else its last lines; none if it cannot be read."""
+def last_words(log: str, *, plain: bool = True) -> tuple[str, ...]:
+    """The last traceback of a log and what follows it, else its last lines if ``plain``; none if it cannot be read."""
     try:
         lines = [line.text for line in log_end(log)]
     except OSError:
@@ -71,7 +71,7 @@ def last_words(log: str) -> tuple[str, ...]:
         lines.pop()
     starts = [number for number, line in enumerate(lines) if TRACEBACK in line]
     if not starts:
-        return tuple(lines[-PLAIN_LINES:])
+        return tuple(lines[-PLAIN_LINES:]) if plain else ()
     first = lines[starts[-1]]  # a progress bar may stand before it
     shown = [first[first.index(TRACEBACK) :], *lines[starts[-1] + 1 :]]
     if len(shown) <= TRACEBACK_LINES:
@@ -141,7 +141,7 @@ def gather(
 ) -> tuple[Situation, ReportSources]:
     """Read all but facts about the machine; no supervisor is needed. ``since_wall``: the loss is of the time since.
 
-    ``log_ends``: the last words of attempts that failed, too.
+    ``log_ends``: the last words of attempts that failed, and the last traceback of those that finished, too.
     Raises JournalTooNew, RunUnreadable.
     """
     spec = run.load_spec()
@@ -166,6 +166,8 @@ def gather(
         for a in over
         if a.log and a.last_step is None
     ]
+    told = (a for a in story.attempts if log_ends and a.log)
+    ends = [(a.number, last_words(a.log, plain=a.how in EVIDENCED)) for a in told if a.how in {*EVIDENCED, "finished"}]
     sources = ReportSources(
         spec=spec,
         particulars=stored.particulars(),
@@ -176,7 +178,7 @@ def gather(
         ),
         metrics=metrics,
         usage=usage,
-        log_ends={a.number: last_words(a.log) for a in story.attempts if log_ends and a.log and a.how in EVIDENCED},
+        log_ends={number: words for number, words in ends if words},
         log_steps={number: step for number, step in steps if step is not None},
     )
     return now, sources
