@@ -166,8 +166,9 @@ def gather(
         for a in over
         if a.log and a.last_step is None
     ]
-    told = (a for a in story.attempts if log_ends and a.log)
-    ends = [(a.number, last_words(a.log, plain=a.how in EVIDENCED)) for a in told if a.how in {*EVIDENCED, "finished"}]
+    told = story.attempts if log_ends else ()
+    ended = [a for a in told if a.how in {*EVIDENCED, "finished"}]
+    ends = [(a.number, last_words(a.log, plain=a.how in EVIDENCED)) for a in ended if a.log]
     sources = ReportSources(
         spec=spec,
         particulars=stored.particulars(),
