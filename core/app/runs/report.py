@@ -3,7 +3,7 @@
 import os
 import platform
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -63,10 +63,7 @@ TRACEBACK_LINES = 60
 
 def last_words(log: str, *, plain: bool = True) -> tuple[str, ...]:
     """The last traceback of a log and what follows it, else its last lines if ``plain``; none if it cannot be read."""
-    try:
-        lines = [line.text for line in log_end(log)]
-    except OSError:
-        return ()
+    lines = [line.text for line in log_end(log)]
     while lines and not lines[-1].strip():
         lines.pop()
     starts = [number for number, line in enumerate(lines) if TRACEBACK in line]
@@ -78,11 +75,6 @@ def last_words(log: str, *, plain: bool = True) -> tuple[str, ...]:
         return tuple(shown)
     half = TRACEBACK_LINES // 2
     return (*shown[:half], f"… {len(shown) - 2 * half} lines …", *shown[-half:])
-
-
-def last_step(log: str, shapes: Sequence[str] = (), *, resumed: bool = False) -> int | None:
-    """The last step of the run that the end of a log shows; None if it shows none, or cannot be read."""
-    return progress_in(log, shapes, resumed=resumed).any_step
 
 
 # Facts about this machine that a bug report needs: driver, kernel, WSL …, as they are now.
@@ -162,7 +154,7 @@ def gather(
     # The last step in the log of each attempt of which the journal does not contain it.
     over = story.attempts[:-1] if now.supervisor_alive else story.attempts
     steps = [
-        (a.number, last_step(a.log, spec.settings.progress.shapes, resumed=a.resume_from is not None))
+        (a.number, progress_in(a.log, spec.settings.progress.shapes, resumed=a.resume_from is not None).any_step)
         for a in over
         if a.log and a.last_step is None
     ]
