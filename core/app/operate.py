@@ -12,7 +12,7 @@ from ..model.observation import Command, Reply, Request
 from ..model.preset import NO_PROFILE
 from ..model.resume import resume_support
 from ..model.run import PAUSED_STATES
-from ..model.story import how_to_resume, how_to_train_on
+from ..model.story import how_to_resume
 from ..model.text import did_you_mean, printable, typed
 from ..store.control_client import ControlError, NoSupervisor, SupervisorSilent, send
 from ..store.journal import JournalFollower, fold_whole_lines, load_story
@@ -104,12 +104,10 @@ def send_command(run: RunDirectory, command: Command, *, starts_supervisor: bool
         if starts_supervisor or trainer_pid(run) is not None:
             return _start_with(run, command)
         story, name = story_now(run), printable(run.load_spec().name)
-        state = story.state
-        how = f"to go on with it: {how_to_resume(story, (run.id,))} (or S on the screen)"
-        if state == "finished":
-            how = how_to_train_on(story, (run.id,))
-        elif state == "idle":
-            how = f"`{typed('resume', run.id)}` (or S on the screen) starts it"
+        state, how = story.state, how_to_resume(story, (run.id,))
+        if state != "finished":
+            how += " (or S on the screen)"
+            how = f"{how} starts it" if state == "idle" else f"to go on with it: {how}"
         raise CliError(
             ExitCode.NO_SUPERVISOR,
             f"{name} is {state.replace('_', ' ')}: nothing of it runs, and no supervisor; {how}",
@@ -140,7 +138,7 @@ def _start_with(run: RunDirectory, command: Command) -> str:
     story = story_now(run)
     state = story.state
     if state == "finished" and command.verb == "resume" and command.checkpoint is None and not command.fresh:
-        return f"{name} is finished: nothing to resume ({how_to_train_on(story, (run.id,))})"
+        return f"{name} is finished: nothing to resume ({how_to_resume(story, (run.id,))})"
     require_own_output_to_start(run)
     if _is_plain_resume(command) and trainer_pid(run) is not None:
         # It needs a supervisor and no new attempt, also if it ends before the supervisor is there.

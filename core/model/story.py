@@ -270,13 +270,11 @@ def lacks_place(story: RunStory) -> bool:
 
 def how_to_resume(story: RunStory, run: tuple[str, ...]) -> str:
     """The command that goes on with a run that is over; all of them if ``resume`` alone is refused."""
-    return ways_on(run) if lacks_place(story) else f"`{typed('resume', *run)}`"
-
-
-def how_to_train_on(story: RunStory, run: tuple[str, ...]) -> str:
-    """The same of a run that is finished."""
-    again = f"`{typed('resume', *run, '--from', 'newest')}` trains on, if it is told to train longer"
-    return ways_on(run, finished=True) if lacks_place(story) else again
+    finished = story.state == "finished"
+    if lacks_place(story):
+        return ways_on(run, finished=finished)
+    longer = f"`{typed('resume', *run, '--from', 'newest')}` trains on, if it is told to train longer"
+    return longer if finished else f"`{typed('resume', *run)}`"
 
 
 # The input of every view: the story of a run, its newest readings and the time.

@@ -44,7 +44,7 @@ class CheckpointRow(msgspec.Struct, frozen=True, kw_only=True):
     aside: str = ""
     """Why no restart takes it, if a person or an end said so."""
     doubt: str = ""
-    """It was saved when the loss was NaN already."""
+    """What speaks against its weights, as by ``doubt_of``."""
     evaluation: Evaluation | None = None
     best: bool = False
     """No other one has a better score."""

@@ -3,7 +3,7 @@
 import os
 import platform
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -61,28 +61,20 @@ TRACEBACK = "Traceback (most recent call last)"
 TRACEBACK_LINES = 60
 
 
-def last_words(log: str) -> tuple[str, ...]:
-    """The last traceback of a log and what follows it, else its last lines; none if it cannot be read."""
-    try:
-        lines = [line.text for line in log_end(log)]
-    except OSError:
-        return ()
+def last_words(log: str, *, plain: bool = True) -> tuple[str, ...]:
+    """The last traceback of a log and what follows it, else its last lines if ``plain``; none if it cannot be read."""
+    lines = [line.text for line in log_end(log)]
     while lines and not lines[-1].strip():
         lines.pop()
     starts = [number for number, line in enumerate(lines) if TRACEBACK in line]
     if not starts:
-        return tuple(lines[-PLAIN_LINES:])
+        return tuple(lines[-PLAIN_LINES:]) if plain else ()
     first = lines[starts[-1]]  # a progress bar may stand before it
     shown = [first[first.index(TRACEBACK) :], *lines[starts[-1] + 1 :]]
     if len(shown) <= TRACEBACK_LINES:
         return tuple(shown)
     half = TRACEBACK_LINES // 2
     return (*shown[:half], f"… {len(shown) - 2 * half} lines …", *shown[-half:])
-
-
-def last_step(log: str, shapes: Sequence[str] = (), *, resumed: bool = False) -> int | None:
-    """The last step of the run that the end of a log shows; None if it shows none, or cannot be read."""
-    return progress_in(log, shapes, resumed=resumed).any_step
 
 
 # Facts about this machine that a bug report needs: driver, kernel, WSL …, as they are now.
@@ -139,7 +131,7 @@ def gather(
 ) -> tuple[Situation, ReportSources]:
     """Read all but facts about the machine; no supervisor is needed. ``since_wall``: the loss is of the time since.
 
-    ``log_ends``: the last words of attempts that failed, too.
+    ``log_ends``: the last words of attempts that failed, and the last traceback of those that finished, too.
     Raises JournalTooNew, RunUnreadable.
     """
     spec = run.load_spec()
@@ -160,10 +152,13 @@ def gather(
     # The last step in the log of each attempt of which the journal does not contain it.
     over = story.attempts[:-1] if now.supervisor_alive else story.attempts
     steps = [
-        (a.number, last_step(a.log, spec.settings.progress.shapes, resumed=a.resume_from is not None))
+        (a.number, progress_in(a.log, spec.settings.progress.shapes, resumed=a.resume_from is not None).any_step)
         for a in over
         if a.log and a.last_step is None
     ]
+    told = story.attempts if log_ends else ()
+    ended = [a for a in told if a.how in {*EVIDENCED, "finished"}]
+    ends = [(a.number, last_words(a.log, plain=a.how in EVIDENCED)) for a in ended if a.log]
     sources = ReportSources(
         spec=spec,
         particulars=stored.particulars(),
@@ -174,7 +169,7 @@ def gather(
         ),
         metrics=metrics,
         usage=usage,
-        log_ends={a.number: last_words(a.log) for a in story.attempts if log_ends and a.log and a.how in EVIDENCED},
+        log_ends={number: words for number, words in ends if words},
         log_steps={number: step for number, step in steps if step is not None},
     )
     return now, sources

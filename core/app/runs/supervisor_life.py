@@ -183,18 +183,18 @@ def progress_in(log: str, shapes: Sequence[str] = (), *, resumed: bool = False) 
     from ...judge.progress import START, begin_attempt, read_progress
     from ...judge.text.shapes import ShapeTable
 
-    text = ""
-    with contextlib.suppress(OSError):
-        text = "".join(line.text if line.open else f"{line.text}\n" for line in log_end(log))
+    text = "".join(line.text if line.open else f"{line.text}\n" for line in log_end(log))
     return read_progress(begin_attempt(START, resumed=resumed), text, ShapeTable(load_log_shapes(), shapes)).progress
 
 
 def log_end(log: str) -> tuple[LogLine, ...]:
-    """The last lines of a log. Raises OSError."""
+    """The last lines of a log; none if it cannot be read."""
     from ...sense.log.log_browser import FileLogBrowser
 
     browser = FileLogBrowser()
-    return browser.before(log, browser.size(log), LOG_LINES).lines
+    with contextlib.suppress(OSError):
+        return browser.before(log, browser.size(log), LOG_LINES).lines
+    return ()
 
 
 def with_attempts_on_disk(run: RunDirectory, story: RunStory) -> RunStory:

@@ -50,6 +50,7 @@ def status_object(
     folder = None if created is None else created.output_dir
     told = () if created is None or folder is None else (OutputPlace(folder=folder, why=created.output_why or "told"),)
     asked = None if story.question is None else story.question.action
+    lost = lost_time(story, now_t)
     newest = next((each for each in reversed(story.checkpoints) if story.origin(each) != "unknown"), None)
     return {
         "run": run,
@@ -99,7 +100,7 @@ def status_object(
         "unconfirmed": unconfirmed(story),
         "still": summary.still,
         "incidents": [{**msgspec.to_builtins(i), "title": title_of(i)} for i in story.incidents],
-        "ettr": ettr(story, now_t),
+        "ettr": None if lost is None else lost.ettr,
         "act": story.act or act,
         "question": None
         if asked is None or story.question is None
@@ -122,12 +123,6 @@ def status_object(
 def _withheld(held: WithheldAction) -> dict[str, Any]:
     names = ("action", "why", "price", "lost_steps", "checkpoint", "incident", "attempt")
     return {"t": held.t, "would": held.action.sentence, **{name: getattr(held.action, name) for name in names}}
-
-
-def ettr(story: RunStory, now_t: float) -> float | None:
-    """Time in which new steps were made over wall time since the first launch, 0..1; None = unknown."""
-    found = lost_time(story, now_t)
-    return None if found is None else found.ettr
 
 
 def _score(found: Evaluation | None) -> dict[str, Any] | None:
