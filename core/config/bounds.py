@@ -203,7 +203,6 @@ def end_after(text: str) -> Callable[[float], float | None]:
 HTTP = r"http://[\w.\-]+(:\d{1,5})?"
 WEB = r"https?://[^\s/]+.*"
 SLURM_TIME = r"\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}"
-_REGEX = "must be a regular expression"
 _NAMED = of_form(r"[A-Za-z0-9][\w.-]*", "may hold letters, digits and . _ - only")
 
 BOUNDS: dict[type[msgspec.Struct], dict[str, Rule]] = {
