@@ -162,9 +162,8 @@ def whole_number(values: dict[str, Any], keys: tuple[str, ...]) -> int | None:
 #
 # The usual ones come first. Any other name counts if it is a word for steps or epochs with words beside it that do not
 # change what is counted (``iter_num`` of nanoGPT, ``EPOCHS_RUN`` of PyTorch's tutorial, ``currentEpoch``):
-# ``max_iters``,
-# ``num_epochs``, ``steps_per_epoch`` and ``best_epoch`` are other numbers. A plural alone is a total as often as a
-# count.
+# ``max_iters``, ``num_epochs``, ``steps_per_epoch`` and ``best_epoch`` are other numbers. A plural alone is a total as
+# often as a count.
 
 STEP_KEYS = ("global_step", "step", "current_step", "steps", "iteration", "iter", "num_updates", "global_steps")
 EPOCH_KEYS = ("epoch", "current_epoch")

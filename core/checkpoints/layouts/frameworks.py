@@ -14,8 +14,7 @@ from .sets import LATEST, Members, read_pointer
 # State directories of ``accelerator.save_state``, and kohya's ``NAME-000004-state``, which are the same.
 #
 # Written in this order (``accelerate/checkpointing.py``): weights, ``optimizer.bin``, ``scheduler.bin``,
-# ``sampler.bin``,
-# scaler, and last ``random_states_0.pkl``. kohya's hook adds ``train_state.json`` before.
+# ``sampler.bin``, scaler, and last ``random_states_0.pkl``. kohya's hook adds ``train_state.json`` before.
 
 STATE = "train_state.json"
 _LAST = re.compile(r"^random_states_\d+\.pkl$")
@@ -217,8 +216,7 @@ def read_training_state(members: Members, findings: Findings) -> Finding | None:
 
 # Weights in several files: ``model-00001-of-00003.safetensors`` … and ``model.safetensors.index.json``.
 #
-# The index maps each tensor to its file and is written last. Source: ``save_pretrained`` of transformers and
-# diffusers.
+# The index maps each tensor to its file and is written last. Source: ``save_pretrained`` (transformers, diffusers).
 
 
 def shards_of(members: Members, index: str) -> set[str]:

@@ -158,6 +158,8 @@ class GpuList:
                 known = msgspec.structs.replace(known, own=known.own if device.index in self._known else own)
                 readings[device.index] = _without_values(known, f"no answer for {device.age_s:.0f} s")
                 continue
+            # None if the driver lists none or no amounts, or pids are not comparable.
+            held = None if device.procs is None or own_pids is None else [m for p, m in device.procs if p in own_pids]
             readings[device.index] = msgspec.structs.replace(
                 reading,
                 own=own,
@@ -165,7 +167,7 @@ class GpuList:
                 name=reading.name or known.name,
                 mem_total_bytes=known.mem_total_bytes if reading.mem_total_bytes is None else reading.mem_total_bytes,
                 throttle=None if bits is None else tuple(w for n, w in enumerate(THROTTLE_WORDS, 1) if bits >> n & 1),
-                own_mem_bytes=_own_memory(device.procs, own_pids),
+                own_mem_bytes=None if held is None or None in held else float(sum(m or 0 for m in held)),
                 trouble=trouble,
             )
         for index in self._known.keys() - readings.keys():
@@ -184,14 +186,6 @@ class GpuList:
 def _without_values(known: GpuReading, trouble: str) -> GpuReading:
     kept = {name: getattr(known, name) for name in ("index", "pci", "name", "mem_total_bytes", "own")}
     return GpuReading(**kept, trouble=trouble)
-
-
-def _own_memory(procs: tuple[tuple[int, int | None], ...] | None, pids: frozenset[int] | None) -> float | None:
-    """Memory of the trainer's processes; None if the driver lists none or no amounts, or pids are not comparable."""
-    if procs is None or pids is None:
-        return None
-    own = [memory for pid, memory in procs if pid in pids]
-    return None if any(memory is None for memory in own) else float(sum(memory or 0 for memory in own))
 
 
 class GpuDetailReadings:
