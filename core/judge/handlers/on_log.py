@@ -153,7 +153,7 @@ def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
     if state.saves_unread or state.incidents or not isinstance(state.machine, Running):
         _advance(builder)
     if state.launcher.from_step is not None:
-        on_samples.on_first_step(builder)
+        on_samples.on_first_step(builder, after.certain.opening.first_step)
     if first or builder.attempt.resume_verdict == "open":
         restarts.on_beat(builder)
         hints.prove_remedies(builder)
@@ -261,12 +261,12 @@ def _on_loss(builder: StepBuilder) -> None:
         builder.warn("loss", "spike", f"the loss is {state.progress.loss:.3g}, far above {trend}", ending="reported")
     if seen.long.fresh:
         hints.tell_trend(builder)
-    if seen.diverges == (builder.open_of(DIVERGING) is not None):
-        return
-    if not seen.diverges:
+    told = builder.open_of(DIVERGING) is not None
+    if told and not seen.diverges:
         builder.close_all("the loss is near its lowest again", DIVERGING)
-    elif loss.OTHER_AIM.search(state.diagnosis.tail):
-        return
-    else:
+    elif seen.diverges and not told and loss.OTHER_AIM.search(state.diagnosis.tail):
+        builder.set(loss=replace(seen, may_rise=True))
+    elif seen.diverges:
         apply.on_divergence(builder)
-    _write_progress(builder, changed=False)  # with the floor
+    if told != (builder.open_of(DIVERGING) is not None):
+        _write_progress(builder, changed=False)  # with the floor

@@ -258,9 +258,12 @@ def _begin_again(builder: StepBuilder, who: str) -> None:
     builder.note(f"torchrun started its workers again{after} (restart {number} by itself, none of trainwatch): {who}")
 
 
-def on_first_step(builder: StepBuilder) -> None:
-    """The first step after a restart of the workers: say how far they went back."""
-    before, step = builder.state.launcher.from_step, builder.attempt.step
+def on_first_step(builder: StepBuilder, printed: int | None) -> None:
+    """The first step after a restart of the workers: say how far they went back.
+
+    ``printed``: the first step that their log shows, None if it cannot be told; the newest one may be further on.
+    """
+    before, step = builder.state.launcher.from_step, builder.attempt.step if printed is None else printed
     if before is None or step is None:
         return
     builder.set(launcher=replace(builder.state.launcher, from_step=None))

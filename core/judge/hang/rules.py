@@ -141,7 +141,7 @@ def done_but_alive(run: HangInput, share: float) -> Answer:
     factor = deadlines.EXPECTED if run.log_activity.exit_work_at is None else deadlines.LONG_WORK
     deadline_s = factor * run.hang.min_s
     quiet_s = run.still_s if run.load or not run.sees_gpu else run.dead_s
-    due = quiet_s >= _told_from(run, deadline_s, share) or run.still_s >= CONCLUSIVE * share * deadline_s
+    due = quiet_s >= _told_from(deadline_s, share) or run.still_s >= CONCLUSIVE * share * deadline_s
     reason = "the training is done, but its process does not end"
     return Case(quiet_s, deadline_s, "certain", "exiting", reason) if due else "alive"
 
@@ -202,7 +202,7 @@ def no_sign_of_life(run: HangInput, share: float) -> Answer:
     if run.blocked and share >= 1.0:
         deadline_s = max(deadline_s, deadlines.BLOCKED_S)
     late = run.silence_s >= run.late_s or (run.clock.beats and run.dead_s >= CONCLUSIVE * deadline_s)
-    least_s = share * deadline_s if run.clock.beats else _told_from(run, deadline_s, share)
+    least_s = share * deadline_s if run.clock.beats else _told_from(deadline_s, share)
     if not late or run.dead_s < min(least_s, share * _without_sign_s(run, deadline_s)) or run.silence_s < least_s:
         return None
     at_once = run.stopped_s is not None and run.silence_s - run.stopped_s <= run.fresh_s
@@ -348,10 +348,9 @@ def _for_loop(run: HangInput, *, polls: bool) -> float:
     return max(deadlines.for_load(run, "pinned" if polls else "spin"), known_s)
 
 
-def _told_from(run: HangInput, deadline_s: float, share: float) -> float:
+def _told_from(deadline_s: float, share: float) -> float:
     """Return from when people are told before the first step, or after the end; or the deadline."""
-    uploads = run.log_activity.exit_work_at is not None  # which may move no byte that is seen
-    return share * deadline_s if share >= 1.0 or uploads else min(share * deadline_s, TOLD_S)
+    return share * deadline_s if share >= 1.0 else min(share * deadline_s, TOLD_S)
 
 
 def _stopped(run: HangInput) -> str:

@@ -33,7 +33,7 @@ from ..run_states import (
 )
 from ..state import JudgeState, StepBuilder
 from . import attempts, gate, policy, ramp, remedies, restarts, resume_choice, unclear_states
-from .apply import answer_failure, before_nan_t
+from .apply import answer_failure, before_lost_t
 from .attempts import can_ask, cannot_be_told, close_quiet, ways
 from .unclear_states import why_not_resumable
 
@@ -194,7 +194,7 @@ def _ordered(builder: StepBuilder, command: Command) -> RestartPlan:
     """The next attempt as a person ordered it. A checkpoint with the failure in it is not taken unless it is named."""
     waiting = builder.state.withheld
     named = command.fresh or command.checkpoint is not None
-    before_t = None if named else before_nan_t(builder.state)
+    before_t = None if named else before_lost_t(builder)
     return RestartPlan(
         reason=f"{command.verb} by {command.by}",
         wanted=command.checkpoint,

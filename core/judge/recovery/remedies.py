@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from ...model.fact import ProfileChanged, RemediesDropped, RemedyApplied, RemedyProposed
-from ...model.preset import NO_PROFILE, Change
+from ...model.preset import NO_PROFILE, Change, one_each
 from ...model.shipped import UNKNOWN, AppliedRemedy, Condition, Remedy, RemedyChange
 from ...model.text import LazyPattern
 from ..knowledge import Values
@@ -107,14 +107,7 @@ def is_allowed(remedy: Remedy, apply: str, *, again: bool = False, own_file: boo
 
 def merged(applied: Iterable[AppliedRemedy]) -> tuple[Change, ...]:
     """All changes of a launch, one for each setting: from its first value to its last."""
-    known: dict[tuple[str, str], Change] = {}
-    for remedy in applied:
-        for change in remedy.changes:
-            first = known.pop((change.where, change.key), None)
-            known[change.where, change.key] = (
-                change if first is None else msgspec.structs.replace(change, before=first.before)
-            )
-    return tuple(known.values())
+    return tuple(one_each(change for remedy in applied for change in remedy.changes))
 
 
 def number(value: Any) -> Any:

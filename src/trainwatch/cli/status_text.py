@@ -16,7 +16,7 @@ from trainwatch.core.views.length_words import by_words
 from trainwatch.core.views.state.concerns import READINGS_FRESH_S
 from trainwatch.core.views.state.run_progress import of_an_epoch
 from trainwatch.core.views.state.status import backup_line
-from trainwatch.core.views.words import ACT_WORDS, restarts_left
+from trainwatch.core.views.words import ACT_WORDS, STATE_WORDS, incident_words, restarts_left
 
 from .output import printable
 
@@ -37,7 +37,7 @@ def status_lines(status: dict[str, Any]) -> list[str]:
     progress = status["progress"]
     alive = status["supervisor"]["alive"]
     said = reason_words(status)
-    head = ", ".join(filter(None, (f"{status['run']}: {status['state']}", status["unconfirmed"])))
+    head = ", ".join(filter(None, (f"{status['run']}: {STATE_WORDS[status['state']]}", status["unconfirmed"])))
     lines = [head + (f" ({said})" if said else "")]
     position = []
     overall = status["overall"]
@@ -81,7 +81,7 @@ def status_lines(status: dict[str, Any]) -> list[str]:
     for place in status["output"][-1:]:
         lines.append(f"  output {place['folder']} ({place['why']})")
     shown = [i for i in status["incidents"] if i["ended_by"] != "hang"][-5:]
-    lines += [f"  {line}" for i in shown for line in (_incident(i), *_advice(i))]
+    lines += [f"  {line}" for i in shown for line in _incident(i)]
     lines += [f"  {line}" for line in machine_lines(status)]
     if status["gpu_trouble"]:
         lines.append(f"  GPU: {status['gpu_trouble']}")
@@ -107,32 +107,28 @@ def attempt_line(status: dict[str, Any]) -> str:
     return " · ".join(facts)
 
 
-def _incident(i: dict[str, Any]) -> str:
-    """One line; the value of an open one about a reading stands with the newest readings."""
+def _incident(i: dict[str, Any]) -> list[str]:
+    """The value of an open one about a reading stands with the newest readings.
+
+    What follows and what to do is told of incidents that only a person can end; of others the report tells it.
+    """
     reason = i["reason"]
     if i["open"] and i["kind"] in {"disk", "health"}:
         reason = _VALUE.sub("", reason)
-    return f"{'open' if i['open'] else 'closed'} incident {i['id']}: {i['kind']} {i['class']}: {reason}"
-
-
-def _advice(i: dict[str, Any]) -> list[str]:
-    """What follows and what to do, of incidents that only a person can end; of others the report tells it."""
-    if not i["open"] or i["class"] not in ADVISED:
-        return []
-    return [f"  {text}" for text in i["explanation"].split("; ", 1)]
+    advice = i["explanation"].split("; ", 1) if i["open"] and i["class"] in ADVISED else []
+    words = incident_words(i["kind"], i["title"], reason)
+    return [f"{'open' if i['open'] else 'closed'} incident {i['id']}: {words}", *(f"  {text}" for text in advice)]
 
 
 _VALUE = LazyPattern(r": [^(]*(?= \(limit)")
 
 
 def _checkpoint_lines(known: dict[str, Any]) -> list[str]:
-    newest = known["newest"]
-    if newest is None:
+    if (newest := known["newest"]) is None:
         return ["  no checkpoint yet"]
-    lines = [
-        f"  newest checkpoint {newest['name']} · {verdict_in_words(newest['verdict'])} · {quantity.age(known['age_s'])}"
-    ]
-    return [*lines, f"  scores: {printable(known['quality'])}"] if known["quality"] else lines
+    facts = (newest["name"], verdict_in_words(newest["verdict"]), known["doubt"], quantity.age(known["age_s"]))
+    scores = [f"  scores: {printable(known['quality'])}"] if known["quality"] else []
+    return [f"  newest checkpoint {' · '.join(filter(None, facts))}", *scores]
 
 
 def reason_words(status: dict[str, Any]) -> str:
