@@ -50,6 +50,10 @@ def status_object(
     folder = None if created is None else created.output_dir
     told = () if created is None or folder is None else (OutputPlace(folder=folder, why=created.output_why or "told"),)
     asked = None if story.question is None else story.question.action
+    up_s = None  # since the newest attempt began; after its end, its length
+    if attempt is not None:
+        last_t = now_t if story.state in LIVE_STATES else story.t
+        up_s = max(0.0, last_t - attempt.t) if attempt.ended_t is None else attempt.ended_t - attempt.t
     newest = next((each for each in reversed(story.checkpoints) if story.origin(each) != "unknown"), None)
     return {
         "run": run,
@@ -61,7 +65,7 @@ def status_object(
         "pid": attempt.pid if attempt and attempt.ended_t is None else None,
         "runner_pid": attempt.runner_pid if attempt and attempt.ended_t is None else None,
         "log": attempt.log if attempt else None,
-        "uptime_s": _uptime(story, now_t),
+        "uptime_s": up_s,
         "progress": msgspec.to_builtins(seen),
         "overall": {"step": summary.position.step, "total_steps": summary.position.total_steps},
         "last_step_age_s": None if now.step_t is None else max(0.0, now_t - now.step_t),
@@ -135,14 +139,6 @@ def _score(found: Evaluation | None) -> dict[str, Any] | None:
         return None
     named = {"metric": found.metric or None, "why": found.why or None}
     return {"path": found.path, "step": found.step, "score": found.score, "values": found.values, **named}
-
-
-def _uptime(story: RunStory, now_t: float) -> float | None:
-    """Seconds since the newest attempt began; after its end, its length."""
-    if story.attempt is None:
-        return None
-    end_t, last_t = story.attempt.ended_t, now_t if story.state in LIVE_STATES else story.t
-    return max(0.0, last_t - story.attempt.t) if end_t is None else end_t - story.attempt.t
 
 
 def backup_line(found: dict[str, Any] | None) -> str | None:
