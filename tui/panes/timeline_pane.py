@@ -150,7 +150,7 @@ class AxisPane(Pane):
                 )
             values = shown_values(metric, values, unit, step_s)
             bounds = self.range_of(metric, values)
-            return (curve(values, rows, *bounds, glyphs), Scale(*bounds)) if bounds else ([""] * rows, None)
+            return curve(values, rows, *bounds, glyphs) if bounds else [""] * rows, bounds
 
         depends = (answer, asked, since_t, until_t, columns, rows, glyphs, quiet, unit)
         return self.last_values.get(metric, depends, work)

@@ -151,17 +151,14 @@ def bar(share: float, width: int, glyphs: Glyphs) -> tuple[str, str]:
     return filled, " " * (width - len(filled))
 
 
-class Scale(msgspec.Struct, frozen=True):
-    """From ``low`` at the bottom to ``high`` at the top."""
-
-    low: float
-    high: float
+Scale = tuple[float, float]
+"""The values at the bottom and at the top."""
 
 
 def tick_rows(scale: Scale, rows: int, factor: float = 1.0) -> list[str]:
     """The ticks of the values by row, at least two numbers if there are two rows; ``factor``: of their unit."""
     most = max(1, min(rows - 1, 2 + rows // 4))
-    low, high = scale.low / factor, scale.high / factor
+    low, high = scale[0] / factor, scale[1] / factor
     found: tuple[float, ...] = ()
     for more in range(most, most + 4):
         found = found if len(found) > 1 else ticks(low, high, more)

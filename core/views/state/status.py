@@ -8,7 +8,7 @@ import msgspec
 from ...model.checkpoint import Evaluation
 from ...model.resume import ResumeWay
 from ...model.run import LIVE_STATES, OutputPlace
-from ...model.story import RunStory, Situation, SupervisorLife, Trouble, WithheldAction
+from ...model.story import Situation, SupervisorLife, Trouble, WithheldAction
 from ..checkpoint_list import scores_of
 from ..length_words import resume_object
 from ..metrics import view_command
@@ -45,6 +45,7 @@ def status_object(
     summary = summarise(now, run) if summary is None else summary
     story, gpu, host, now_t = now.story, now.gpu, now.host, now.now_t
     attempt, seen = story.attempt, live_progress(now)
+    lost = lost_time(story, now_t)
     read = [sample.t for sample in (gpu, host) if sample is not None]
     created, expected = story.run, None if story.run is None else story.run.expected
     folder = None if created is None else created.output_dir
@@ -103,7 +104,7 @@ def status_object(
         "unconfirmed": unconfirmed(story),
         "still": summary.still,
         "incidents": [{**msgspec.to_builtins(i), "title": title_of(i)} for i in story.incidents],
-        "ettr": ettr(story, now_t),
+        "ettr": None if lost is None else lost.ettr,
         "act": story.act or act,
         "question": None
         if asked is None or story.question is None
@@ -126,12 +127,6 @@ def status_object(
 def _withheld(held: WithheldAction) -> dict[str, Any]:
     names = ("action", "why", "price", "lost_steps", "checkpoint", "incident", "attempt")
     return {"t": held.t, "would": held.action.sentence, **{name: getattr(held.action, name) for name in names}}
-
-
-def ettr(story: RunStory, now_t: float) -> float | None:
-    """Time in which new steps were made over wall time since the first launch, 0..1; None = unknown."""
-    found = lost_time(story, now_t)
-    return None if found is None else found.ettr
 
 
 def _score(found: Evaluation | None) -> dict[str, Any] | None:
