@@ -96,9 +96,13 @@ def incident_view(i: Incident, now: Situation) -> IncidentView:
 
 def _seen(i: Incident) -> str:
     """The reason, and the first evidence that adds to it; a quotation that was cut is the beginning of its line."""
-    same = SAME_BEGINNING if i.reason.endswith("…") else None
-    more = [e.what for e in i.evidence if e.what[:same] not in i.reason][:3]
-    return " · ".join([i.reason, *more] if i.kind in {"crash", "hang"} else more)
+    told = [i.reason] if i.kind in {"crash", "hang"} else []
+    return " · ".join([*told, *[e.what for e in i.evidence if not _is_told(e.what, i.reason)][:3]])
+
+
+def _is_told(what: str, quoted: str) -> bool:
+    """Also by a quotation that was cut: its end is the beginning of the same line."""
+    return what in quoted or (quoted.endswith("…") and what[:SAME_BEGINNING] in quoted)
 
 
 def evidence_words(i: Incident) -> tuple[str, ...]:
