@@ -99,6 +99,11 @@ def kernel_text(path: str) -> str:
     return kernel_bytes(path).decode("utf-8", "replace")
 
 
+def text_of(path: str | os.PathLike[str]) -> str:
+    """The same of any file."""
+    return kernel_text(os.fspath(path))
+
+
 def status_of(path: str | os.PathLike[str]) -> os.stat_result | None:
     """``stat`` of what is there; None if that cannot be told."""
     try:
@@ -355,6 +360,17 @@ def attempt_processes(
         found.update((process.pid, process) for process in descendants(root.pid, processes))
     excluded = ancestors(os.getpid(), processes) | set(spare)
     return [process for pid, process in found.items() if pid not in excluded and process.state not in DEAD_STATES]
+
+
+def signal_each(among: Iterable[Process], number: int) -> list[Process]:
+    """Signal each of them; those that got it, without those that have ended or are another user's."""
+    got = []
+    for process in among:
+        try:
+            got += [process] if send_signal(process.key, number) else []
+        except OSError:
+            continue
+    return got
 
 
 def send_signal(key: tuple[int, int], number: int) -> bool:

@@ -58,6 +58,16 @@ def say(text: str) -> None:
         os.write(2, f"{text}\n".encode("utf-8", "replace"))
 
 
+def print_into(log: str | os.PathLike[str]) -> None:
+    """Send what this process prints to the end of a log, and keep no terminal or pipe open."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    for number, handle in ((0, nothing), (1, output), (2, output)):
+        os.dup2(handle, number)
+    for handle in {nothing, output} - {0, 1, 2}:
+        os.close(handle)
+
+
 def remove(directory: str, name: str) -> None:
     """Remove a file if it exists."""
     with contextlib.suppress(FileNotFoundError):

@@ -13,6 +13,7 @@ from typing import Literal
 import msgspec
 
 from .. import processes, spool
+from ..atomic_files import write_atomically
 from ..model.attempt import StartRecord
 from ..model.run import ProcessIdentity
 from ..model.settings import Tmux
@@ -255,10 +256,7 @@ def tap(
     lines = "\n".join(line.rstrip() for line in history.rstrip("\n").split("\n"))
     whole = head[1:] == "0"
     content = lines + "\n" if whole and lines else lines
-    fresh = log.with_name(f".{log.name}.new")
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        file.write(content)
-    fresh.rename(log)
+    write_atomically(log, content.encode())
 
 
 def piped_already(pane: PaneSeen) -> str:
@@ -274,17 +272,13 @@ def topmost(root: int, running: Mapping[int, processes.Process], own: set[int]) 
     process = running.get(root)
     if process is None or process.state in processes.DEAD_STATES:
         return
-    if _is_shell(process) or root in own:
+    program = Path(processes.link_of(f"/proc/{root}/exe")).name  # a script's process has the script's name
+    if root in own or not SHELLS.isdisjoint((process.name, program)):
         for child in running.values():
             if child.parent == root:
                 yield from topmost(child.pid, running, own)
     elif process.name not in NO_TRAINERS and not is_trainwatch(root):
         yield process
-
-
-def _is_shell(process: processes.Process) -> bool:
-    """Judged by its program: a script's process has the script's name."""
-    return process.name in SHELLS or Path(processes.link_of(f"/proc/{process.pid}/exe")).name in SHELLS
 
 
 def is_trainwatch(pid: int) -> bool:
@@ -344,16 +338,12 @@ def log_of(trainer: Trainer, given: Path | None) -> LogPlace:
         return LogPlace(log=None, tty=terminal.path, more=tuple(str(p) for p in logs[:1]))
     if logs:
         return LogPlace(log=str(max(logs, key=lambda p: p.stat().st_mtime)))
-    raise AdoptionError("unclear", _nowhere(trainer))
-
-
-def unreadable_terminal(trainer: Trainer, place: LogPlace) -> AdoptionError:
-    """The error for a trainer whose terminal is not a pane of the tmux server."""
-    return AdoptionError(
-        "unclear",
-        f"process {trainer.identity.pid} writes to terminal {place.tty}, which is not a pane of this tmux server "
-        "(--socket NAME selects another one) and cannot be read from outside; name its log with --log F",
-    )
+    out = trainer.stdout
+    where = {
+        "deleted": f"a file that was deleted ({out.path.removesuffix(' (deleted)')})",
+        "pipe": "a pipe that another program reads",
+    }.get(out.kind, out.path)
+    raise unreadable(trainer, f"{where}, which")
 
 
 def _teed(pid: int, pipe: str) -> str | None:
@@ -371,13 +361,7 @@ def _teed(pid: int, pipe: str) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _nowhere(trainer: Trainer) -> str:
-    out = trainer.stdout
-    where = {
-        "deleted": f"a file that was deleted ({out.path.removesuffix(' (deleted)')})",
-        "pipe": "a pipe that another program reads",
-    }.get(out.kind, out.path)
-    return (
-        f"process {trainer.identity.pid} writes to {where}, which cannot be read from outside; "
-        "name its log with --log F"
-    )
+def unreadable(trainer: Trainer, where: str) -> AdoptionError:
+    """The error for a trainer whose output cannot be read. ``where``: it goes, up to the verb."""
+    text = f"process {trainer.identity.pid} writes to {where} cannot be read from outside; name its log with --log F"
+    return AdoptionError("unclear", text)

@@ -99,9 +99,7 @@ class Container(NamedTuple):
         others = () if number == signal.SIGKILL else self._others()
         for each in self.ids():
             self._to(each, "kill", "--signal", name)
-        for process in others:
-            with contextlib.suppress(PermissionError):
-                processes.send_signal(process.key, number)
+        processes.signal_each(others, number)
 
     def pause(self) -> None:
         found = self.ids()
@@ -165,9 +163,8 @@ FIRST_S, LONGEST_S = 1.0, 30.0
 class ContainerWatch:
     """Follows the attempt, as sensors do, and keeps ``container.json`` in its folder. ``tell``: for the journal."""
 
-    def __init__(self, tell: Callable[[str], None], *, first_s: float = FIRST_S) -> None:
+    def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell
-        self._first_s = first_s
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -192,7 +189,7 @@ class ContainerWatch:
         self._thread = None
 
     def _look(self, target: AttemptTarget, container: Container, over: threading.Event) -> None:
-        pause_s, problem = self._first_s, ""
+        pause_s, problem = FIRST_S, ""
         while not over.wait(pause_s):
             pause_s = min(LONGEST_S, 2 * pause_s)
             try:
@@ -273,11 +270,8 @@ def other_user_of(target: AttemptTarget) -> OtherUser | None:
     user = next((each for each in layers(order.argv) if each.kind == "user"), None)
     if user is None:
         return None
-    return OtherUser(user.program, lambda: _foreign(target), cwd=order.cwd, env=order.env)
-
-
-def _foreign(target: AttemptTarget) -> list[Process]:
-    return [process for process in members(target) if _owner(process) not in {None, os.geteuid()}]
+    foreign = lambda: [each for each in members(target) if _owner(each) not in {None, os.geteuid()}]  # noqa: E731
+    return OtherUser(user.program, foreign, cwd=order.cwd, env=order.env)
 
 
 def _owner(process: Process) -> int | None:
@@ -360,11 +354,7 @@ def may_run_on(directory: str) -> str:
     ended = read_exit(Path(directory))
     if ended is not None and ended.code is not None and ended.code not in OWN_STATUS[layer.kind]:
         return ""
-    return "the training may run on " + place_of(layer)
-
-
-def place_of(layer: Layer) -> str:
-    """Where to look for it."""
     word = next((word for word in layer.inner if word.endswith(".py")), "python")
     name = layer.names[0] if layer.names else "it"
-    return WHERE[layer.kind].format(name=name, word=word, tool=" ".join(layer.tool))
+    where = WHERE[layer.kind].format(name=name, word=word, tool=" ".join(layer.tool))
+    return f"the training may run on {where}"

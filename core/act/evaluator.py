@@ -12,7 +12,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,8 @@ from ..model.run import RunSpec
 from ..model.score import read_score
 from ..model.text import memory
 from ..private_folder import make_private
-from ..processes import ATTEMPT_VARIABLE, Process, attempt_processes, read_process, send_signal
+from ..processes import ATTEMPT_VARIABLE, Process, attempt_processes, read_process, signal_each
+from ..spool import read_record
 from .launch.helpers import describe
 from .local_engine import Performed
 from .notify import run_with_event
@@ -81,10 +82,9 @@ class CheckpointCommands:
             return _unknown("evaluate.command is not set")
         with self._evaluating:
             for file in sorted(self.folders.glob("*/result.json"), reverse=True):  # its outcome may be unknown
-                with contextlib.suppress(OSError, msgspec.MsgspecError):
-                    known = msgspec.json.decode(file.read_bytes(), type=Result)
-                    if (known.path, known.mtime) == (decision.path, decision.mtime):
-                        return known.ok, known.detail, known.data
+                known = read_record(file.parent, file.name, Result)
+                if known is not None and (known.path, known.mtime) == (decision.path, decision.mtime):
+                    return known.ok, known.detail, known.data
             found = self._verified(decision)
             if isinstance(found, str):
                 return _unknown(found)
@@ -171,11 +171,20 @@ class CheckpointCommands:
 
     def _run(self, decision: EvaluateCheckpoint, folder: Path) -> tuple[int | None, str, bool]:
         """(exit code, why its score is unknown, whether it was ended for the training)."""
-        env = {**self._environment(decision), MARK: str(folder)}
-        argv = self._argv(decision)
+        gpu, command = "" if decision.gpu is None else str(decision.gpu), self.spec.settings.evaluate.command
+        env = {**self.base_env, **self.spec.env, "TRAINWATCH_CHECKPOINT": decision.path, MARK: str(folder)}
+        env |= {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": gpu}
+        env.pop(ATTEMPT_VARIABLE, None)
+        step = "" if decision.step is None else str(decision.step)
+        words = {"{checkpoint}": decision.path, "{step}": step, "{output_dir}": self.spec.output_dir or ""}
+        words["{run}"] = self.spec.name
+        if isinstance(command, str):
+            argv = ["sh", "-c", _filled(command, {name: shlex.quote(value) for name, value in words.items()})]
+        else:
+            argv = [_filled(word, words) for word in command]
         with (folder / "stdout.txt").open("wb") as out, (folder / "stderr.txt").open("wb") as errors:
             process = subprocess.Popen(
-                bound(behind_all(argv), tree=True, cwd=self.spec.cwd, path=env.get("PATH")),
+                bound(["sh", "-c", _BEHIND, "sh", *argv], tree=True, cwd=self.spec.cwd, path=env.get("PATH")),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=errors,
@@ -200,9 +209,7 @@ class CheckpointCommands:
             if process.poll() is None:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(process.pid, signal.SIGKILL)
-            for each in left:
-                with contextlib.suppress(PermissionError):
-                    send_signal(each.key, signal.SIGKILL)
+            signal_each(left, signal.SIGKILL)
             process.wait()
 
     def _over_limit(
@@ -220,27 +227,6 @@ class CheckpointCommands:
         if written > MOST_OUTPUT_BYTES:
             return f"it printed more than {MOST_OUTPUT_BYTES / 1e6:.0f} MB and was ended"
         return ""
-
-    def _argv(self, decision: EvaluateCheckpoint) -> list[str]:
-        words = {
-            "{checkpoint}": decision.path,
-            "{step}": "" if decision.step is None else str(decision.step),
-            "{output_dir}": self.spec.output_dir or "",
-            "{run}": self.spec.name,
-        }
-        command = self.spec.settings.evaluate.command
-        if isinstance(command, str):
-            return ["sh", "-c", _filled(command, {name: shlex.quote(value) for name, value in words.items()})]
-        return [_filled(word, words) for word in command]
-
-    def _environment(self, decision: EvaluateCheckpoint) -> dict[str, str]:
-        env = {**self.base_env, **self.spec.env}
-        env.pop(ATTEMPT_VARIABLE, None)
-        return env | {
-            "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-            "CUDA_VISIBLE_DEVICES": "" if decision.gpu is None else str(decision.gpu),
-            "TRAINWATCH_CHECKPOINT": decision.path,
-        }
 
     def _to_folder(self, found: Checkpoint) -> tuple[bool, str]:
         """A folder of the run's own below the one that is set; nothing there is written over."""
@@ -322,12 +308,7 @@ _BEHIND = f"""
 command -v ionice > /dev/null && ionice -c 3 true 2> /dev/null && exec ionice -c 3 nice -n {NICE} "$@"
 exec nice -n {NICE} "$@"
 """
-"""Lowers everything before the program begins, so that nothing of it runs before; what is refused stays as it is."""
-
-
-def behind_all(argv: Sequence[str]) -> list[str]:
-    """``argv`` with the lowest CPU and I/O priority, and the first that the kernel ends for memory."""
-    return ["sh", "-c", _BEHIND, "sh", *argv]
+"""Its CPU and I/O priority are lowered, and the kernel ends it first for memory, before the program begins."""
 
 
 def memory_of(tree: list[Process]) -> float | None:

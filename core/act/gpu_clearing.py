@@ -98,6 +98,8 @@ def clear_gpus(spec: RunSpec, baseline: Mapping[int, float], aid: GpuHelp) -> Ga
     so. Who holds it: the driver's list has processes of other users, /proc has those that hang while they end.
     """
     restart, peaks = spec.settings.restart, aid.peaks()
+    if not any(peaks.values()):  # The driver never listed a process of the run: what it needs is unknown, not zero.
+        peaks = {}
     tolerance, begun = restart.gpu_clear_tolerance_bytes, time.monotonic()
     first: float | None = None
     while True:

@@ -267,6 +267,8 @@ class AttemptLauncher:
         changed = change_of(launching.kept(_last_used(self.attempt_folder(before))) if before else None, script, before)
         launching.keep(folder, script)
         start = read_start(folder)
+        places = {"derived config": derived.config_text or "", "command line": "\0".join(derived.argv)}
+        named = resume if derived.told_resume else None
         notes = (
             *(f"it saves as {change.after}: {change.why}" for change in name),
             changed and f"{Path(changed.path).name} changed after attempt {changed.attempt} had begun",
@@ -280,7 +282,7 @@ class AttemptLauncher:
             "script_changed": msgspec.to_builtins(changed),
             "resume": derived.resume,
             "told_resume": derived.told_resume,
-            "resume_named": _resume_places(derived, resume),
+            "resume_named": tuple(place for place, text in places.items() if named is not None and named.name in text),
         }
         return True, "; ".join(note for note in notes if note), data
 
@@ -291,39 +293,18 @@ class AttemptLauncher:
         planned = self.planned(decision, folder)
         if planned is not None:
             return planned, ()
-        epochs, steps = counted(
-            self.spec,
-            self.preset,
-            (decision.epochs_done, decision.begun_epochs),
-            (decision.steps_done, decision.begun_steps),
-        )
-        left = remaining(self.spec, self.preset, profile, resume, epochs_done=epochs, steps_done=steps)
-        name = own_name(self.spec, self.preset, profile, resume, decision.attempt)
-        derived = preview(
-            self.spec,
-            self.preset,
-            profile,
-            resume_from=resume,
-            changes=(*decision.changes, *left, *name),
-            attempt_directory=folder,
-            attempt=decision.attempt,
-            base_env=self.base_env,
-        )
-        return derived, name
+        launch, attempt = (self.spec, self.preset, profile, resume), decision.attempt
+        epochs, steps = (decision.epochs_done, decision.begun_epochs), (decision.steps_done, decision.begun_steps)
+        epochs_done, steps_done = counted(self.spec, self.preset, epochs, steps)
+        name = own_name(*launch, attempt)
+        changes = (*decision.changes, *remaining(*launch, epochs_done=epochs_done, steps_done=steps_done), *name)
+        return preview(*launch, changes, folder, attempt=attempt, base_env=self.base_env), name
 
 
 def read_baseline(directory: str) -> dict[int, float]:
     """The GPU memory in use before the attempt of ``directory``; empty if unknown."""
     found = spool.read(directory, BASELINE) or {}
     return {int(k): float(v) for k, v in found.items()}
-
-
-def _resume_places(derived: Derived, resume: Path | None) -> tuple[str, ...]:
-    """Which parts of the launch name the checkpoint: derived config, command line."""
-    if resume is None or not derived.told_resume:
-        return ()
-    places = {"derived config": derived.config_text or "", "command line": "\0".join(derived.argv)}
-    return tuple(place for place, text in places.items() if resume.name in text)
 
 
 def _last_used(folder: Path) -> Path:

@@ -26,27 +26,16 @@ from ..model.settings import NoticeEvent
 GAP_S = 10.0
 """The services of ``[notify] urls`` get one message in this time: a crash, the restart and the recovery of a short
 attempt are one message on the phone, and a loop of crashes is no flood. Telegram's limit is 20 a minute in a group."""
-SEVERITY: tuple[NoticeEvent, ...] = (
-    "give_up", "question", "incident", "end_by", "withheld", "warning", "restart", "finish", "recovery"
-)  # fmt: skip
-"""Worst first: a message of several has the event of the worst."""
 KEPT_BYTES = 2000
 """How much of the command's output is kept in the journal."""
 LAST_WORDS_S = 0.5
 """For the end of its output, which a child that goes on may keep open."""
 CHILD = Path(__file__).with_name("notify_child.py")
 KINDS: dict[NoticeEvent, str] = {
-    "incident": "failure",
-    "give_up": "failure",
-    "warning": "warning",
-    "restart": "info",
-    "recovery": "success",
-    "finish": "success",
-    "end_by": "warning",
-    "question": "warning",
-    "withheld": "warning",
-}
-"""Event → apprise's kind of notice."""
+    "give_up": "failure", "question": "warning", "incident": "failure", "end_by": "warning", "withheld": "warning",
+    "warning": "warning", "restart": "info", "finish": "success", "recovery": "success",
+}  # fmt: skip
+"""Event → apprise's kind of notice. Worst first: a message of several has the event of the worst."""
 
 
 class NotifyReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,7 +116,7 @@ def together(run: str, notices: Sequence[Notice]) -> Notice:
     """One notice that says what several say."""
     if len(notices) == 1:
         return notices[0]
-    worst = min(notices, key=lambda notice: SEVERITY.index(notice.event))
+    worst = min(notices, key=lambda notice: list(KINDS).index(notice.event))
     lines = []
     for notice in notices:
         lines.append(f"{time.strftime('%H:%M', time.localtime(notice.wall))}  {notice.title.removeprefix(f'{run}: ')}")

@@ -45,8 +45,11 @@ def ssh_argv(
     options += [f"ConnectTimeout={CONNECT_S}", f"ServerAliveInterval={ALIVE_S}", f"ServerAliveCountMax={ALIVE_COUNT}"]
     options += ["ClearAllForwardings=yes", "RemoteCommand=none", "PermitLocalCommand=no", "Compression=yes"]
     options += [] if may_ask else ["BatchMode=yes"]
+    ssh = shutil.which("ssh")
+    if ssh is None:
+        raise NoSshError("ssh is not installed here; other hosts are reached by OpenSSH (package openssh-client)")
     return [
-        _ssh(),
+        ssh,
         *(word for option in options for word in ("-o", option)),
         "-t" if terminal else "-T",
         "--",
@@ -55,61 +58,26 @@ def ssh_argv(
     ]
 
 
-def _ssh() -> str:
-    found = shutil.which("ssh")
-    if found is None:
-        raise NoSshError("ssh is not installed here; other hosts are reached by OpenSSH (package openssh-client)")
-    return found
-
-
 _CAUSES = (
-    (
-        r"REMOTE HOST IDENTIFICATION HAS CHANGED|Host key for .* has changed",
-        True,
-        "its host key has changed; if that is right, `ssh-keygen -R` removes the old one ({line})",
-    ),
-    (
-        r"Host key verification failed|No .* host key is known",
-        True,
-        "its host key is not known here; `ssh {ssh}` shows it and asks",
-    ),
-    (
-        r"Permission denied|Too many authentication failures",
-        True,
-        (
-            "it refused the login, and nobody could be asked for a password; `ssh {ssh}` has to work, best by a key "
-            "(`ssh-copy-id {ssh}`)"
-        ),
-    ),
-    (
-        r"Could not resolve hostname",
-        True,
-        "no machine has the name in {ssh}: see [hosts.{name}] ssh, and ~/.ssh/config",
-    ),
-    (
-        r"Connection refused",
-        False,
-        "the machine answers, but no ssh server listens there (Connection refused)",
-    ),
-    (
-        r"Connection timed out|Operation timed out|No route to host|Network is unreachable|banner exchange",
-        False,
-        "no answer: it is down, or not reachable from here ({line})",
-    ),
-    (
-        r"Bad configuration option|Bad owner or permissions|terminating, \d+ bad",
-        True,
-        "ssh does not accept its configuration ({line})",
-    ),
-    (
-        (
-            r"closed by remote host|Broken pipe|Connection reset|Timeout, server .* not responding"
-            r"|^(?:Shared c|C)onnection to .* closed"
-        ),
-        False,
-        "the connection was cut; what runs there goes on ({line})",
-    ),
-)
+    (r"REMOTE HOST IDENTIFICATION HAS CHANGED|Host key for .* has changed", True,
+     "its host key has changed; if that is right, `ssh-keygen -R` removes the old one ({line})"),
+    (r"Host key verification failed|No .* host key is known", True,
+     "its host key is not known here; `ssh {ssh}` shows it and asks"),
+    (r"Permission denied|Too many authentication failures", True,
+     ("it refused the login, and nobody could be asked for a password; `ssh {ssh}` has to work, best by a key "
+      "(`ssh-copy-id {ssh}`)")),
+    (r"Could not resolve hostname", True,
+     "no machine has the name in {ssh}: see [hosts.{name}] ssh, and ~/.ssh/config"),
+    (r"Connection refused", False,
+     "the machine answers, but no ssh server listens there (Connection refused)"),
+    (r"Connection timed out|Operation timed out|No route to host|Network is unreachable|banner exchange", False,
+     "no answer: it is down, or not reachable from here ({line})"),
+    (r"Bad configuration option|Bad owner or permissions|terminating, \d+ bad", True,
+     "ssh does not accept its configuration ({line})"),
+    ((r"closed by remote host|Broken pipe|Connection reset|Timeout, server .* not responding"
+      r"|^(?:Shared c|C)onnection to .* closed"), False,
+     "the connection was cut; what runs there goes on ({line})"),
+)  # fmt: skip
 """Words of OpenSSH 9 (clientloop.c, sshconnect.c, sshconnect2.c, misc.c), whether a person has to do something first,
 and what they mean."""
 

@@ -7,7 +7,6 @@ of a process that catches the signal no descendant gets it. Several ranks beside
 Known limit: a process that takes the signal with ``sigwait`` does not catch it, and is not asked.
 """
 
-import contextlib
 import signal
 import time
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ import msgspec
 from ...heartbeat import DUMP, Page, page_path
 from ..model.ports import AttemptTarget
 from ..model.run import RunSpec
-from ..processes import Process, catches_signal, catching, read_process, send_signal
+from ..processes import Process, catches_signal, catching, read_process, send_signal, signal_each
 
 AskToSave = tuple[str | None, str | None]
 """The signal and the file by which a training is asked for a checkpoint; None = not this way."""
@@ -43,11 +42,7 @@ def request_save(living: Sequence[Process], *, name: str | None, file: Path | No
     touched, made = False, False
     if name is not None:
         number = signal.Signals[f"SIG{name}"]
-        asked = []
-        for process in catching(living, number):
-            with contextlib.suppress(OSError):
-                asked += [process.pid] if send_signal(process.key, number) else []
-        pids = tuple(asked)
+        pids = tuple(process.pid for process in signal_each(catching(living, number), number))
         why = "catches it, and it would end one that does not" if living else "is left"
         no = f"SIG{name} was not sent: no process of the trainer {why}"
         said.append(f"SIG{name} was sent to {', '.join(map(str, pids))}" if pids else no)

@@ -35,6 +35,7 @@ WSL_TERMINATE_S = 60.0
 WSL_WORKERS_S = 15.0
 """After processes without the GPU were killed: a trainer that waited for them ends by itself."""
 GPU_CHANNEL = "/dev/dxg"
+"""WSL2's GPU device: a process that has it open uses the GPU."""
 SAVE_POLL_S = 0.5
 """Period of checking, before a kill, whether a checkpoint is being written."""
 
@@ -114,13 +115,7 @@ def stop_steps(
 
 
 def has_gpu_open(process: Process) -> bool:
-    """Whether the process has WSL2's GPU device open."""
     return any(path == GPU_CHANNEL for _, path, _ in open_files(process.pid))
-
-
-def no_save(_processes: list[Process]) -> bool:
-    """For callers that do not watch saves."""
-    return False
 
 
 class StopSequence:
@@ -135,15 +130,11 @@ class StopSequence:
         members: Callable[[], Iterable[Process]],
         clock: Callable[[], float] = time.monotonic,
         *,
-        saving: Callable[[list[Process]], bool] = no_save,
+        saving: Callable[[list[Process]], bool] = lambda _processes: False,
         uses_gpu: Callable[[Process], bool] = has_gpu_open,
     ) -> None:
-        self._steps = steps
-        self._saving = saving
-        self._uses_gpu = uses_gpu
+        self._steps, self._members, self._clock, self._saving, self._uses_gpu = steps, members, clock, saving, uses_gpu
         self._wait_until: float | None = None
-        self._members = members
-        self._clock = clock
         self._begun = self._step_begun = clock()
         self._step = 0
         self._known: dict[tuple[int, int], Process] = {}

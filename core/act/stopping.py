@@ -1,9 +1,9 @@
 """Ending an attempt: through its runner if that lives, else directly (adopted, or the runner was killed)."""
 
-import contextlib
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -13,7 +13,7 @@ from ..model.ports import AttemptTarget
 from ..model.run import ProcessIdentity
 from ..model.settings import Restart
 from ..model.wrappers import CONTAINER_FILE, ContainerRecord
-from ..processes import catching, is_alive, send_signal
+from ..processes import catching, is_alive
 from ..spool import read_exit, read_record
 from .stop_sequence import (
     POLL_S,
@@ -40,22 +40,28 @@ def stop_attempt(target: AttemptTarget, order: StopOrder) -> StopResult:
     begun = time.monotonic()
     steps = stop_steps(order.mode, order.interrupt_grace_s, order.terminate_grace_s, wsl=order.wsl)
     saves = SaveWatch(order.saves_to)
-    spared = spared_helpers(target) if order.leftovers else frozenset()
+    ended = read_exit(Path(target.directory)) if order.leftovers else None
+    spared = frozenset(() if ended is None else ended.spared)  # helpers that the runner found when the command failed
 
     def others() -> list[processes.Process]:
         return [process for process in members(target) if process.key not in spared]
+
+    def told_of_spared(report: StopResult) -> StopResult:
+        alive = tuple(f"{p.name} (pid {p.pid})" for p in members(target) if p.key in spared) if spared else ()
+        return report._replace(spared=alive)
 
     if target.trainer.boot_id != processes.boot_id():
         return StopResult(gone=True, signal=None, processes=0, seconds=0.0)
     if target.runner is not None and is_alive(target.runner):
         limit_s = sum(step.grace_s for step in steps) + MARGIN_S
-        answer = _ask_runner(target, target.runner, order, limit_s, saves)
+        names, watch = (spool.STOP, spool.STOPPED), saves if order.mode == "gentle" else None
+        told = ask_runner(target, names, msgspec.to_builtins(order), signal.SIGUSR1, limit_s=limit_s, saves=watch)
+        answer = None if told is None else StopResult.from_json(told)._replace(by="runner")
         if answer is not None and not (answer.gone and others()):
-            return _with_spared(answer, target, spared)
+            return told_of_spared(answer)
         steps = steps[-1:] if answer is None and time.monotonic() - begun > MARGIN_S else steps
     sequence = StopSequence(steps, others, saving=saves.writing)
-    result = run_to_end(sequence)._replace(seconds=time.monotonic() - begun)
-    return _with_spared(result, target, spared)
+    return told_of_spared(run_to_end(sequence)._replace(seconds=time.monotonic() - begun))
 
 
 def members(target: AttemptTarget) -> list[processes.Process]:
@@ -71,17 +77,14 @@ def members(target: AttemptTarget) -> list[processes.Process]:
         marked = {process.pid for process in found.values()}
         for process in processes.descendants(target.runner.pid):
             # The stack probe is a descendant of the runner with a session of its own, and not part of the attempt.
-            if process.pid not in marked and not _is_probe(process):
+            probe = b"trainwatch.core.act.evidence.stack_probe" in processes.words_of(process.session)
+            if process.pid not in marked and not probe:
                 found[process.pid] = process
-    for process in _in_container(target.directory):
+    first = first_of_container(target.directory)
+    top = processes.read_process(first.pid) if first is not None and is_alive(first) else None
+    for process in () if top is None else (top, *processes.descendants(top.pid)):
         found.setdefault(process.pid, process)
     return list(found.values())
-
-
-def _in_container(directory: str) -> list[processes.Process]:
-    first = first_of_container(directory)
-    top = processes.read_process(first.pid) if first is not None and is_alive(first) else None
-    return [] if top is None else [top, *processes.descendants(top.pid)]
 
 
 def first_of_container(directory: str) -> ProcessIdentity | None:
@@ -90,50 +93,44 @@ def first_of_container(directory: str) -> ProcessIdentity | None:
     return None if found is None else found.identity
 
 
-def _is_probe(process: processes.Process) -> bool:
-    return b"trainwatch.core.act.evidence.stack_probe" in processes.words_of(process.session)
+def ask_runner(
+    target: AttemptTarget,
+    names: tuple[str, str],
+    request: dict[str, Any],
+    number: int,
+    *,
+    limit_s: float,
+    saves: SaveWatch | None = None,
+) -> dict[str, Any] | None:
+    """Write a request into the spool, wake the runner, wait for its answer. None: there is none, it died or is stuck.
 
-
-def _with_spared(report: StopResult, target: AttemptTarget, spared: frozenset[tuple[int, int]]) -> StopResult:
-    """The report with the spared helpers that live."""
-    alive = tuple(f"{p.name} (pid {p.pid})" for p in members(target) if p.key in spared) if spared else ()
-    return report._replace(spared=alive)
-
-
-def spared_helpers(target: AttemptTarget) -> frozenset[tuple[int, int]]:
-    """(pid, start ticks) of the helpers that the runner found when the command had failed."""
-    ended = read_exit(Path(target.directory))
-    return frozenset() if ended is None else frozenset(ended.spared)
-
-
-def _ask_runner(
-    target: AttemptTarget, runner: ProcessIdentity, order: StopOrder, limit_s: float, saves: SaveWatch
-) -> StopResult | None:
-    """Write the order into the spool, wake the runner, wait for its report. None: it died or is stuck.
-
-    ``limit_s`` starts again whenever a checkpoint is being written, because the runner waits then.
+    ``names``: of the two files. ``number``: the signal that means this request. ``limit_s`` starts again whenever a
+    checkpoint is being written (``saves``), because the runner waits then.
     """
-    key = runner.pid, runner.start_ticks
+    runner = target.runner
+    if runner is None or not is_alive(runner):
+        return None
+    key, (ask, answer) = (runner.pid, runner.start_ticks), names
     try:
-        spool.remove(target.directory, spool.STOPPED)
-        spool.write(target.directory, spool.STOP, msgspec.to_builtins(order))
-        if not processes.send_signal(key, signal.SIGUSR1):
+        spool.remove(target.directory, answer)
+        spool.write(target.directory, ask, request)
+        if not processes.send_signal(key, number):
             return None
         processes.send_signal(key, signal.SIGCONT)  # in case it is stopped
     except OSError:
-        return None  # on a full disk the attempt is ended without the runner
+        return None  # a full disk
     now = time.monotonic()
     deadline, look_at_saves = now + limit_s, now + SAVE_POLL_S
     while now < deadline:
         alive = is_alive(runner)  # before the file is read: a runner reports, then ends
-        content = spool.read(target.directory, spool.STOPPED)
-        if content is not None:
-            return StopResult.from_json(content)._replace(by="runner")
+        content = spool.read(target.directory, answer)
+        if content is not None and content.pop("request", None) == request.get("request"):
+            return content
         if not alive:
             return None
         time.sleep(POLL_S)
         now = time.monotonic()
-        if order.mode == "gentle" and now >= look_at_saves:
+        if saves is not None and now >= look_at_saves:
             look_at_saves = now + SAVE_POLL_S
             if saves.writing(members(target)):
                 deadline = max(deadline, now + limit_s)
@@ -155,10 +152,10 @@ class PauseReport(msgspec.Struct, frozen=True, kw_only=True):
     reluctant: tuple[int, ...] = ()
 
 
-def set_paused(target: AttemptTarget, *, paused: bool, timeout_s: float = PAUSE_TIMEOUT_S) -> PauseReport:
-    """Stop, or continue, every process of the tree, new ones included, but not the runner. Blocks ``timeout_s``."""
+def set_paused(target: AttemptTarget, *, paused: bool) -> PauseReport:
+    """Stop, or continue, each process of the tree, new ones included, but not the runner. Blocks PAUSE_TIMEOUT_S."""
     number = signal.SIGSTOP if paused else signal.SIGCONT
-    deadline = time.monotonic() + timeout_s
+    deadline = time.monotonic() + PAUSE_TIMEOUT_S
     while True:
         if target.trainer.boot_id != processes.boot_id():
             return PauseReport(ok=False, processes=0)
@@ -170,11 +167,7 @@ def set_paused(target: AttemptTarget, *, paused: bool, timeout_s: float = PAUSE_
                 processes=len(living),
                 reluctant=tuple(process.pid for process in wrong),
             )
-        for process in wrong:
-            try:
-                processes.send_signal(process.key, number)
-            except PermissionError:
-                continue
+        processes.signal_each(wrong, number)
         time.sleep(PAUSE_POLL_S)
 
 
@@ -193,10 +186,7 @@ REST_S = 1.5
 def end_by_own_handler(target: AttemptTarget, within_s: float) -> float:
     """Send SIGTERM to those that catch it, and wait for the end of the tree. Returns the seconds that are left."""
     begun = time.monotonic()
-    told = []
-    for process in catching(members(target), signal.SIGTERM):
-        with contextlib.suppress(OSError):
-            told += [process] if send_signal(process.key, signal.SIGTERM) else []
+    told = processes.signal_each(catching(members(target), signal.SIGTERM), signal.SIGTERM)
     while told and members(target):
         if time.monotonic() - begun >= within_s - REST_S:
             break

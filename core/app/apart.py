@@ -29,6 +29,7 @@ from ..model.launch import Apart
 from ..model.observation import Command, Request
 from ..model.run import RunSpec
 from ..model.settings import Notify, Remedies, Tmux
+from ..spool import print_into
 from ..store.control_client import ControlError, send
 from ..store.home import make_private
 from ..store.learned import rehearsals_folder
@@ -142,20 +143,6 @@ def places(given: Path | None, wanted: Sequence[Path]) -> list[Path]:
     return sorted(found, key=lambda place: shutil.disk_usage(place).free < ROOM_BYTES)
 
 
-def written_folders(spec: RunSpec) -> list[Path]:
-    """The folders of the user that a training certainly writes to."""
-    folders = [Path(spec.cwd)]
-    if spec.output_dir is not None:
-        place = Path(spec.cwd, spec.output_dir)
-        folders.append(next(parent for parent in (place, *place.parents) if parent.is_dir()))
-    return folders
-
-
-def _downloads() -> list[Path]:
-    user, named = os.environ.get("HOME"), (os.environ.get(name) for name in CACHES)
-    return [*map(Path, filter(None, named)), *([Path(user, ".cache")] if user else [])]
-
-
 def _hidden_folders(plan: LaunchPlan) -> list[Path]:
     """The output folder, if it holds checkpoints: tonight begins without them. One that holds input is not hidden."""
     spec = plan.spec
@@ -200,7 +187,12 @@ def done_apart(
     No file of the user is written. ``spec``: the run of a scratch folder. ``take``: takes out of the result what is to
     stay. Raises CliError, also if neither way is possible; KeyboardInterrupt.
     """
-    wanted, why = written_folders(plan.spec), dict[Apart, str]()
+    wanted, why = [Path(plan.spec.cwd)], dict[Apart, str]()  # what a training certainly writes to
+    if plan.spec.output_dir is not None:
+        place = Path(plan.spec.cwd, plan.spec.output_dir)
+        wanted.append(next(parent for parent in (place, *place.parents) if parent.is_dir()))
+    user, caches = os.environ.get("HOME"), filter(None, map(os.environ.get, CACHES))
+    downloads = (*map(Path, caches), *([Path(user, ".cache")] if user else []))
     for way in sorted(get_args(Apart), key=lambda way: way != job.first):
         parents = places(job.scratch or (job.redirects_to if way == "redirect" else None), wanted)
         for parent in parents if way == "overlay" else parents[:1]:
@@ -211,7 +203,7 @@ def done_apart(
                         run = redirected(run, plan.preset, plan.profile, folder / "out")
                         (folder / "out").mkdir()
                     else:
-                        overlays = (tuple(wanted), tuple(_downloads()), tuple(_hidden_folders(plan)))
+                        overlays = (tuple(wanted), downloads, tuple(_hidden_folders(plan)))
                     return take(ordered(job, work, folder, run, overlays)), way
                 except (NoOverlayError, DeriveError) as error:
                     why[way] = str(error)
@@ -260,12 +252,7 @@ def _obey(  # noqa: PLR0917
 ) -> None:
     """In the process apart: do the work, and send its lines, then its result or why there is none."""
     os.setsid()
-    for number, path, flags in (
-        (0, os.devnull, os.O_RDONLY),
-        (1, log, os.O_WRONLY | os.O_CREAT),
-        (2, log, os.O_WRONLY),
-    ):
-        os.dup2(os.open(path, flags | os.O_APPEND, 0o600), number)
+    print_into(log)
     os.environ["TRAINWATCH_HOME"] = str(folder / "home")
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)  # this process ends with its parent
     outcome: object = None

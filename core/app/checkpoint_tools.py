@@ -29,7 +29,7 @@ from ..model.checkpoint_files import is_other_folder
 from ..model.text import printable, typed
 from ..store.journal import JournalTooNew, load_story
 from ..store.learned import put_rating
-from .errors import CliError, ExitCode, file_errors
+from .errors import CliError, ExitCode, ends_verb, file_errors
 from .runs.checkpoint_quality import KnownListing, Quality, as_journals_know, worth_keeping
 from .runs.known_runs import all_runs, find_run, home
 
@@ -93,18 +93,14 @@ def overview_of(name: str) -> CheckpointOverview:
 
 def compare_two(a: str, b: str) -> Comparison:
     """How far the weights moved between two checkpoints."""
-    try:
+    with ends_verb(ExitCode.FAILED, ComparisonRefusedError):
         return compare(_existing(a), _existing(b))
-    except ComparisonRefusedError as error:
-        raise CliError(ExitCode.FAILED, str(error)) from None
 
 
 def prune_plan(directory: str, keep: int) -> PrunePlan:
     """Which checkpoints could be deleted if ``keep`` verified ones stay. Deletes nothing."""
-    try:
+    with ends_verb(ExitCode.USAGE, ValueError, place="--keep: "):
         return plan_prune(_directory(directory), keep, good=lambda found: worth_keeping(quality_of(found)))
-    except ValueError as error:
-        raise CliError(ExitCode.USAGE, f"--keep: {error}") from None
 
 
 def quality_of(checkpoints: Iterable[Checkpoint]) -> Mapping[str, Quality]:
@@ -162,12 +158,10 @@ def back_up(name: str, destination: str) -> Backup:
         raise CliError(ExitCode.NOT_FOUND, f"{target.parent}: no such directory; create it first")
     made = folder and not target.exists()
     try:
-        with file_errors(destination):
+        with file_errors(destination), ends_verb(ExitCode.FAILED, BackupRefusedError):
             if made:
                 target.mkdir()
             return backup(source, target)
-    except BackupRefusedError as error:
-        raise CliError(ExitCode.FAILED, str(error)) from None
     finally:
         if made:
             with suppress(OSError):  # it is not empty if the copy was made

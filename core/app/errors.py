@@ -1,7 +1,7 @@
 """The error of a use case: an exit code and one sentence with the problem, its place, and what to do next."""
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 
@@ -34,16 +34,21 @@ class CliError(Exception):
 
 
 @contextmanager
+def ends_verb(code: ExitCode, *kinds: type[Exception], place: str = "") -> Iterator[None]:
+    """Raise these errors, whose message is a sentence, as CliError. ``place``: stands before the sentence."""
+    try:
+        yield
+    except kinds as error:
+        raise CliError(code, f"{place}{error}") from None
+
+
+@contextmanager
 def config_errors() -> Iterator[None]:
     """Raise problems of a config file as CliError: exit code 3 if it has no run of that name, else 2."""
     from ..config.document import ConfigError, UnknownRun
 
-    try:
+    with ends_verb(ExitCode.USAGE, ConfigError), ends_verb(ExitCode.NOT_FOUND, UnknownRun):
         yield
-    except UnknownRun as error:
-        raise CliError(ExitCode.NOT_FOUND, str(error)) from None
-    except ConfigError as error:
-        raise CliError(ExitCode.USAGE, str(error)) from None
 
 
 @contextmanager
@@ -52,25 +57,10 @@ def file_errors(place: object = "") -> Iterator[None]:
     from ..store.learned import ListUnreadable
 
     try:
-        yield
-    except ListUnreadable as error:
-        raise CliError(ExitCode.USAGE, str(error)) from None
+        with ends_verb(ExitCode.USAGE, ListUnreadable):
+            yield
     except OSError as error:
         raise CliError(ExitCode.FAILED, f"{place or error.filename}: {error.strerror or error}") from None
-
-
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that is spelled most like this one, if one is near."""
-    from ..config.document import nearest as nearest_word
-
-    return nearest_word(word, known)
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """``; did you mean "status"?``, or nothing."""
-    from ..config.document import did_you_mean as nearest_word
-
-    return nearest_word(word, known)
 
 
 def says_what_cannot_be_read(error: Exception) -> bool:

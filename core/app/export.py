@@ -6,17 +6,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any, Literal, NamedTuple
+from typing import IO, Any, Literal
 
 import msgspec
 
 from trainwatch import __version__
 
 from ..model.json_line import encode_line
-from ..model.observation import Base, GpuSample, HostSample, Observation, ProcessSample, Start
+from ..model.observation import Base, GpuSample, HostSample, ProcessSample, Start
 from ..model.redact import EDGE
 from ..model.run import TERMINAL_STATES
 from ..model.settings import Settings
+from ..model.text import did_you_mean
 from ..store.history_reader import HistoryReader
 from ..store.journal import JournalTooNew, load_story
 from ..store.lock import is_held
@@ -26,7 +27,7 @@ from ..store.trace import TraceReading, trace_lines
 from ..views.charts import STEPS, ExportRow, attempt_spans, csv_lines, series_rows
 from ..views.metrics import Sample, exposition
 from ..views.run_metrics import BUILD, METRICS, UNREADABLE, RunNow, run_samples
-from .errors import CliError, ExitCode, did_you_mean
+from .errors import CliError, ExitCode, ends_verb
 from .runs.known_runs import all_runs, example_verb, find_run, here, home
 from .runs.run_status import read_run
 from .runs.waiting import turns
@@ -133,10 +134,8 @@ def export_series(name: str | None, form: Format, out: IO[bytes] | Path, warn: C
 
 def _rows(run: RunDirectory) -> Iterator[Sequence[ExportRow]]:
     """The rows of all series, series after series, some at a time."""
-    try:
+    with ends_verb(ExitCode.FAILED, JournalTooNew, RunUnreadable, OSError):
         spec, story = run.load_spec(), load_story(run.journal)
-    except (JournalTooNew, RunUnreadable, OSError) as error:
-        raise CliError(ExitCode.FAILED, str(error)) from None
     wall0 = story.wall0 or spec.created_wall
     with HistoryReader(run.history) as history:
         steps = history.rows(STEPS)
@@ -167,36 +166,28 @@ WRITTEN_WITHIN_S = 3.0
 """A supervisor that does not answer is not waited for."""
 
 
-class Exported(NamedTuple):
-    """What was written. ``skipped``: lines that could not be read, and ``problem`` with the first of them."""
-
-    path: Path
-    skipped: int
-    problem: str | None
-
-
-def export_trace(name: str | None, target: Path, warn: Any) -> Exported:
-    """Copy a run's trace without secrets. Never overwrites. Raises CliError."""
+def export_trace(name: str | None, target: Path, warn: Any) -> TraceReading:
+    """Copy a run's trace without secrets. Never overwrites. Returns what was read of it. Raises CliError."""
     run = find_run(name, warn)
-    _have_it_written(run)
-    if not run.trace.exists():
-        raise CliError(ExitCode.NOT_FOUND, f"{run.id} has recorded nothing yet")
-    with writing(target), target.open("xb") as copy:
-        reading = TraceReading(trace_lines(run.trace))
-        for seen in reading:
-            copy.write(encode_line(_shareable(seen)))
-    return Exported(target, reading.skipped, reading.problem)
-
-
-def _have_it_written(run: RunDirectory) -> None:
-    """Ask a live supervisor for the observations that are not in the file yet, and wait for them."""
     with contextlib.suppress(OSError):  # what is written is exported
-        if is_held(run.lock):
+        if is_held(run.lock):  # its supervisor writes the observations that are not in the file yet
             run.trace_wanted.touch(mode=0o600)
             for _ in turns(WRITTEN_WITHIN_S, 0.05):
                 if not (run.trace_wanted.exists() and is_held(run.lock)):
                     break
             run.trace_wanted.unlink(missing_ok=True)
+    if not run.trace.exists():
+        raise CliError(ExitCode.NOT_FOUND, f"{run.id} has recorded nothing yet")
+    with writing(target), target.open("xb") as copy:
+        reading = TraceReading(trace_lines(run.trace))
+        for seen in reading:
+            if isinstance(seen, Start):
+                seen = msgspec.structs.replace(seen, changes=tuple(c for c in seen.changes if c.where != "env"))  # noqa: PLW2901
+            # samples hold numbers only
+            copy.write(
+                encode_line(seen if isinstance(seen, GpuSample | HostSample | ProcessSample) else EDGE.value(seen))
+            )
+    return reading
 
 
 def replay_trace(name: str, lines: Iterable[bytes], overrides: list[str]) -> dict[str, Any]:
@@ -207,12 +198,8 @@ def replay_trace(name: str, lines: Iterable[bytes], overrides: list[str]) -> dic
     from ..config.shipped import load_failures, load_log_shapes
     from ..replay import TraceError, replay
 
-    try:
+    with ends_verb(ExitCode.USAGE, ValueError, place="--set "), ends_verb(ExitCode.USAGE, TraceError, place=f"{name}:"):
         return replay(lines, shapes=load_log_shapes(), settings=_settings(overrides), catalogue=load_failures())
-    except TraceError as error:
-        raise CliError(ExitCode.USAGE, f"{name}:{error}") from None
-    except ValueError as error:
-        raise CliError(ExitCode.USAGE, f"--set {error}") from None
 
 
 def _settings(words: list[str]) -> Settings:
@@ -222,22 +209,10 @@ def _settings(words: list[str]) -> Settings:
     from ..config.project import with_overrides
     from ..config.shipped import load_profiles
 
-    try:
+    with ends_verb(ExitCode.USAGE, ValueError):
         settings = with_overrides(Settings(), words)
-    except ValueError as error:
-        raise CliError(ExitCode.USAGE, str(error)) from None
     profile = settings.profiles.use
     known = load_profiles(here() / FILE_NAME) if profile is not None else {}
     if profile is not None and profile not in known:
         raise CliError(ExitCode.USAGE, f"--set profiles.use={profile}: unknown profile{did_you_mean(profile, known)}")
     return settings
-
-
-def _shareable(seen: Observation) -> Observation:
-    """The same without secrets."""
-    if isinstance(seen, GpuSample | HostSample | ProcessSample):  # numbers only
-        return seen
-    if isinstance(seen, Start):
-        seen = msgspec.structs.replace(seen, changes=tuple(c for c in seen.changes if c.where != "env"))
-    shown: Observation = EDGE.value(seen)
-    return shown

@@ -24,7 +24,7 @@ from ..store.journal import JournalTooNew, load_story
 from ..store.lock import SupervisorLock, SupervisorRunning
 from ..store.run_directory import RunDirectory
 from ..supervisor.loop import Supervisor
-from .errors import CliError, ExitCode
+from .errors import CliError, ExitCode, ends_verb
 from .plan.launch_plan import LaunchPlan
 from .runs.known_runs import know_secrets
 from .runs.output_claim import OutputClaim, require_own_output_to_start, trainer_pid
@@ -79,14 +79,9 @@ def supervise(
     _allow_open_files()
     know_secrets(run)
     lock = SupervisorLock(run.lock)
-    try:
+    with ends_verb(ExitCode.OWNED, SupervisorRunning), ends_verb(ExitCode.FAILED, JournalTooNew):
         lock.acquire()
-    except SupervisorRunning as error:
-        raise CliError(ExitCode.OWNED, str(error)) from None
-    try:
         story = load_story(run.journal)
-    except JournalTooNew as error:
-        raise CliError(ExitCode.FAILED, str(error)) from None
     revive: Callable[[Path], None] | None = None
     if LABEL in run.load_spec().labels:  # loaded now: its file may be another version's by then
         from .queue import revive_worker as revive
@@ -106,10 +101,8 @@ def supervise(
                     )
                     after_fault(supervisor.give_way)
                     _first_notes(unlocked, lock, supervisor, vitality)
-                    code, renewed = (
-                        _watch(run, supervisor, vitality, first, judged, stop_trainer=stop_trainer),
-                        supervisor.gave_way,
-                    )
+                    code = _watch(run, supervisor, vitality, first, judged, stop_trainer=stop_trainer)
+                    renewed = supervisor.gave_way
             except CliError:
                 raise
             except Exception:
@@ -267,10 +260,8 @@ def _answer(run: RunDirectory, supervisor: Supervisor, vitality: Vitality, reque
     try:
         return supervisor.ask(request.command).result(ANSWER_S)
     except TimeoutError:
-        return Reply(
-            ok=True,
-            message=f"{request.command.verb}: received; `{typed('events', run.id)}` shows when it is carried out",
-        )
+        told = f"{request.command.verb}: received; `{typed('events', run.id)}` shows when it is carried out"
+        return Reply(ok=True, message=told)
 
 
 def _leave_on_signals(supervisor: Supervisor, *, stop_trainer: bool, within_s: float | None) -> threading.Event:

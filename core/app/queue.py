@@ -31,7 +31,7 @@ from ..config.project import Overrides
 from ..model.launch import LABEL, Queue, QueueEntry
 from ..model.run import RunSpec
 from ..model.text import memory, typed
-from ..processes import ATTEMPT_VARIABLE, boot_id, variables_of
+from ..processes import ATTEMPT_VARIABLE, boot_id, text_of, variables_of
 from ..store.home import make_private, runs_folder
 from ..store.journal import load_story
 from ..store.learned import ListUnreadable, QueueFile, newest_trials
@@ -467,10 +467,7 @@ class QueueWorker:
 
 def _died(lock: Path) -> bool:
     """Whether the last supervisor died without releasing its lock: it leaves its pid there."""
-    try:
-        return bool(lock.read_text().strip()) and not is_held(lock)
-    except OSError:
-        return False
+    return bool(text_of(lock).strip()) and not is_held(lock)
 
 
 WAIT_S = 20.0

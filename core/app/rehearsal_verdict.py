@@ -154,6 +154,10 @@ NOT_ALL = (
     "the weights were loaded, but the step was not, nor perhaps the optimizer: save step, optimizer and weights in one "
     "file, and load all three (docs/how-to/resume.md has the lines)"
 )
+UNTRIED = (
+    "save under another name and rename it when it is whole: the script chooses its checkpoint by itself, and whether "
+    "it takes a newest file that a crash left half-written was not tried"
+)
 OWN_LINES = "if your log prints steps in another form, tell it: docs/how-to/own-log-lines.md"
 
 
@@ -220,7 +224,7 @@ def _verdict(plan: LaunchPlan, seen: Seen, limit_s: float) -> tuple[Verdict, str
     at, first = seen.steps.checkpoint, seen.steps.first_after
     anew = at is not None and first is not None and first < at and plan.preset.resume != "weights"
     proven = f"resume proven: {seen.steps.why}; {loss}; a hang is seen after {hang.after_s:.0f} s"
-    return "safe", proven, [NOT_ALL] if anew else []
+    return "safe", proven, [*([NOT_ALL] if anew else []), *([] if seen.told else [UNTRIED])]
 
 
 def _no_checkpoint(plan: LaunchPlan, seen: Seen, limit_s: float) -> tuple[Verdict, str, list[str]]:

@@ -4,9 +4,11 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Container, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..file_walk import leaves
 from ..model.checkpoint import (
     Checkpoint,
     CheckpointListing,
@@ -34,9 +36,9 @@ from ..processes import status_of
 from .formats.byte_range import Damage
 from .formats.tensor_file import STATE_FILES, read_json
 from .formats.tensors import Mapping, shown
-from .inspection import Subject, conclude, has_optimizer, inspect_any, subject_of_any
+from .inspection import Subject, conclude, inspect_any, subject_of_any
 from .layouts.directory import is_checkpoint_directory
-from .layouts.layout_reading import Finding, weights_in
+from .layouts.layout_reading import Finding, optimizer_in, weights_in
 from .unknown_state import is_named_state, is_orbax
 
 ALIKE_AT_MOST = 64
@@ -89,16 +91,10 @@ def _examined(
 ) -> tuple[list[Checkpoint], list[Checkpoint]]:
     """Those of known names, and those of others. ``tolerant``: one of another name that cannot be read is left out."""
 
-    def look(path: Path) -> Checkpoint | None:
-        return inspect_any(path, layout=layout, named=bool(globs))
-
-    def look_at_other(path: Path) -> Checkpoint | None:
-        try:
-            return look(path)
-        except OSError:
-            if tolerant:
-                return None
-            raise
+    def look(path: Path, *, strict: bool = not tolerant) -> Checkpoint | None:
+        with suppress(*() if strict else (OSError,)):
+            return inspect_any(path, layout=layout, named=bool(globs))
+        return None
 
     plain: list[Path] = []
     others: list[Path] = []
@@ -112,7 +108,7 @@ def _examined(
             plain.append(path)
         elif not is_other(path.name):
             others.append(path)
-    return [one for path in plain if (one := look(path)) is not None], _look_at(others, look_at_other)
+    return [one for path in plain if (one := look(path, strict=True)) is not None], _look_at(others, look)
 
 
 def _look_at(paths: list[Path], look: Callable[[Path], Checkpoint | None]) -> list[Checkpoint]:
@@ -151,7 +147,7 @@ def _entries(directory: Path, globs: Sequence[str]) -> list[tuple[Path, bool]]:
         for entry in found
         if not is_temporary(entry.name)
         and matches(entry.name, globs)
-        and not (entry.is_symlink() and _leaves(directory / entry.name, real))
+        and not (entry.is_symlink() and leaves(directory / entry.name, real))
     ]
 
 
@@ -178,14 +174,6 @@ def _age_order(checkpoint: Checkpoint) -> tuple[object, ...]:
     return (*order, not Path(checkpoint.path).is_symlink(), checkpoint.name)
 
 
-def _leaves(link: Path, real: Path) -> bool:
-    try:
-        target = link.resolve(strict=True)
-    except (OSError, RuntimeError):
-        return True
-    return target == real or not target.is_relative_to(real)
-
-
 # What a checkpoint holds, in numbers and names, found without torch and without running code.
 
 COMPILED_PREFIX = "_orig_mod."
@@ -206,7 +194,7 @@ def show(path: Path) -> CheckpointOverview | None:
     for tensor in tensors:
         dtypes[tensor.dtype] = dtypes.get(tensor.dtype, 0) + math.prod(tensor.shape)
     trees = [found.contents.tree for found in finding.files.values() if found.contents is not None]
-    tops = [key for tree in trees if isinstance(tree, Mapping) for key in tree.keys()]  # noqa: SIM118  no dict
+    tops = [key for tree in trees if isinstance(tree, Mapping) for key in tree.texts]
     names = [tensor.name for tensor in tensors]
     return CheckpointOverview(
         checkpoint=checkpoint,
@@ -215,7 +203,7 @@ def show(path: Path) -> CheckpointOverview | None:
         tensors=tensors,
         parameters=sum(dtypes.values()),
         dtypes=dtypes,
-        has_optimizer=has_optimizer(subject, finding),
+        has_optimizer=optimizer_in(subject.members, finding.files),
         has_ema=any("ema" in name.lower() for name in [*subject.members.files, *tops]),
         compiled=any(COMPILED_PREFIX in name for name in names),
         state=_state(subject, finding),
@@ -286,8 +274,10 @@ def state_of(path: Path, stops: Container[Path] = ()) -> Checkpoint | None:
     themselves (the working folder, output folders). Raises OSError.
     """
     folder = None
-    if any(_is_unfinished(above.name) for above in path.parents[:LEVELS]):
-        return None  # it is given its name when it is complete
+    for name in (above.name for above in path.parents[:LEVELS]):  # ``checkpoint-500.tmp``, ``tmp-checkpoint-500``
+        named = is_checkpoint_directory_name(name.removesuffix(".tmp").removeprefix("tmp-"))
+        if UNFINISHED_ORBAX in name or (is_temporary(name) and named):
+            return None  # it is given its name when it is complete
     for above in path.parents[:LEVELS]:
         if above in stops:
             break
@@ -296,12 +286,6 @@ def state_of(path: Path, stops: Container[Path] = ()) -> Checkpoint | None:
     if folder is not None:
         return inspect_any(folder)
     return None if is_part(path.name) or is_temporary(path.name) else inspect_any(path)
-
-
-def _is_unfinished(folder: str) -> bool:
-    """Whether it is a checkpoint that is being written: ``checkpoint-500.tmp``, ``tmp-checkpoint-500``."""
-    named = is_checkpoint_directory_name(folder.removesuffix(".tmp").removeprefix("tmp-"))
-    return UNFINISHED_ORBAX in folder or (is_temporary(folder) and named)
 
 
 def _is_one(folder: Path) -> bool:

@@ -103,16 +103,9 @@ def _keys_in(config: Path, _modified: int, size_bytes: int) -> frozenset[str]:
 
 
 _SCRIPTS = (
-    "train.py",
-    "train_network.py",
-    "sdxl_train_network.py",
-    "sdxl_train.py",
-    "flux_train_network.py",
-    "src/scripts/train.py",
-    "scripts/train.py",
-    "src/train.py",
-    "main.py",
-)
+    "train.py", "train_network.py", "sdxl_train_network.py", "sdxl_train.py", "flux_train_network.py",
+    "src/scripts/train.py", "scripts/train.py", "src/train.py", "main.py",
+)  # fmt: skip
 """Patterns of trainer scripts, best first."""
 _CONFIG_FOLDERS = (".", "configs", "config", "configs/training")
 

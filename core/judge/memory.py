@@ -39,12 +39,14 @@ class Spot(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return "CPU" if self.gpu is None else f"GPU {self.gpu}"
 
 
-def spot(known: "Evaluations", settings: Evaluate, health: Health, *, training: bool) -> Spot | None:
-    """The best place for an evaluation now; None if there is none."""
-    memory = _memory(known.ram_available_bytes, settings, health, training=training)
-    if memory is None or (training and (settings.where == "after" or known.gpus is None)):
+def spot(
+    seen: tuple[GpuReading, ...] | None, ram_bytes: float | None, settings: Evaluate, health: Health, *, training: bool
+) -> Spot | None:
+    """The best place for an evaluation now; None if there is none. ``seen``: None = GPUs were not read yet."""
+    memory = _memory(ram_bytes, settings, health, training=training)
+    if memory is None or (training and (settings.where == "after" or seen is None)):
         return None
-    gpus = known.gpus or ()
+    gpus = seen or ()
     if settings.where != "cpu":
         free = {g.index: _free_bytes(g) for g in gpus if g.own is False or not training}
         fits = [index for index, free_bytes in free.items() if free_bytes and free_bytes >= settings.gpu_memory_bytes]
@@ -144,11 +146,10 @@ class EndOfWatch(msgspec.Struct, frozen=True, kw_only=True):
 class Evaluations(Jobs, frozen=True, kw_only=True, omit_defaults=True):
     """``scores``: one for each path, oldest first. ``end``: what is due after the last one of a finished training.
 
-    ``gpus``, ``ram_available_bytes``: the newest readings; None: not read yet, or unknown.
+    ``gpus``: the newest readings; None: not read yet.
     """
 
     gpus: tuple[GpuReading, ...] | None = None
-    ram_available_bytes: float | None = None
     scores: tuple[Evaluation, ...] = ()
     end: EndOfWatch | None = None
 

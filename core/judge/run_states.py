@@ -107,16 +107,14 @@ class Saving(msgspec.Struct, frozen=True, kw_only=True):
 class Stopping(Variant, frozen=True, tag="stopping"):
     """The trainer's processes are being ended.
 
-    ``by``: the operator who asked for it. ``exited``: the exit of the main process was seen. ``gone_t``: run time from
-    which no process was left. ``kill``: the gentle stop failed. ``leftovers``: the trainer ended by itself and only
-    the processes that it left behind are ended. ``saving``: nothing is ended yet, a checkpoint was asked for first;
-    ``order`` is the request.
+    ``exited``: the exit of the main process was seen. ``gone_t``: run time from which no process was left. ``kill``:
+    the gentle stop failed. ``leftovers``: the trainer ended by itself and only the processes that it left are ended.
+    ``saving``: nothing is ended yet, a checkpoint was asked for first; ``order`` is the request.
     """
 
     order: int
     then: Then
     plan: RestartPlan
-    by: str = ""
     exited: bool = False
     gone_t: float | None = None
     kill: bool = False
@@ -221,12 +219,9 @@ def name_of(machine: Machine) -> State:
 
 # The state machine of a run: each event leads to one state (``EVENTS``) and is possible in some (``TRANSITIONS``).
 #
-# ``StepBuilder.move(event, machine, reason)`` is the only way to another state. It looks the pair up here; a pair
-# without a row is a bug in the judge and raises ``ImpossibleTransitionError``. The values of the states are in
-# run_states.py. The diagram in docs/run-states.md is generated from the table (docs/make_pages.py).
-#
-# A restart goes through stopping, preparing and backing off to starting. Each stage waits for the outcome of one
-# decision, so none is decided twice; there is one run state only, so two attempts never live at once.
+# ``StepBuilder.move(event, machine, reason)`` is the only way to another state, and looks the pair up here. Each stage
+# of a restart waits for the outcome of one decision, so none is decided twice; there is one run state only, so two
+# attempts never live at once. The diagram in docs/run-states.md is generated from the table (docs/make_pages.py).
 
 EXIT_WAIT_S = 2.0
 """How long the exit status may lag behind the end of the processes: the runner writes it with an fsync."""
@@ -255,10 +250,7 @@ EVENTS: dict[Event, tuple[State | None, str]] = {
     "processes_gone": ("stopping", "no process of the attempt is left"),
     "clear_leftovers": ("stopping", "the trainer has ended; processes that it left behind are to be ended"),
     "clear_gpu": ("preparing", "the GPU memory of the ended processes is to be released"),
-    "no_room": (
-        "backing_off",
-        "a disk, processes or memory are used up, or another trainer writes where the next attempt would",
-    ),
+    "no_room": ("backing_off", "a disk, processes or memory are used up, or another trainer writes to the same place"),
     "no_gpu": ("backing_off", "no GPU of the run is usable"),
     "list": ("preparing", "the output folder is to be listed before a resume point is chosen"),
     "copy_aside": ("preparing", "what a start may write over is to be copied aside"),

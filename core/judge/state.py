@@ -13,6 +13,7 @@ from ..model import fact as facts
 from ..model.attempt import Incident, IncidentKind, Severity
 from ..model.checkpoint import Verdict
 from ..model.decision import Decision, Entry, NotifyPeople, OfAttempt
+from ..model.observation import HostSample
 from ..model.progress import PLAIN, Progress, Why
 from ..model.resume import ResumeSupport
 from ..model.settings import Act, NoticeEvent, Settings
@@ -26,7 +27,6 @@ from .findings.health import Bands, DiskUse, Faults
 from .findings.loss import Loss
 from .findings.pace import Pace, pace_of
 from .findings.slow import Stall
-from .hang import pauses
 from .hang.activity import LogActivity
 from .hang.deadlines import SavePhase, StepClock, StepPeak
 from .hang.evidence import GpuFault, Quiet
@@ -41,7 +41,7 @@ from .resume import checkpoint_index, resume_point
 from .resume.checkpoint_index import CheckpointIndex
 from .resume.output_folders import OutputFolders
 from .resume.resume_point import FoundResume, SaveClock
-from .run_states import Event, Idle, Machine
+from .run_states import Event, Idle, Machine, RestartPlan
 
 SNAPSHOT_VERSION = 2
 
@@ -139,14 +139,11 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     withdrawn: tuple[str, ...] = ()
     """Names of remedies that took no effect here, or did not start."""
     printed: Printed = Printed()
-    disk_free_bytes: float | None = None
-    disk_total_bytes: float | None = None
-    disk_free_inodes: float | None = None
+    host: HostSample = HostSample(t=0.0)
+    """The newest one; the room on the disk is that of the newest that has it."""
     disk_low: DiskLow | None = None
     unseen: Unseen | None = None
     """The newest one, until the steps that were made in it are read."""
-    swap_used: float | None = None
-    """The share of swap in use; None = unknown, or there is none."""
     incidents: tuple[Incident, ...] = ()
     failed_position: int | None = None
     progress_t: float | None = None
@@ -160,9 +157,7 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     profile: str | None = None
     profile_pending: str | None = None
     switch: bool = False
-    oom_kills: int | None = None
     oom_kills_before: int | None = None
-    oom_counter: str | None = None
     tight_since: float | None = None
     spare_since: float | None = None
     """Run seconds from which RAM is tight; None = it is not."""
@@ -238,7 +233,7 @@ class StepBuilder:
     @property
     def now(self) -> float:
         """The active time now, in seconds: run time without that in which nothing could be seen."""
-        return pauses.now(self.state.time)
+        return self.state.time.now
 
     @property
     def settings(self) -> Settings:
@@ -282,6 +277,12 @@ class StepBuilder:
     def in_front(self, path: str | None, before_t: float | None = None) -> tuple[checkpoint_index.KnownCheckpoint, ...]:
         """Return the bad ones that a trainer which chooses its checkpoint by itself may take instead of this one."""
         return resume_point.in_front(self.index, path, before_t) if self.knowledge.trainer_chooses(path) else ()
+
+    def resume_point(self, plan: RestartPlan) -> tuple[str | None, checkpoint_index.KnownCheckpoint | None]:
+        """Return what the next attempt begins from, and what is known of it; (None, None): from the beginning."""
+        return resume_point.to_begin_from(
+            self.index, self.support, wanted=plan.wanted, before_t=plan.before_t, first=self.attempt.resume_from
+        )
 
     def tell_checkpoint(
         self, known: checkpoint_index.KnownCheckpoint, verdict: Verdict, *, removed: bool = False

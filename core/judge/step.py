@@ -22,7 +22,7 @@ from . import state as unseen
 from .failure.circumstances import is_of_run, names_lost_gpu
 from .failure.diagnosis import kernel_evidence
 from .handlers import checkpoint_jobs, hang_check, hints, on_checkpoints, on_log, on_samples
-from .hang import activity, deadlines, liveness, pauses
+from .hang import deadlines, liveness, pauses
 from .hang.evidence import GpuFault
 from .knowledge import Knowledge
 from .recovery import apply, attempts, commands, exits, gate, restarts, resume_choice, takeover, unclear_states
@@ -106,7 +106,7 @@ def _after_sleep(builder: StepBuilder, slept_s: float, *, adopted: bool) -> None
         unseen.begin(state, slept_s, adopted=adopted),
         clock=deadlines.after_gap(state.clock, now),
         liveness=liveness.after_gap(state.liveness, now),
-        log_activity=activity.after_gap(state.log_activity, now),
+        log_activity=replace(state.log_activity, phase_at=now),
     )
     builder.note(f"nothing was seen for {slept_s:.0f} s (was the machine suspended?); it counts towards no deadline")
 
@@ -210,7 +210,7 @@ HANDLERS: dict[type[seen.Observation], Callable[[StepBuilder, Any], None]] = {
     seen.RankEnded: on_samples.on_rank_ended,
     seen.LogChunk: on_log.on_log,
     seen.CheckpointEvent: on_checkpoints.on_checkpoint,
-    seen.CheckpointValues: on_checkpoints.on_values,
+    seen.CheckpointValues: apply.on_values,
     seen.OutputSeen: on_checkpoints.on_output,
     seen.KernelLine: _on_kernel,
     seen.TerminationNotice: on_samples.on_termination,

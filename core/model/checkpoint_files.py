@@ -102,6 +102,12 @@ class NameCounts(msgspec.Struct, frozen=True):
         """Whether it has no number: the one that trainers write at the end (``NAME.safetensors``)."""
         return self.step is None and self.epoch is None
 
+    def or_of(self, other: "NameCounts") -> "NameCounts":
+        """These, with those of another for what has none."""
+        return NameCounts(
+            other.step if self.step is None else self.step, other.epoch if self.epoch is None else self.epoch
+        )
+
 
 @functools.lru_cache(maxsize=1 << 12)
 def read_name(name: str) -> NameCounts:

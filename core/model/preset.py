@@ -259,6 +259,15 @@ def is_option(word: str) -> bool:
     return word.startswith("-") and len(word) > 1 and not NUMBER.fullmatch(word)
 
 
+def one_each(changes: Iterable[Change]) -> list[Change]:
+    """One change for each setting, from its first ``before`` to its last ``after``."""
+    known: dict[tuple[str, str], Change] = {}
+    for change in changes:
+        first = known.pop((change.where, change.key), change)
+        known[change.where, change.key] = msgspec.structs.replace(change, before=first.before)
+    return list(known.values())
+
+
 def leaves(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Settings as (dotted key, value): ``{"vae": {"tiling": True}}`` gives ``("vae.tiling", True)``."""
     for key, value in settings.items():

@@ -568,15 +568,6 @@ def _tells(option: Option, number: int) -> bool:
 # --- the functions that matter ---
 
 
-class _Facts(NamedTuple):
-    """What a scope does by itself: it reads or restores something, looks for files, or stores what a resume uses."""
-
-    called: set[str]
-    loads: bool
-    looks: bool
-    sets: bool
-
-
 def _relevant(scopes: Scopes, asked: Collection[str], others: Collection[int]) -> list[Scope]:
     """Modules, functions that load or restore something, those that call them, and those that look for files for them.
 
@@ -584,21 +575,22 @@ def _relevant(scopes: Scopes, asked: Collection[str], others: Collection[int]) -
     functions that only another subcommand calls.
     """
     facts = [_facts(scope, asked) for scope in scopes.all]
+    calls = [called_ for called_, _ in facts]
     names = [{scope.name, scope.owner} if scope.name == "__init__" else {scope.name} for scope in scopes.all]
-    chosen = {n for n, fact in enumerate(facts) if fact.loads}
+    chosen = {n for n, (_, does) in enumerate(facts) if "loads" in does}
     while True:
         wanted = {name for n in chosen for name in names[n] if len(scopes.functions.get(name, ())) <= MOST_SAME_NAME}
         wanted -= {"", "<module>", "forward", "__init__"}
-        more = {n for n, fact in enumerate(facts) if n not in chosen and fact.called & wanted}
+        more = {n for n, each in enumerate(calls) if n not in chosen and each & wanted}
         if not more:
             break
         chosen |= more
-    used = {name for n in chosen for name in facts[n].called}
-    chosen |= {n for n, fact in enumerate(facts) if (fact.looks and names[n] & used) or fact.sets}
+    used = {name for n in chosen for name in calls[n]}
+    chosen |= {n for n, (_, does) in enumerate(facts) if ("looks" in does and names[n] & used) or "sets" in does}
     left_out = {n for n, scope in enumerate(scopes.all) if id(scope.node) in others}
     while left_out:  # and what they alone call
-        of_them = {name for n in left_out for name in facts[n].called}
-        used = {name for n, fact in enumerate(facts) if n not in left_out for name in fact.called}
+        of_them = {name for n in left_out for name in calls[n]}
+        used = {name for n, each in enumerate(calls) if n not in left_out for name in each}
         more = {n for n, each in enumerate(scopes.all) if each.name in of_them - used and each.name != "__init__"}
         if more <= left_out:
             break
@@ -607,7 +599,8 @@ def _relevant(scopes: Scopes, asked: Collection[str], others: Collection[int]) -
     return [scope for n, scope in enumerate(scopes.all) if n in chosen or scope.name == "<module>"]
 
 
-def _facts(scope: Scope, asked: Collection[str]) -> _Facts:
+def _facts(scope: Scope, asked: Collection[str]) -> tuple[set[str], set[str]]:
+    """What a scope calls, and what it does by itself: it "loads" or restores something, "looks" for files, "sets"."""
     names: set[str] = set()
     loads = looks = sets = False
     for node in own_nodes(scope.node):
@@ -627,4 +620,4 @@ def _facts(scope: Scope, asked: Collection[str]) -> _Facts:
                 sets |= bool(words.RESUME.search(name) or words.CHECKPOINT.search(name))
             case ast.Attribute(attr=name) | ast.Name(id=name):
                 loads |= name in asked
-    return _Facts(names, loads, looks, sets)
+    return names, {word for word, holds in (("loads", loads), ("looks", looks), ("sets", sets)) if holds}

@@ -51,15 +51,11 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     """The top-level package if the file is an installed one: only its own modules are read."""
 
 
-def find_target(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Target | str:
+def find_target(command: Sequence[str], cwd: Path, env: Mapping[str, str], depth: int = 0) -> Target | str:
     """The target of a command; a sentence if it cannot be told. ``env``: the trainer's environment."""
-    return _find(tuple(command), cwd, env, 0)
-
-
-def _find(words: tuple[str, ...], cwd: Path, env: Mapping[str, str], depth: int) -> Target | str:
     if depth > DEEPEST:
         return "scripts start scripts, too deep to follow"
-    words = without_assignments(words)
+    words = without_assignments(tuple(command))
     for at, word in enumerate(words):
         path = _file(cwd, word)
         if Path(word).name in POSIX_SHELLS or (path is not None and path.suffix in {".sh", ".bash"}):
@@ -94,7 +90,7 @@ def _in_text(text: str, path: Path | None, cwd: Path, env: Mapping[str, str], de
             folder = folder / words[1]
         elif words[0] == "cd" and path is not None and re.search(r"dirname|BASH_SOURCE|\$0", command.text):
             folder = path.parent
-        target = _find(words, folder, {**env, **assignments(words)}, depth + 1)
+        target = find_target(words, folder, {**env, **assignments(words)}, depth + 1)
         if isinstance(target, Target):
             found.append((command, target))
     if not found:
@@ -233,9 +229,23 @@ def training_of(spec: RunSpec) -> Training | None:
     return training_in(spec.command, Path(spec.cwd), {**os.environ, **spec.env})
 
 
-def training_in(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Training | None:
+def training_in(command: Sequence[str], cwd: Path, env: Mapping[str, str], word: str | None = None) -> Training | None:
+    """What a command trains; None if the script cannot be told, or if it is not the one that is written ``word``."""
     target = find_target(command, cwd, env)
-    return None if isinstance(target, str) else _training(target.file, target.args)
+    if isinstance(target, str) or word not in {None, target.word}:
+        return None
+    places: list[str] = []
+    options: list[list[str]] = []
+    for each in target.args:
+        if re.match(r"--?[A-Za-z]", each):
+            name, equals, value = each.partition("=")
+            options.append([_name(name), *([value] if equals else [])])
+        elif options:
+            options[-1].append(each)
+        else:
+            places.append(each)
+    named = tuple(sorted(tuple(option) for option in options))
+    return Training(Path(os.path.realpath(target.file)), tuple(places), named)
 
 
 def training_run_by(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Training | None:
@@ -249,29 +259,9 @@ def training_run_by(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> T
         if ends is not None:
             module = ends[2] or next(iter(argv[at + 1 : at + 2]), "")
             after = argv[at + 1 if ends[2] else at + 2 :]
-            return None if ends[1] != "m" else _named_first((argv[0], "-m", module, *after), module, cwd, env)
+            return None if ends[1] != "m" else training_in((argv[0], "-m", module, *after), cwd, env, module)
         at += 2 if argv[at] in _WITH_VALUE else 1
-    return None if at >= len(argv) else _named_first(argv[at:], argv[at], cwd, env)
-
-
-def _named_first(words: Sequence[str], first: str, cwd: Path, env: Mapping[str, str]) -> Training | None:
-    target = find_target(words, cwd, env)
-    return None if isinstance(target, str) or target.word != first else _training(target.file, target.args)
-
-
-def _training(file: Path, args: Sequence[str]) -> Training:
-    places: list[str] = []
-    options: list[list[str]] = []
-    for word in args:
-        if re.match(r"--?[A-Za-z]", word):
-            name, equals, value = word.partition("=")
-            options.append([_name(name), *([value] if equals else [])])
-        elif options:
-            options[-1].append(word)
-        else:
-            places.append(word)
-    named = tuple(sorted(tuple(option) for option in options))
-    return Training(Path(os.path.realpath(file)), tuple(places), named)
+    return None if at >= len(argv) else training_in(argv[at:], cwd, env, argv[at])
 
 
 def without_options(training: Training, names: Collection[str]) -> Training:
@@ -295,16 +285,13 @@ def _name(option: str) -> str:
 def is_same(known: RunSpec, spec: RunSpec) -> bool:
     if known.command == spec.command:
         return True
-    if len(known.command) != len(spec.command) and not _may_be_same(known.command, spec.command):
+    # A cheap look before files are read: both name a file of the same name, or one of them is a shell line.
+    scripts = [{Path(w.strip("\"'")).name for w in " ".join(each.command).split()} for each in (known, spec)]
+    named = any(name.endswith((".py", ".sh")) for name in scripts[0] & scripts[1])
+    if len(known.command) != len(spec.command) and not named:
         return False
     first, second = training_of(known), training_of(spec)
     return first is not None and first == second
-
-
-def _may_be_same(one: Sequence[str], other: Sequence[str]) -> bool:
-    """A cheap look before files are read: both name a file of the same name, or one of them is a shell line."""
-    scripts = [{Path(word.strip("\"'")).name for word in " ".join(words).split()} for words in (one, other)]
-    return any(name.endswith((".py", ".sh")) for name in scripts[0] & scripts[1])
 
 
 def may_save_alike(known: RunSpec, spec: RunSpec) -> bool:

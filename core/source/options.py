@@ -270,7 +270,11 @@ def _of_parameters(module: Module, function: Function, separator: str, known: _K
         if known is not None and inner in known.classes:
             yield from _fields(known, inner, separator, prefix=f"{parameter.arg}.", nested=True)
             continue
-        described = next((n for n in (default, *_further_parts(annotation)) if isinstance(n, ast.Call)), None)
+        further: list[ast.expr] = []
+        match annotation:
+            case ast.Subscript(slice=ast.Tuple(elts=parts)) if last(dotted(annotation)) == "Annotated":
+                further = parts[1:]
+        described = next((n for n in (default, *further) if isinstance(n, ast.Call)), None)
         option = _of_name(module, parameter, parameter.arg, annotation, default, described, separator)
         yield msgspec.structs.replace(option, parameter=function.name)
 
@@ -348,13 +352,6 @@ def _class_in(annotation: ast.expr | None) -> str:
         inner = annotation.slice
         return _class_in(inner.elts[0] if isinstance(inner, ast.Tuple) and inner.elts else inner)
     return last(dotted(annotation))
-
-
-def _further_parts(annotation: ast.expr | None) -> list[ast.expr]:
-    match annotation:
-        case ast.Subscript(slice=ast.Tuple(elts=parts)) if last(dotted(annotation)) == "Annotated":
-            return parts[1:]
-    return []
 
 
 # --- declared by variables ---
@@ -479,7 +476,9 @@ def _hydra_keys(module: Module, decorator: ast.Call) -> Iterator[Option]:
         if package:
             group = () if package[1] == "_global_" else tuple(package[1].split("."))
         for keys, value, line in _yaml_keys(text):
-            default = _plain_value(value)
+            bare = value.partition(" #")[0].strip().strip("\"'")
+            nothing = bare.lower() in {"", "null", "~", "none"} or bare.startswith(("#", "${", "???"))
+            default = None if nothing else {"true": True, "false": False}.get(bare.lower(), bare)
             yield Option(
                 name=".".join((*group, *keys)), dest=keys[-1], kind="override", default=default, file=file.name,
                 takes="truth" if isinstance(default, bool) else "value", line=line,
@@ -499,13 +498,6 @@ def _yaml_keys(text: str) -> Iterator[tuple[tuple[str, ...], str, int]]:
             open_.pop()
         open_.append((indent, found[2]))
         yield tuple(key for _, key in open_), found[3].strip(), number
-
-
-def _plain_value(value: str) -> Any:
-    bare = value.partition(" #")[0].strip().strip("\"'")
-    if bare.lower() in {"", "null", "~", "none"} or bare.startswith(("#", "${", "???")):
-        return None
-    return {"true": True, "false": False}.get(bare.lower(), bare)
 
 
 def _read_keys(project: Project, *, prefix: str) -> Iterator[Option]:

@@ -19,28 +19,9 @@ from ..model.run import RunSpec
 from .launch_target import Target, find_target
 from .options import Option, file_options, options_of, override_options
 from .parsers import BEFORE, Subcommands, declares_all, subcommands_of
-from .project import (
-    Module,
-    Project,
-    Stamp,
-    called,
-    constant,
-    keyword,
-    read_module,
-    read_project,
-    stamp_of,
-    text_of,
-)
+from .project import Module, Project, Stamp, called, constant, keyword, read_module, read_project, stamp_of, text_of
 from .resume_finding import Finding, find_resume
-from .starting import (
-    NeededImport,
-    StartDeletes,
-    finds_modules_itself,
-    goes_on_without,
-    needed_imports,
-    own_ends,
-    start_deletes,
-)
+from .starting import StartDeletes, finds_modules_itself, goes_on_without, needed_imports, own_ends, start_deletes
 from .values import KnownValues, set_options
 
 FETCHES = re.compile(r"download|urlretrieve|load_dataset|\bgdown\b|\bwget\b|kaggle", re.IGNORECASE)
@@ -190,7 +171,7 @@ class TrainerSource:
         return self._asked(lambda read: any(FETCHES.search(module.text) for module in read.modules), False)
 
     @cached_property
-    def needs(self) -> tuple[NeededImport, ...]:
+    def needs(self) -> tuple[Imported, ...]:
         """The packages without which it cannot start; none of an installed program."""
         return self._asked(lambda read: needed_imports(read.project, self.target), ()) if self.is_own else ()
 

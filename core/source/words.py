@@ -39,7 +39,7 @@ TRACKERS = re.compile(r"wandb|mlflow|neptune|comet|\baim\b|clearml|swanlab|track
 """Experiment trackers have a ``resume`` of their own."""
 LOADS = re.compile(
     r"(^|_)(load|restore|resume|reload|unpickle|deserialize|from_pretrained|from_checkpoint|laden|lade|charger|cargar)($|_)"
-    r"|^(load|restore|resume|reload|recover|continue)[A-Z_]?|loads?$|read_checkpoint|restore",
+    r"|^(load|restore|resume|reload|recover|continue)[A-Z_]?|loads?$|read_checkpoint|restore"
 )
 """Last names of calls that read what was saved."""
 WHOLE = re.compile(

@@ -104,8 +104,10 @@ class SafeJournal(JournalWriter):
                     raise
         self._tell(None)
         self._states.written()
-        if bodies and isinstance(bodies[-1], JudgeSnapshot):
-            self._keep_story()
+        if bodies and isinstance(bodies[-1], JudgeSnapshot):  # readers need not fold what has grown by much
+            with contextlib.suppress(OSError, JournalTooNew):
+                if is_worth_storing(self.path, self._stored_bytes, self.path.stat().st_size):
+                    self._stored_bytes = fold_journal(self.path).offset
         return tuple(record_of(before + i, t, wall, body) for i, body in enumerate(bodies, 1))
 
     def _tell(self, error: OSError | None) -> None:
@@ -124,12 +126,6 @@ class SafeJournal(JournalWriter):
             if self.write_again():
                 self._told(f"{self.path} was deleted or replaced; the supervisor wrote it again with all that it held")
                 self._told(None)
-
-    def _keep_story(self) -> None:
-        """Store the story again if the journal has grown by much, so that readers need not fold it."""
-        with contextlib.suppress(OSError, JournalTooNew):
-            if is_worth_storing(self.path, self._stored_bytes, self.path.stat().st_size):
-                self._stored_bytes = fold_journal(self.path).offset
 
 
 # --- ballast: space and inodes in the state folder that are given up when its disk is full ---

@@ -257,20 +257,16 @@ class Supervisor:
         while self._held and not self.found_dead:
             held = self._held.popleft()
             if self._word == "finished" and held.checkpoint is None and not held.fresh:
-                self._needs_nothing(held)
+                said = f"{held.verb}: the training has finished: nothing to {held.verb}"
+                self._write((facts.CommandReceived(verb=held.verb, by=held.by), facts.Note(text=said, about="refusal")))
+                _, reply = self._commands.pop(id(held))
+                reply.set_result(Reply(ok=True, message=said))
             else:
                 self._turn(held)
         if not self._held and self._held_end is not None:
             end, self._held_end = self._held_end, None
             if self._word in TERMINAL_STATES:
                 self._end_watch(end)
-
-    def _needs_nothing(self, held: Command) -> None:
-        """The dead attempt had finished the training: there is nothing to go on with."""
-        said = f"{held.verb}: the training has finished: nothing to {held.verb}"
-        self._write((facts.CommandReceived(verb=held.verb, by=held.by), facts.Note(text=said, about="refusal")))
-        _, reply = self._commands.pop(id(held))
-        reply.set_result(Reply(ok=True, message=said))
 
     @property
     def at_rest(self) -> bool:

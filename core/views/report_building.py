@@ -82,7 +82,8 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
     newest = max((a.number for a in story.attempts), default=0)
     followed = [i for i in story.incidents if i.kind in {"crash", "hang"} and not i.open and i.attempt < newest]
     lost_steps = redone or (None if any(i.lost_steps is None for i in followed) else 0)
-    sentence = summary_sentence(made, len(followed), lost_steps, diverged=said.diverged)
+    survived = any(a.how == "finished" and a.number in sources.log_ends for a in story.attempts)
+    sentence = summary_sentence(made, len(followed), lost_steps, diverged=said.diverged, survived=survived)
     return msgspec.structs.replace(made, summary=sentence)
 
 
@@ -220,7 +221,7 @@ def _checkpoint(row: checkpoint_list.CheckpointRow) -> CheckpointRow:
         size_bytes=c.size_bytes,
         mtime=c.mtime,
         verdict=c.verdict,
-        reason=c.reason or "",
+        reason="; ".join(filter(None, (row.doubt, c.reason))),
         good=c.verdict == "complete",
         unknown=not c.understood,
         score=row.score,
@@ -349,10 +350,13 @@ def _went(all_of_it: str, lost: LostTime | None, restarts: int) -> str:
 # The summary of a report in one sentence: duration, progress, trouble and open decisions.
 
 
-def summary_sentence(r: Report, recovered: int, lost_steps: int | None, *, diverged: bool) -> str:
+def summary_sentence(
+    r: Report, recovered: int, lost_steps: int | None, *, diverged: bool, survived: bool = False
+) -> str:
     """The sentence; unknown parts are left out.
 
     ``recovered``: crashes and hangs that another attempt followed; ``diverged``: the loss is, or was at the end.
+    ``survived``: the log of an attempt that finished ends with an exception, and what the trainer printed after it.
     """
     clauses = [f"It was {r.last_seen}" if r.last_seen else STATES[r.state].opening]
     if r.wall_s is not None and not r.last_seen:
@@ -369,7 +373,7 @@ def summary_sentence(r: Report, recovered: int, lost_steps: int | None, *, diver
         again = "" if recovered == troubles == 1 else f" {how_often}"
         clauses.append(f"it {said}" + (f" and was restarted{again}" if recovered else ""))
     elif r.wall_s is not None and not (r.loss_is_nan or diverged or r.unproven or r.last_seen):
-        clauses.append("nothing went wrong")
+        clauses.append("its log shows an exception that it survived (below)" if survived else "nothing went wrong")
     if r.loss_is_nan or diverged:
         clauses.append("its loss is NaN" if r.loss_is_nan else "its loss diverged")
     again = "no step was lost" if lost_steps == 0 else "how many steps were lost is not known"

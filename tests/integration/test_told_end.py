@@ -34,6 +34,20 @@ def test_a_run_that_leaves_halfway_with_exit_0_ended_early_and_can_be_resumed(wo
     assert "finished" not in shown.out + shown.err
 
 
+def test_an_exception_that_the_trainer_survived_is_in_the_report_of_a_finished_run(world: World) -> None:
+    """The report said that nothing went wrong."""
+    world.write(command=[sys.executable, "train.py", "--steps", "60"])
+    caught = (
+        "import traceback\ntry:\n    raise ValueError('upload: 403')\nexcept ValueError:\n    traceback.print_exc()\n"
+    )
+    (world.project / "train.py").write_text(TRAINER.replace("for step", f"{caught}for step"))
+    assert world.do("--headless").code == 0
+    said = world.asks("report").out
+    assert (world.story().state, "nothing went wrong" in said) == ("finished", False)
+    assert "its log shows an exception that it survived" in said
+    assert "ValueError: upload: 403" in said
+
+
 def test_a_run_that_makes_all_steps_of_its_command_is_finished(world: World) -> None:
     code, state, reason = ended(world, "--steps", "60")
     assert (code, state) == (0, "finished"), reason

@@ -112,6 +112,7 @@ def readings_of(**fields: float | bool | None) -> list[GpuReading]:
         ({"own_mem_bytes": 0.0}, 9.1e9, False),  # the neighbour leaves less than the run needs
         ({"own_mem_bytes": 0.2e9}, 2e9, False),  # a process of the run still holds memory
         ({"own_mem_bytes": 0.0}, None, False),
+        ({"own_mem_bytes": 0.0}, 0.0, False),  # the driver never listed a process of the run: its need is unknown
         ({"own": False}, None, True),  # not a GPU of the run, by the trainer's CUDA_VISIBLE_DEVICES
         ({"own": True}, None, False),
     ],

@@ -13,7 +13,7 @@ from tests.fakes.feed import healthy
 from tests.unit.test_judge_branches import ANYWHERE, GENERIC, notes
 from tests.unit.test_judge_recovery import quick
 from trainwatch.cli.status_text import status_lines
-from trainwatch.core.app.runs.report import last_step
+from trainwatch.core.app.runs.supervisor_life import progress_in
 from trainwatch.core.judge.attempt_progress import AttemptProgress, whole_epochs
 from trainwatch.core.judge.recovery.attempts import shown_progress
 from trainwatch.core.model.decision import StopAttempt
@@ -236,5 +236,5 @@ def test_the_end_of_a_resumed_log_shows_no_step_of_the_run_if_its_bars_have_no_n
     log = f"{tmp_path}/train.log"
     with open(log, "w", encoding="utf-8") as file:  # noqa: PTH123
         file.write("".join(plain(0, n, 25) for n in range(26)) + "\n" + plain(1, 7, 25) + "\n")
-    assert last_step(log) == 32
-    assert last_step(log, resumed=True) is None
+    assert progress_in(log).any_step == 32
+    assert progress_in(log, resumed=True).any_step is None

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ...model.preset import Change, ChangeOf
+from ...model.preset import Change, ChangeOf, one_each
 
 # Nested mappings of a config file: finding a key, and the values that the file must have after a change.
 
@@ -190,13 +190,7 @@ class Setting(msgspec.Struct, frozen=True):
 
 def net(made: Sequence[Change]) -> list[Change]:
     """One change per setting, from its first ``before`` to its last ``after``; unchanged settings are left out."""
-    merged: dict[tuple[str, str], Change] = {}
-    for change in made:
-        first = merged.pop((change.where, change.key), None)
-        merged[change.where, change.key] = (
-            change if first is None else msgspec.structs.replace(change, before=first.before)
-        )
-    return [change for change in merged.values() if not same(change.before, change.after)]
+    return [change for change in one_each(made) if not same(change.before, change.after)]
 
 
 _INDENT = re.compile(r"\n([ \t]+)\S")

@@ -49,13 +49,12 @@ class TrainerConfig(msgspec.Struct, frozen=True):
     sections_ignored: bool
 
 
-def read_config(path: Path, config_format: str | None = None) -> dict[str, Any]:
+def read_config(path: Path) -> dict[str, Any]:
     """The values of a TOML or YAML file as the trainer reads them. Raises DeriveError with file and line."""
-    _, _, tree = _load(path, config_format)
-    return tree
+    return _load(path)[2]
 
 
-def _load(path: Path, config_format: str | None) -> tuple[str, str, dict[str, Any]]:
+def _load(path: Path, config_format: str | None = None) -> tuple[str, str, dict[str, Any]]:
     """(format, text, values)."""
     kind = _SUFFIXES.get(path.suffix.lower(), config_format)
     if kind not in FORMATS:
@@ -101,13 +100,6 @@ def config_of(words: Sequence[str], cwd: str, *, json: bool = False) -> str | No
                 return str(path)
     lone = lone_config(words)
     return str(Path(cwd) / lone) if lone is not None and (Path(cwd) / lone).is_file() else None
-
-
-def is_unread(spec: RunSpec) -> bool:
-    """Whether the command names a config that is not read here: another format, or no file yet."""
-    names = (word.partition("=")[0] for word in spec.command if word.startswith("-"))
-    named = any(name.lstrip("-").replace("-", "_") in _CONFIG_OPTIONS for name in names)
-    return named and config_in_command(spec).config is None
 
 
 def takes_file_alone(spec: RunSpec) -> bool:
@@ -211,7 +203,7 @@ def deciding_value(cwd: str, further: FurtherConfig, named: Any, key: str, fallb
     if not named or named == UNKNOWN:
         return named or fallback
     try:
-        _, _, tree = _load(Path(cwd) / str(named), None)
+        tree = read_config(Path(cwd) / str(named))
     except DeriveError:
         return UNKNOWN
     found = [value for _, value in _occurrences(tree, further.settings[key]) if value != AUTO]
@@ -230,7 +222,7 @@ def changed_copy(
     other values.
     """
     original = Path(cwd) / str(named)
-    kind, text, tree = _load(original, None)
+    kind, text, tree = _load(original)
     made = []
     edits: list[Edit] = []
     for key, (value, why) in wanted.items():
@@ -288,10 +280,9 @@ def own_name(
     key = preset.name_key
     if key is None or (attempt < 2 and resume_from is None) or is_shell_line(spec.command):
         return ()
-    before = effective(spec, preset, profile, key)
-    if not before and not any(re.search(known, " ".join(spec.command)) for known in preset.detect_command):
+    before, name = _saved_name(spec, preset, profile, key)
+    if name is None:
         return ()  # a user's own script may not know the setting, and fail
-    name = str(before) if before else preset.name_default
     there = tuple(_entries(spec, resume_from))
     if not any(re.fullmatch(re.escape(name) + _COUNT, entry) for entry in there):
         return ()
@@ -310,13 +301,15 @@ def saved_under(spec: RunSpec, preset: Preset, profile: Profile | None) -> re.Pa
 
     None: they are not known. Raises DeriveError as ``effective``.
     """
-    key = preset.name_key
-    if key is None:
-        return None
-    name = effective(spec, preset, profile, key)
-    if not name and not any(re.search(known, " ".join(spec.command)) for known in preset.detect_command):
-        return None  # a user's own script may have another default
-    return re.compile(rf"{re.escape(str(name or preset.name_default))}(?:-try\d+)?{_COUNT}$")
+    name = None if preset.name_key is None else _saved_name(spec, preset, profile, preset.name_key)[1]
+    return None if name is None else re.compile(rf"{re.escape(name)}(?:-try\d+)?{_COUNT}$")
+
+
+def _saved_name(spec: RunSpec, preset: Preset, profile: Profile | None, key: str) -> tuple[Any, str | None]:
+    """(the setting, the name that it gives; None: that of a user's own script, which may have another default)."""
+    before = effective(spec, preset, profile, key)
+    known = before or any(re.search(known, " ".join(spec.command)) for known in preset.detect_command)
+    return before, str(before or preset.name_default) if known else None
 
 
 def _entries(spec: RunSpec, resume_from: Path | None) -> Iterator[str]:
@@ -422,7 +415,9 @@ class TrainerSettings:
     @cached_property
     def hidden(self) -> bool:
         """Whether settings may stand where they are not seen: in a shell script, or in a config that is not read."""
-        return hides_trainer(self._spec.command) or is_unread(self._spec)
+        command = self._spec.command
+        names = (word.partition("=")[0].lstrip("-").replace("-", "_") for word in command if word.startswith("-"))
+        return hides_trainer(command) or (self._spec.config is None and not _CONFIG_OPTIONS.isdisjoint(names))
 
     def _own_value(self, profile: Profile | None, key: str) -> Any:
         """The value by the run's own changes, profile, command line and config."""

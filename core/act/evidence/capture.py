@@ -24,15 +24,13 @@ from ...model.redact import EDGE, HIDDEN, Redaction, is_secret_name
 from ...model.run import RunSpec
 from ...model.text import GIB
 from ...private_folder import make_private
-from ...processes import is_alive
 from ...spool import read_order
 from ..gpu_clearing import Holder, gpu_holders
 from ..save_request import dump_stacks
-from ..stopping import members
+from ..stopping import ask_runner, members
 
 # Captures the stacks of an attempt's processes through its runner, or directly if there is no live runner.
 
-POLL_S = 0.05
 MARGIN_S = 2.0
 """For the probe's Python to start and for its answer to be written."""
 BUDGET_S = 24.0
@@ -165,24 +163,9 @@ def _keys(target: AttemptTarget) -> list[tuple[int, int]]:
 
 def _ask_runner(target: AttemptTarget, request: dict[str, Any]) -> dict[str, Any] | None:
     """What the probe of a live runner found; None if there is none, or if it did not answer in time."""
-    runner = target.runner
-    if runner is None or not is_alive(runner):
-        return None
+    limit_s = request["budget_s"] + request["timeout_s"] + request.get("native_s", 0.0) + MARGIN_S
     request = request | {"request": os.urandom(8).hex()}
-    try:
-        spool.remove(target.directory, spool.STACKS_DONE)
-        spool.write(target.directory, spool.STACKS, request)
-        if not processes.send_signal((runner.pid, runner.start_ticks), signal.SIGUSR2):
-            return None
-    except OSError:
-        return None
-    deadline = time.monotonic() + request["budget_s"] + request["timeout_s"] + request.get("native_s", 0.0) + MARGIN_S
-    while time.monotonic() < deadline and is_alive(runner):
-        content = spool.read(target.directory, spool.STACKS_DONE)
-        if content is not None and content.pop("request", None) == request["request"]:
-            return content
-        time.sleep(POLL_S)
-    return None
+    return ask_runner(target, (spool.STACKS, spool.STACKS_DONE), request, signal.SIGUSR2, limit_s=limit_s)
 
 
 # Parses py-spy's dumps: frames of the main thread, and the frame that shows what the process is doing.

@@ -50,18 +50,15 @@ class Lineage:
 
     def helpers(self, tree: list[Process], working: set[Key]) -> list[Process]:
         """The helpers among what is left. ``working``: processes that hold a GPU or showed a sign of work."""
-        return [process for process in tree if process.key not in working and self._is_helper(process)]
-
-    def _is_helper(self, process: Process) -> bool:
-        command = self._commands.get(process.key, "")
-        alone = list(self._commands.values()).count(command) == 1
-        return self._of_shell.get(process.key, False) and bool(command) and alone and not _is_rank(process.pid)
-
-
-def _is_rank(pid: int) -> bool:
-    """Whether it is one of several processes of a distributed training; True if that cannot be read."""
-    variables = variables_of(pid)
-    return variables is None or any(entry.startswith(RANK_VARIABLES) for entry in variables)
+        commands, found = list(self._commands.values()), []
+        for process in tree:
+            command = self._commands.get(process.key, "")
+            if process.key in working or not self._of_shell.get(process.key) or commands.count(command) != 1:
+                continue
+            variables = variables_of(process.pid)  # None: whether it is one of several ranks cannot be read
+            if command and variables is not None and not any(each.startswith(RANK_VARIABLES) for each in variables):
+                found.append(process)
+        return found
 
 
 # The processes that a command left behind when it ended: which of them train, and which are helpers.

@@ -82,8 +82,11 @@ class SupervisorWatch:
         held, holder = lock_holder(wanted["lock"])
         if held is None:
             return not os.path.isdir(os.path.dirname(wanted["lock"]))  # deleted, and nobody made it again
-        if self._next_attempt():
-            return True
+        folder, own = os.path.split(os.path.abspath(self._directory))
+        with contextlib.suppress(OSError):
+            later = [name for name in os.listdir(folder) if name > own]
+            if any(os.path.exists(os.path.join(folder, name, spool.START)) for name in later):
+                return True  # the next attempt's runner watches
         if not held:
             if not holder:
                 return True
@@ -120,13 +123,6 @@ class SupervisorWatch:
         self._replaced += 1
         self._not_before = now + START_S + BACKOFF_S[min(self._replaced, len(BACKOFF_S)) - 1]
         self._same = 0
-
-    def _next_attempt(self) -> bool:
-        folder, own = os.path.split(os.path.abspath(self._directory))
-        with contextlib.suppress(OSError):
-            later = [name for name in os.listdir(folder) if name > own]
-            return any(os.path.exists(os.path.join(folder, name, spool.START)) for name in later)
-        return False
 
 
 def lock_holder(path: str) -> tuple[bool | None, str]:

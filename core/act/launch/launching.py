@@ -223,10 +223,7 @@ def _fork_off(argv: list[str], directory: Path, deadline: float) -> bool:
 def _silent(directory: Path) -> LaunchError:
     """The runner died early: Python's last words about it, and the number in them."""
     path = directory / spool.RUNNER_LOG
-    try:
-        lines = path.read_text(errors="replace").strip().splitlines()
-    except OSError:
-        lines = []
+    lines = processes.text_of(path).strip().splitlines()
     last = f": {lines[-1]}" if lines else ""
     number = ERRNO.search(last)
     errno_ = None if number is None else int(number[1])

@@ -16,7 +16,7 @@ night that is not trained is lost for certain. Standard library only: the runner
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -212,57 +212,94 @@ def _digest(text: str) -> str:
     return sha256(os.fsencode(text)).hexdigest()[:16]
 
 
-# The runner's part of a run's output locks: held and counted up in a thread until no process of the trainer is left.
+# The locks of a run held and counted up in a thread, by its supervisor and by its runner.
 
 LOOK_S = 1.0
 """Period in which an output folder that has no lock yet is looked at: the trainer makes it and writes into it."""
 JOIN_S = 2.0
 
 
-class RunnerLocks:
-    """The locks that an order names; none if it names none."""
+class KeptLocks:
+    """A write to a network file system that does not answer stops the thread alone. ``note``: takes news, sentences."""
 
-    def __init__(self, order: dict[str, Any], directory: str) -> None:
-        wanted = order.get("locks")
-        self._directory = directory
-        self._locks: OutputLocks | None = None
-        if wanted is not None:
-            owner = Owner(wanted["run"], wanted["created"], wanted["home"], wanted["output_dir"])
-            # The supervisor has judged the holders of other hosts before it gave the order.
-            self._locks = OutputLocks(owner, RUNNER, wanted["command"], lambda _folder: True)
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name="locks", daemon=True)
+    def __init__(self, locks: OutputLocks, note: Callable[[str], None]) -> None:
+        self._locks, self._note = locks, note
+        self._mutex, self._wake = threading.Lock(), threading.Event()
+        self._thread = threading.Thread(target=self._keep, name="output-lock", daemon=True)
+        self._trainer: tuple[tuple[int, int], str] | None = None
+        self._found: list[str] = []
+        self._over = self._given_away = False
+        self.tell_shared: Callable[[str | None], None] = lambda _text: None
+        """Called with a sentence while another run writes into a further folder of this one, with None after it."""
 
-    def take(self) -> None:
-        """Share the supervisor's locks. Raises Taken if another run has one of them by now."""
-        if self._locks is not None:
-            self._say(self._locks.take())
+    def take(self, *, force: bool = False) -> None:
+        """As ``OutputLocks.take``. Raises Taken."""
+        for text in self._locks.take(force=force):
+            self._note(text)
+        self._given_away = False
 
-    def keep(self, trainer: tuple[int, int]) -> None:
-        """Name the trainer in the locks, and count up until ``release``."""
-        if self._locks is not None:
-            self._locks.name_trainer(trainer, self._directory)
-            self._thread.start()
+    def start(self) -> None:
+        """Count up until ``stop``."""
+        self._thread.start()
 
-    def release(self) -> None:
-        """Release them, unless the thread is stuck in a write: then the kernel does it."""
-        if self._over.is_set():
-            return
-        self._over.set()
+    def name_trainer(self, trainer: tuple[int, int], directory: str) -> None:
+        """Name the trainer in the locks: it keeps the folder if both supervisor and runner are killed."""
+        self._trainer = trainer, directory
+        self._wake.set()
+
+    def add_folder(self, folder: str) -> None:
+        """Lock a folder, too, that became known while the run trains."""
+        self._found.append(folder)
+        self._wake.set()
+
+    def give_away(self) -> None:
+        """Release the locks until the next launch takes them again: nothing of the run is running."""
+        self._given_away = True
+        self._wake.set()
+
+    def stop(self) -> None:
+        """End the counting; the locks stay held until ``release``."""
+        self._over = True
+        self._wake.set()
         if self._thread.is_alive():
             self._thread.join(JOIN_S)
-        if self._locks is not None and not self._thread.is_alive():
+
+    def release(self) -> None:
+        """Release the locks, unless the thread is stuck in a write: then the kernel does it."""
+        if not self._thread.is_alive():
             self._locks.release()
 
+    def close(self) -> None:
+        """``stop``, and ``release``."""
+        self.stop()
+        self.release()
+
     def _keep(self) -> None:
-        assert self._locks is not None
         counted = time.monotonic()
-        while not self._over.wait(BEAT_S if self._locks.complete else LOOK_S):
+        while True:
+            self._wake.wait(BEAT_S if self._locks.complete else LOOK_S)
+            self._wake.clear()
+            if self._over:
+                return
             beat = time.monotonic() - counted >= BEAT_S
             counted = time.monotonic() if beat else counted
-            self._say(self._locks.keep(beat=beat))
+            with self._mutex:
+                if self._given_away:
+                    self._locks.release()
+                    continue
+                if self._trainer is not None:
+                    self._locks.name_trainer(*self._trainer)
+                while self._found:
+                    self._locks.add_folder(self._found.pop(0))
+                news, shared = self._locks.keep(beat=beat), self._locks.shared
+            self.tell_shared("; ".join(shared) or None)
+            for text in news:
+                self._note(text)
 
-    @staticmethod
-    def _say(news: list[str]) -> None:
-        for text in news:
-            spool.say(text)
+
+def locks_of_order(order: dict[str, Any]) -> KeptLocks:
+    """The locks that an order names, as its runner holds them; none if it names none."""
+    wanted = order.get("locks") or {"run": "", "created": 0.0, "home": "", "output_dir": None, "command": None}
+    owner = Owner(wanted["run"], wanted["created"], wanted["home"], wanted["output_dir"])
+    # The supervisor has judged the holders of other hosts before it gave the order.
+    return KeptLocks(OutputLocks(owner, RUNNER, wanted["command"], lambda _folder: True), spool.say)

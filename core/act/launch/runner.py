@@ -34,7 +34,7 @@ from . import spawn
 from .helpers import LOOK_S, LeftProcesses, Lineage, describe
 from .keep_alive import SupervisorWatch
 from .locks import Taken
-from .output_locks import RunnerLocks
+from .output_locks import locks_of_order
 
 if TYPE_CHECKING:
     from .trainer_pty import TrainerPty
@@ -63,19 +63,20 @@ def main(arguments: list[str]) -> int:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return 3  # another runner owns this attempt
-    _redirect(directory)
+    spool.print_into(os.path.join(directory, spool.RUNNER_LOG))
     os.chdir("/")  # keep no file system busy
     wakeup = _set_signals()
     spawn.become_subreaper()
     if not spool.claim(directory):
         return 3  # the launcher no longer waits for this runner
-    locks = RunnerLocks(order, directory)
+    locks = locks_of_order(order)
     keep_alive = SupervisorWatch(order.get("keep_alive"), directory)
-    runner = Runner(directory, order, wakeup, over=locks.release)
+    runner = Runner(directory, order, wakeup, over=locks.close)
     try:
         locks.take()
         runner.start()
-        locks.keep(runner.trainer_key)
+        locks.name_trainer(runner.trainer_key, directory)
+        locks.start()
         keep_alive.start()
     except Taken as taken:
         runner.write_record(spool.EXIT, {"code": spawn.NOT_EXECUTABLE, "error": f"nothing was started: {taken}"})
@@ -85,19 +86,9 @@ def main(arguments: list[str]) -> int:
         why = f"cannot start the command: {fault}"
         runner.write_record(spool.EXIT, {"code": spawn.NOT_EXECUTABLE, "error": why, "errno": fault.errno})
     runner.watch()
-    locks.release()
+    locks.close()
     keep_alive.hand_over()
     return 0
-
-
-def _redirect(directory: str) -> None:
-    """Send own output to ``runner.log``, and keep no terminal or pipe open."""
-    nothing = os.open(os.devnull, os.O_RDWR)
-    log = os.open(os.path.join(directory, spool.RUNNER_LOG), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    for number, handle in ((0, nothing), (1, log), (2, log)):
-        os.dup2(handle, number)
-    os.close(nothing)
-    os.close(log)
 
 
 def _set_signals() -> int:
@@ -146,22 +137,19 @@ class Runner:
         """Start the trainer and write ``start.json``. Raises CannotStart."""
         log = spawn.open_log(self._order["log"])
         spawn.reserve(log)
-        spawned = spawn.spawn(self._order, self._directory, log)
-        self._trainer = spawned.pid
-        self._trainer_lives = True
-        trainer = read_process(spawned.pid)
-        self.trainer_key = (spawned.pid, 0 if trainer is None else trainer.start_ticks)
-        own = own_process()
-        boot = boot_id()
-        if spawned.master is not None:
+        pid, master = spawn.spawn(self._order, self._directory, log)
+        self._trainer, self._trainer_lives = pid, True
+        trainer, own, boot = read_process(pid), own_process(), boot_id()
+        self.trainer_key = (pid, 0 if trainer is None else trainer.start_ticks)
+        if master is not None:
             from .trainer_pty import TrainerPty
 
-            self._pty = TrainerPty(spawned.master, log, self._directory)
+            self._pty = TrainerPty(master, log, self._directory)
         else:
             os.close(log)
         self._start = {
             # Not waited for yet, so it exists, at least as a zombie.
-            "trainer": _identity(boot, spawned.pid, trainer),
+            "trainer": _identity(boot, pid, trainer),
             "runner": _identity(boot, own.pid, own),
             "log": self._order["log"],
             "argv": self._order["argv"],

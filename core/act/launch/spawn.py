@@ -12,7 +12,7 @@ import struct
 import sys
 import termios
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from ...private_folder import make_private
 from ...processes import ATTEMPT_VARIABLE
@@ -37,13 +37,6 @@ class CannotStart(Exception):  # noqa: N818 - the name states the failure
         super().__init__(message)
         self.code = code
         self.errno = errno
-
-
-class Spawned(NamedTuple):
-    """A started trainer. ``master``: the runner's end of its terminal, None in file mode."""
-
-    pid: int
-    master: int | None
 
 
 def become_subreaper(*, on: bool = True) -> bool:
@@ -73,8 +66,11 @@ def child_environment(order: dict[str, Any], directory: str) -> dict[str, str]:
     return env
 
 
-def spawn(order: dict[str, Any], directory: str, log: int) -> Spawned:
-    """Start the order's command in its own session. Returns after the exec; raises CannotStart."""
+def spawn(order: dict[str, Any], directory: str, log: int) -> tuple[int, int | None]:
+    """Start the order's command in its own session. Returns after the exec; raises CannotStart.
+
+    Returns its pid, and the runner's end of its terminal, None in file mode.
+    """
     argv: list[str] = list(order["argv"])
     env = child_environment(order, directory)
     _check(argv, env)
@@ -102,7 +98,7 @@ def spawn(order: dict[str, Any], directory: str, log: int) -> Spawned:
         where, number = fault.decode().split(":")
         found = _explain(where, int(number), argv, order["cwd"], env)
         raise CannotStart(str(found), found.code, int(number))
-    return Spawned(pid, master)
+    return pid, master
 
 
 def set_size(terminal: int, rows: int, columns: int) -> None:

@@ -250,7 +250,7 @@ def _kept_from_stops() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def wait_until_gone(slurm: Slurm, handle: JobHandle, limit_s: float, pause_s: float = 1.0) -> bool:
+def wait_until_gone(slurm: Slurm, handle: JobHandle, limit_s: float) -> bool:
     """Wait until Slurm says that the job has ended. False: it did not say so in time."""
     end = time.monotonic() + limit_s
     while True:
@@ -262,4 +262,4 @@ def wait_until_gone(slurm: Slurm, handle: JobHandle, limit_s: float, pause_s: fl
             pass
         if time.monotonic() >= end:
             return False
-        time.sleep(pause_s)
+        time.sleep(1.0)

@@ -202,11 +202,8 @@ def ask_to_save(directory: str, name: str, stop: bool = False, last: bool = Fals
         why = "" if alone else ": its other nodes would not save at the same step"
         return False, f"it cannot be asked for a checkpoint here{why}"
     training, number = Processes(directory), int(getattr(signal, "SIG" + name))
-    asked = training.proc.catching(training.tree().values(), number)
-    told = []
-    for each in asked:
-        with contextlib.suppress(OSError):  # another user's
-            told += [str(each.pid)] if training.proc.send_signal(each.key, number) else []
+    catching = training.proc.catching(training.tree().values(), number)
+    told = [str(each.pid) for each in training.proc.signal_each(catching, number)]
     if told:
         return True, "SIG{} was sent to {}".format(name, ", ".join(told))
     return False, f"SIG{name} was not sent: no process of the training catches it, and it would end one that does not"

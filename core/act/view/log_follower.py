@@ -117,13 +117,8 @@ class Over:
         if now - self._since < OVER_S:
             return False
         self._since = now  # asked again after OVER_S
-        return not _is_watched()
-
-
-def _is_watched() -> bool:
-    """Whether a terminal is attached to this session. Unknown counts as yes."""
-    shown = _tmux("display-message", "-p", "-t", os.environ.get("TMUX_PANE", ""), "#{session_attached}")
-    return shown is None or shown.strip() != "0"
+        attached = _tmux("display-message", "-p", "-t", os.environ.get("TMUX_PANE", ""), "#{session_attached}")
+        return attached is not None and attached.strip() == "0"  # unknown: somebody may look
 
 
 def _tmux(*words: str) -> str | None:

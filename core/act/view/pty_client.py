@@ -20,6 +20,7 @@ import tty
 from collections.abc import Iterator
 
 from ... import processes, spool
+from ...atomic_files import write_all
 from ..launch.trainer_pty import FRAME_HEAD, READ_BYTES, WINDOW, LogFile
 
 DETACH = b"\x1d"
@@ -73,7 +74,7 @@ def relay(link: socket.socket, screen: int, keyboard: int | None, *, detachable:
                 data = b""
             if not data:
                 return False
-            _write_all(screen, data)
+            write_all(screen, data)
         if keyboard is not None and keyboard in ready:
             typed = os.read(keyboard, 4096)
             before, key, _ = typed.partition(DETACH) if detachable else (typed, b"", b"")
@@ -87,11 +88,6 @@ def relay(link: socket.socket, screen: int, keyboard: int | None, *, detachable:
 def _send_size(link: socket.socket, screen: int) -> None:
     rows, columns, _, _ = struct.unpack("HHHH", fcntl.ioctl(screen, termios.TIOCGWINSZ, b"\0" * 8))
     link.sendall(frame(b"w", WINDOW.pack(rows, columns)))
-
-
-def _write_all(handle: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(handle, data) :]
 
 
 @contextlib.contextmanager

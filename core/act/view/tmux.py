@@ -114,10 +114,12 @@ def show(run: RunSpec, target: AttemptTarget, environ: Mapping[str, str] = os.en
     wanted = session_name(run)
     names = (wanted, *(f"{wanted}-{number}" for number in range(2, 100)))
     passed_on = [word for name in PASSED_ON if name in environ for word in ("-e", f"{name}={environ[name]}")]
+    shown = printable(run.name).replace("#", "##")
+    leave_by = f"log of {shown} · q or Ctrl-C: leave" if is_log_view(command) else "#{prefix} d: leave"
     try:
         found = find_sessions(run, names, environ, deadline_s=SHOW_DEADLINE_S)
         name = found.own or next((each for each in names if each not in found.named), wanted)
-        options = {"status": "on", "status-left-length": "80", "status-left": _status_left(run, command)}
+        options = {"status": "on", "status-left-length": "80", "status-left": f" {leave_by} · "}
         leave = [w for key, value in options.items() for w in (";", "set-option", "-t", f"={name}:", key, value)]
         program = [*passed_on, f"exec {shlex.join(command)}"]
         if not (found.view and _renewed(settings, environ, ("-t", found.view, *program, *leave))):
@@ -201,12 +203,6 @@ def session_name(run: RunSpec) -> str:
     """The preferred name. tmux forbids ``.`` and ``:`` in names; other special characters would be read as targets."""
     wanted = run.settings.tmux.session or f"trainwatch-{run.name}"
     return "".join(character if character.isalnum() or character in "-_" else "-" for character in wanted)
-
-
-def _status_left(run: RunSpec, command: list[str]) -> str:
-    name = printable(run.name).replace("#", "##")
-    leave = f"log of {name} · q or Ctrl-C: leave" if is_log_view(command) else "#{prefix} d: leave"
-    return f" {leave} · "
 
 
 def attach_command(

@@ -20,6 +20,7 @@ from ...model.decision import StartAttempt
 from ...model.preset import OF_OPTIONS, Change, Preset, Profile, leaves
 from ...model.run import RunSpec
 from ...model.wrappers import hides_trainer, options_start
+from ...processes import text_of
 from ...source.trainer_source import read_source
 from ...store.home import runs_folder
 from ...store.run_directory import RunDirectory
@@ -260,8 +261,5 @@ def _knows(spec: RunSpec, known: Mapping[str, Profile], family: str) -> bool:
         return True
     if spec.config is None:
         return False
-    try:
-        text = Path(spec.cwd, spec.config).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
+    text = text_of(Path(spec.cwd, spec.config))
     return any(flag in text for flag in own)

@@ -134,21 +134,20 @@ def preflight_here(name: str | None) -> list[Check]:
         return preflight(None, str(error))
 
 
-def preflight(plan: LaunchPlan | None, problem: str | None = None, machine: Machine | None = None) -> list[Check]:
+def preflight(plan: LaunchPlan | None, problem: str | None = None) -> list[Check]:
     """All checks that apply; without a project only those of the machine. ``problem``: what is wrong with the config.
 
     Changes nothing. Asking torch and reading a checkpoint may take some seconds.
     """
-    machine = machine if machine is not None else look_at_machine()
     if plan is None:
-        return [config_check(None, problem), *machine_checks(machine)]
-    return [config_check(plan.spec, problem, plan.preset), *_said((*_rows(plan), *MACHINE_CHECKS), plan, machine)]
+        return [config_check(None, problem), *machine_checks()]
+    found = _said((*_rows(plan), *MACHINE_CHECKS), plan, look_at_machine())
+    return [config_check(plan.spec, problem, plan.preset), *found]
 
 
-def machine_checks(machine: Machine | None = None) -> list[Check]:
+def machine_checks() -> list[Check]:
     """The checks of the machine alone, whatever is to run on it. Changes nothing; asks the GPU driver."""
-    rows = (Row("gpu", gpu.check_gpus, alone=True), *MACHINE_CHECKS)
-    return list(_said(rows, None, machine if machine is not None else look_at_machine()))
+    return list(_said((Row("gpu", gpu.check_gpus, alone=True), *MACHINE_CHECKS), None, look_at_machine()))
 
 
 def checks_of(plan: LaunchPlan, machine: Machine) -> Sequence[tuple[str, Callable[[], Check | None]]]:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...act.launch import launching
-from ...act.launch.launching import find_attempt
 from ...act.stopping import members
 from ...act.view import tmux
 from ...checkpoints.inspection import verify
@@ -16,12 +15,13 @@ from ...model import text
 from ...model.checkpoint import Checkpoint
 from ...model.run import RunSpec, need_bytes, place_of
 from ...model.text import typed
-from ...processes import is_alive
+from ...processes import is_alive, text_of
 from ...sense.files.checkpoint_scan import disk_bytes
 from ...sense.host.disk_space import filesystem_type, is_network_filesystem
 from ...sense.host.kernel_log import kernel_tail
 from ...store.lock import holder_pid, is_held
 from ..plan.launch_plan import LaunchPlan
+from ..runs.ended_attempt import attempts_of
 from ..runs.output_claim import lock_rival, rival_of
 from ..runs.output_folder import list_run_checkpoints, origins
 from .check import GB, Check, Machine, existing, failed, passed, warned
@@ -44,7 +44,7 @@ def check_supervisor(plan: LaunchPlan, machine: Machine) -> Check:
     if is_held(run.lock):
         found = f"a supervisor (pid {holder_pid(run.lock) or 'unknown'}) supervises {plan.spec.name} already"
         return warned(found, f"nothing to start; see: {typed('status', plan.spec.id)}")
-    for target in filter(None, map(find_attempt, run.attempt_folders())):
+    for target in attempts_of(run):
         if is_alive(target.trainer):
             found = f"attempt {target.number} trains (pid {target.trainer.pid}) without a supervisor"
             return warned(found, f"`{typed('resume', plan.spec.id)}` takes it over; no second trainer is started")
@@ -177,11 +177,7 @@ def _logind(root: Path) -> Iterator[tuple[str, str]]:
         path = root / place
         files = sorted(path.glob("*.conf")) if path.is_dir() else [path]
         for file in files:
-            try:
-                lines = file.read_text(errors="replace").splitlines()
-            except OSError:
-                continue
-            for line in lines:
+            for line in text_of(file).splitlines():
                 key, equals, value = line.strip().partition("=")
                 if equals and not key.startswith(("#", ";")):
                     yield key.strip().lower(), value.strip()
@@ -312,10 +308,7 @@ def check_state_folder(machine: Machine) -> Check:
     found, remedy = f"{machine.home}, {text.size(float(free))} free", f"free some space, or {elsewhere}"
     if free < STATE_MIN_BYTES / 10:
         return failed(found, remedy)
-    try:
-        mounts = (machine.root / "proc/self/mountinfo").read_text()
-    except OSError:
-        mounts = ""
+    mounts = text_of(machine.root / "proc/self/mountinfo")
     if is_network_filesystem(str(folder.resolve()), mounts):
         kind = filesystem_type(str(folder.resolve()), mounts)
         return warned(f"{machine.home} is on {kind}, where locks and file events are not reliable", elsewhere)

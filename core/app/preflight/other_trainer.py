@@ -19,7 +19,6 @@ import msgspec
 
 from ... import processes
 from ...act.adopt import is_trainwatch
-from ...act.launch.launching import find_attempt
 from ...act.launch.output_locks import NAME
 from ...act.stopping import members
 from ...model import observation as told
@@ -29,7 +28,7 @@ from ...model.resume import resume_support
 from ...model.run import APART
 from ...model.text import printable, typed
 from ...processes import ATTEMPT_VARIABLE, Process, ancestors, boot_id, descendants, identify, is_alive
-from ...sense.files.inotify import descriptors
+from ...sense.files.inotify import open_for_writing
 from ...source.launch_target import (
     Training,
     is_of_one_launch,
@@ -37,13 +36,14 @@ from ...source.launch_target import (
     training_run_by,
     without_options,
 )
+from ...spool import read_record
 from ...store.home import write_atomically
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory
 from ...views.quantity import clock
 from ..errors import CliError, ExitCode
 from ..plan.launch_plan import LaunchPlan, plan_launch
-from ..runs.ended_attempt import newest_attempt
+from ..runs.ended_attempt import attempts_of, newest_attempt
 from .check import Check, Machine, failed
 
 ACCEPTED = "accepted.json"
@@ -163,10 +163,7 @@ def accept(plan: LaunchPlan, run: RunDirectory) -> None:
 
 
 def _accepted(run: RunDirectory) -> list[tuple[str, int, int]]:
-    try:
-        return msgspec.json.decode((run.path / ACCEPTED).read_bytes(), type=list[tuple[str, int, int]])
-    except (OSError, msgspec.MsgspecError):
-        return []
+    return read_record(run.path, ACCEPTED, list[tuple[str, int, int]]) or []
 
 
 class Look:
@@ -245,7 +242,7 @@ def files_in(pid: int, folders: Sequence[str]) -> list[str]:
     """What a process has open for writing in these folders, locks left out, under the names that it has there."""
     return [
         path
-        for number, path, _ in descriptors(pid, for_writing=True)
+        for _, path, number, _ in open_for_writing([pid])
         if any(path.startswith(f"{folder}/") for folder in folders)
         and not path.endswith(f"/{NAME}")
         and _file_key(path) == _file_key(f"/proc/{pid}/fd/{number}")
@@ -256,10 +253,8 @@ def own_processes(run: RunDirectory) -> Own:
     """Our process with what it was started from and what it started, and the attempts of the run likewise."""
     running = processes.all_processes()
     own = {*processes.ancestors(os.getpid(), running), *(p.pid for p in processes.descendants(os.getpid(), running))}
-    for folder in run.attempt_folders():
-        target = find_attempt(folder)
-        for process in () if target is None else members(target):
-            own |= processes.ancestors(process.pid, running)
+    for process in (process for target in attempts_of(run) for process in members(target)):
+        own |= processes.ancestors(process.pid, running)
     return Own(running, own)
 
 

@@ -3,7 +3,6 @@
 import contextlib
 import os
 from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 import msgspec
@@ -23,7 +22,7 @@ from ...store.journal import JournalTooNew, load_story
 from ...store.learned import ListUnreadable, read_ratings
 from ...store.run_directory import RunUnreadable
 from ...store.run_lookup import list_runs
-from ...views.state.concerns import AFTER_DIVERGENCE, AFTER_NAN, doubt_of
+from ...views.state.concerns import barred, doubt_of
 from ..errors import file_errors
 
 BEST: KeepReason = "has the best score"
@@ -39,16 +38,6 @@ class Quality(msgspec.Struct, frozen=True, kw_only=True):
 
 
 UNKNOWN = Quality()
-
-
-def _stories_beside(home: Path, folders: AbstractSet[str]) -> list[RunStory]:
-    """The stories of the runs that save to one of these real paths, newest first; what cannot be read is left out."""
-    found = []
-    for run in list_runs(home) if folders else ():
-        with contextlib.suppress(RunUnreadable, JournalTooNew, OSError):
-            if folders & {os.path.realpath(folder) for folder in run.load_spec().output_folders}:
-                found.append(load_story(run.journal))
-    return found
 
 
 def worth_keeping(found: Mapping[str, Quality]) -> dict[str, KeepReason]:
@@ -92,22 +81,31 @@ def as_journals_know(home: Path, listing: CheckpointListing) -> KnownListing:
     """The listing with what people and the journals of the runs that save to its folders know. Raises CliError."""
     keys = {c.path: _key(c) for c in listing.checkpoints}
     folders = {os.path.dirname(path) for path, _, _ in keys.values()}  # noqa: PTH120  of real paths, as text
-    stories = _stories_beside(home, folders)
+    stories = []  # of the runs that save there, newest first; what cannot be read is left out
+    for run in list_runs(home) if folders else ():
+        with contextlib.suppress(RunUnreadable, JournalTooNew, OSError):
+            if folders & {os.path.realpath(folder) for folder in run.load_spec().output_folders}:
+                stories.append(load_story(run.journal))
     told = [(story, {_key(c): c for c in story.checkpoints}) for story in stories]
     found, known, unused, doubts = [], set(), {}, {}
     for checkpoint in listing.checkpoints:
         of_it = [(story, there[key]) for story, there in told if (key := keys[checkpoint.path]) in there]
-        found.append(_with_damage(checkpoint, [saved for _, saved in of_it]))
+        damaged = next((saved for _, saved in of_it if saved.verdict in DAMAGED), None)
+        if damaged is not None and checkpoint.verdict not in DAMAGED:  # the quick look did not see it
+            seen = {name: getattr(damaged, name) for name in ("verdict", "reason", "nonfinite", "nan")}
+            checkpoint = msgspec.structs.replace(checkpoint, **seen)  # noqa: PLW2901
+        found.append(checkpoint)
         if of_it:
             known.add(checkpoint.path)
         aside = of_it[0][0].set_aside.get(of_it[0][1].path) if of_it else None  # as the newest run says
-        if any(story.origin(c) != "earlier" and doubt_of(c, story) == AFTER_NAN for story, c in of_it):
-            unused[checkpoint.path] = AFTER_NAN
+        ours = [(doubt, story) for story, c in of_it if story.origin(c) != "earlier" and (doubt := doubt_of(c, story))]
+        bars = [doubt for doubt, story in ours if doubt in barred(story)]
+        if bars:
+            unused[checkpoint.path] = bars[0]
         elif aside is not None:
             unused[checkpoint.path] = f"not used for a restart: {aside.why}"
-        ours = (doubt_of(c, story) for story, c in of_it if story.origin(c) != "earlier")
-        if AFTER_DIVERGENCE in ours:
-            doubts[checkpoint.path] = AFTER_DIVERGENCE
+        if ours and not bars:
+            doubts[checkpoint.path] = ours[0][0]
     point = newest_resumable(found, unused)
     return KnownListing(
         listing=CheckpointListing(checkpoints=tuple(found), resume_point=None if point is None else point.path),
@@ -133,16 +131,6 @@ def _qualities(home: Path, wanted: Mapping[tuple[str, float], str], stories: lis
             path = wanted[rating.key]
             found[path] = msgspec.structs.replace(found.get(path, UNKNOWN), rating=rating)
     return found
-
-
-def _with_damage(checkpoint: Checkpoint, saved: list[Checkpoint]) -> Checkpoint:
-    """The checkpoint, damaged if a journal knows that it is and the quick look did not see it."""
-    damaged = next((c for c in saved if c.verdict in DAMAGED), None)
-    if damaged is None or checkpoint.verdict in DAMAGED:
-        return checkpoint
-    return msgspec.structs.replace(
-        checkpoint, verdict=damaged.verdict, reason=damaged.reason, nonfinite=damaged.nonfinite, nan=damaged.nan
-    )
 
 
 def _key(checkpoint: Checkpoint) -> Key:

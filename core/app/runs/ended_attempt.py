@@ -1,6 +1,6 @@
 """How the newest attempt of a run ended: its log, its exit, and what else is known of that second."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from ...model.decision import StartAttempt
 from ...model.ports import AttemptTarget
 from ...model.run import RunSpec
 from ...model.story import RunStory
+from ...processes import text_of
 from ...store.history_reader import HistoryReader
 from ...store.journal import load_story, read_journal
 from ...store.run_directory import RunDirectory
@@ -53,10 +54,10 @@ def ended_attempt(run: RunDirectory) -> EndedAttempt:
     about = Circumstances(
         **msgspec.structs.asdict(facts),
         earlier=tuple(each.class_ for each in crashes if each.attempt < attempt.number),
-        stack="".join(_text(file) for file in evidence if file.name.startswith(STACKS)),
+        stack="".join(text_of(file)[:STACK_CHARS] for file in evidence if file.name.startswith(STACKS)),
     )
     if attempt.facts is None:  # an older supervisor, or none when it ended
-        kept = "".join(_text(file) for file in evidence if file.name == "kernel-log.txt")
+        kept = "".join(text_of(file)[:STACK_CHARS] for file in evidence if file.name == "kernel-log.txt")
         lines = [line for line in kept.splitlines() if attempt.pid and f"{attempt.pid}" in line]
     return EndedAttempt(log, code, about, "".join(f"{line}\n" for line in lines), project_of(spec))
 
@@ -78,21 +79,18 @@ def _newest_sample(run: RunDirectory) -> EndFacts:
     return EndFacts(disk_free_bytes=host.disk_free_bytes, disk_free_inodes=host.disk_free_inodes, swap_used=share)
 
 
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8", errors="replace")[:STACK_CHARS]
-    except OSError:
-        return ""
-
-
 # The attempts of a run as their folders show them.
 
 
-def newest_attempt(
+def attempts_of(
     run: RunDirectory, find: Callable[[Path], AttemptTarget | None] = find_attempt
-) -> AttemptTarget | None:
-    """The attempt that was launched last, dead or alive."""
-    return next((target for target in map(find, run.attempt_folders()) if target is not None), None)
+) -> Iterator[AttemptTarget]:
+    """The attempts that were launched, dead or alive, the last one first."""
+    return filter(None, map(find, run.attempt_folders()))
+
+
+def newest_attempt(run: RunDirectory) -> AttemptTarget | None:
+    return next(attempts_of(run), None)
 
 
 def live_attempt(
@@ -103,7 +101,7 @@ def live_attempt(
     Waits for one that the last supervisor was just launching. The caller holds the run's lock.
     """
     ended = {a.number for a in story.attempts if a.ended_t is not None}
-    newest = newest_attempt(run, adopt)
+    newest = next(attempts_of(run, adopt), None)
     return None if newest is None or newest.number in ended else newest
 
 

@@ -3,15 +3,13 @@
 import contextlib
 import os
 import shlex
-import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
 from ... import processes
-from ...act.launch.locks import BEAT_S, SUPERVISOR, Holder, Owner, Taken, look
-from ...act.launch.output_locks import NAME, OutputLocks, command_key, look_for_rival
+from ...act.launch.locks import SUPERVISOR, Holder, Owner, Taken, look
+from ...act.launch.output_locks import NAME, KeptLocks, OutputLocks, command_key, look_for_rival
 from ...model.attempt import LockOrder
 from ...model.ports import AttemptTarget
 from ...model.run import TERMINAL_STATES, RunSpec
@@ -27,46 +25,35 @@ from ...store.run_lookup import list_runs
 from ..errors import CliError, ExitCode
 from .known_runs import home as known_home
 
-LOOK_S = 1.0
-"""Period in which an output folder that has no lock yet is looked at."""
-JOIN_S = 2.0
 ANSWER_S = 5.0
 """How long a look at the locks may take before a launch."""
 SHOWN = 3
 """Most processes that a sentence names."""
 
 
-class OutputClaim:
+class OutputClaim(KeptLocks):
     """The locks of a run, as its supervisor or the command that starts it holds them. A Sensor of the supervisor.
 
     ``home``: the state folder that the run is kept in.
     """
 
     def __init__(self, spec: RunSpec, home: Path) -> None:
-        self.order = lock_order(spec, home)
-        self._spec = spec
-        self._locks = OutputLocks(_owner(self.order), SUPERVISOR, self.order.command, is_network)
-        self._mutex = threading.Lock()
-        self._trainer: tuple[tuple[int, int], str] | None = None
-        self._wake = threading.Event()
-        self._over = False
-        self._given_away = False
-        self._thread = threading.Thread(target=self._keep, name="output-lock", daemon=True)
+        self.order, self._spec = lock_order(spec, home), spec
         self._unsaid: list[str] = []
-        self._note: Callable[[str], None] = self._unsaid.append
-        self._found: deque[str] = deque()
-        self.tell_shared: Callable[[str | None], None] = lambda _text: None
-        """Called with a sentence while another run writes into a further folder of this one, with None after it."""
+        super().__init__(
+            OutputLocks(_owner(self.order), SUPERVISOR, self.order.command, is_network), self._unsaid.append
+        )
 
     def take(self, *, force: bool = False) -> None:
         """Take the locks. Raises CliError (exit code 4) if another run has one of them, or if that cannot be told.
 
         ``force``: also from a holder of which it cannot be told whether it lives.
         """
-        with self._mutex:
-            why = self._take(force=force)
-        if why is not None:
-            raise CliError(ExitCode.OWNED, f"{why}; nothing was started")
+        try:
+            with self._mutex:
+                super().take(force=force)
+        except Taken as taken:
+            raise CliError(ExitCode.OWNED, f"{sentence(taken, self._spec)}; nothing was started") from None
 
     def tell_later(self, text: str) -> None:
         """Keep a sentence for the supervisor's events."""
@@ -78,23 +65,12 @@ class OutputClaim:
         if not self._mutex.acquire(timeout=ANSWER_S):
             return None  # a file system that does not answer: what is held stays held
         try:
-            return self._take()
-        finally:
-            self._mutex.release()
-
-    def _take(self, *, force: bool = False) -> str | None:
-        try:
-            for text in self._locks.take(force=force):
-                self._note(text)
-            self._given_away = False
+            super().take()
         except Taken as taken:
             return sentence(taken, self._spec)
+        finally:
+            self._mutex.release()
         return None
-
-    def give_away(self) -> None:
-        """Release the locks until the next launch takes them again: nothing of the run is running."""
-        self._given_away = True
-        self._wake.set()
 
     def is_taken(self, folder: str) -> bool:
         """Whether a live run holds the lock of a folder that is not known to be this run's."""
@@ -113,60 +89,14 @@ class OutputClaim:
             note(text)
         self._unsaid.clear()
 
-    def add_folder(self, folder: str) -> None:
-        """Lock a folder, too, that became known while the run trains."""
-        self._found.append(folder)  # its thread may be stuck in a write, and this is called in the supervisor's loop
-        self._wake.set()
-
-    def start(self) -> None:
-        """Count up until ``stop``."""
-        self._thread.start()
-
     def follow(self, target: AttemptTarget | None) -> None:
-        """Name the trainer in the locks: it keeps the folder if both supervisor and runner are killed."""
+        """Name the trainer of the attempt."""
         if target is not None:
-            self._trainer = (target.trainer.pid, target.trainer.start_ticks), target.directory
-            self._wake.set()
-
-    def stop(self) -> None:
-        """End the counting; the locks stay held until ``release``."""
-        self._over = True
-        self._wake.set()
-        if self._thread.is_alive():
-            self._thread.join(JOIN_S)
+            self.name_trainer((target.trainer.pid, target.trainer.start_ticks), target.directory)
 
     def hand_over(self) -> None:
         """Leave the locks to the supervisor that was started, which has taken them."""
         self._locks.hand_over()
-
-    def release(self) -> None:
-        """Release the locks; the trainer's runner goes on to hold them."""
-        if not self._thread.is_alive():
-            self._locks.release()
-
-    def _keep(self) -> None:
-        """In a thread: a write to a network file system that does not answer must not stop the supervisor."""
-        counted = time.monotonic()
-        while True:
-            self._wake.wait(BEAT_S if self._locks.complete else LOOK_S)
-            self._wake.clear()
-            if self._over:
-                return
-            beat = time.monotonic() - counted >= BEAT_S
-            counted = time.monotonic() if beat else counted
-            with self._mutex:
-                if self._given_away:
-                    self._locks.release()
-                    continue
-                if self._trainer is not None:
-                    self._locks.name_trainer(*self._trainer)
-                while self._found:
-                    self._locks.add_folder(self._found.popleft())
-                news = self._locks.keep(beat=beat)
-                shared = self._locks.shared
-            self.tell_shared("; ".join(shared) or None)
-            for text in news:
-                self._note(text)
 
 
 def lock_order(spec: RunSpec, home: Path) -> LockOrder:

@@ -19,11 +19,12 @@ from ...model.checkpoint import (
     origin_of,
 )
 from ...model.checkpoint_files import says_state
-from ...model.json_line import decode_exact, encode_exact
+from ...model.json_line import encode_exact
 from ...model.preset import Preset
 from ...model.run import RunSpec, is_below
 from ...sense.files.checkpoint_scan import entry_state, folder_list, is_of_this_disk, signature
 from ...sense.files.checkpoint_values import find_samples
+from ...spool import read_record
 from ...store.home import write_atomically
 from ...store.run_directory import RunDirectory
 
@@ -100,9 +101,9 @@ class OutputLists:
         self._file, self._globs, self._note = file, tuple(globs), note
         self._lock = threading.Lock()
         self._folders: dict[str, FolderList] = {}
-        with contextlib.suppress(OSError, msgspec.MsgspecError):
-            read = decode_exact(file.read_bytes(), _File)
-            self._folders |= read.folders if read.version == 1 else {}
+        read = read_record(file.parent, file.name, _File)
+        if read is not None and read.version == 1:
+            self._folders |= read.folders
 
     def take(self, folders: Sequence[str], *, before_launch: bool) -> None:
         """List those that have no list yet. ``before_launch``: no attempt of the run has begun."""

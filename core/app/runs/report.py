@@ -3,7 +3,7 @@
 import os
 import platform
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -11,20 +11,18 @@ import msgspec
 
 from trainwatch import __version__
 
-from ...model.log_lines import LogLine
 from ...model.redact import EDGE
 from ...model.story import Situation, Summary
-from ...sense.log.log_browser import FileLogBrowser
 from ...store.history_reader import HistoryReader
 from ...store.journal import JournalTooNew, fold_journal
 from ...store.run_directory import RunDirectory
 from ...views.charts import STEPS, attempt_spans, charts_svg
 from ...views.report import LossCourse, MetricCourse, ReportSources
 from ...views.report_building import build_report, short_report, summary, with_machine
-from ..errors import CliError, ExitCode
+from ..errors import ExitCode, ends_verb
 from ..gpu_survey import GpuSurvey, surveying
 from .run_usage import usage_of
-from .supervisor_life import read_situation, story_now
+from .supervisor_life import log_end, progress_in, read_situation, story_now
 
 if TYPE_CHECKING:
     from ...views.report import Report
@@ -57,57 +55,26 @@ def charts_of(run: RunDirectory) -> str:
 
 # What the ends of logs say: the last words of a trainer, and its last step if the journal does not have it.
 
-LOG_LINES = 400
-"""Lines at the end of a log that are searched for the last traceback."""
 PLAIN_LINES = 12
 """Lines that are shown if there is no traceback."""
 TRACEBACK = "Traceback (most recent call last)"
 TRACEBACK_LINES = 60
 
 
-def last_words(log: str) -> tuple[str, ...]:
-    """The last traceback of a log and what follows it, else its last lines; none if it cannot be read."""
-    try:
-        lines = [line.text for line in _log_end(log)]
-    except OSError:
-        return ()
+def last_words(log: str, *, plain: bool = True) -> tuple[str, ...]:
+    """The last traceback of a log and what follows it, else its last lines if ``plain``; none if it cannot be read."""
+    lines = [line.text for line in log_end(log)]
     while lines and not lines[-1].strip():
         lines.pop()
     starts = [number for number, line in enumerate(lines) if TRACEBACK in line]
     if not starts:
-        return tuple(lines[-PLAIN_LINES:])
+        return tuple(lines[-PLAIN_LINES:]) if plain else ()
     first = lines[starts[-1]]  # a progress bar may stand before it
     shown = [first[first.index(TRACEBACK) :], *lines[starts[-1] + 1 :]]
     if len(shown) <= TRACEBACK_LINES:
         return tuple(shown)
     half = TRACEBACK_LINES // 2
     return (*shown[:half], f"… {len(shown) - 2 * half} lines …", *shown[-half:])
-
-
-def last_step(log: str, shapes: Sequence[str] = (), *, resumed: bool = False) -> int | None:
-    """The last step of the run that the end of a log shows; None if it shows none, or cannot be read.
-
-    ``resumed``: the attempt began from a checkpoint, so that a bar without the number of its epoch shows none.
-    """
-    try:
-        lines = _log_end(log)
-    except OSError:
-        return None
-    if not lines:
-        return None
-    from ...config.shipped import load_log_shapes  # most reports need no step of a log
-    from ...judge.progress import START, begin_attempt, read_progress
-    from ...judge.text.shapes import ShapeTable
-
-    text = "".join(line.text if line.open else f"{line.text}\n" for line in lines)
-    begun = begin_attempt(START, resumed=resumed)
-    return read_progress(begun, text, ShapeTable(load_log_shapes(), shapes)).progress.any_step
-
-
-def _log_end(log: str) -> tuple[LogLine, ...]:
-    """The last lines of a log. Raises OSError."""
-    browser = FileLogBrowser()
-    return browser.before(log, browser.size(log), LOG_LINES).lines
 
 
 # Facts about this machine that a bug report needs: driver, kernel, WSL …, as they are now.
@@ -147,10 +114,8 @@ EVIDENCED = frozenset({"crashed", "lost", "ended_early"})
 
 def short_report_of(run: RunDirectory) -> str:
     """The report in a few lines. Raises CliError if a newer trainwatch wrote its journal."""
-    try:
+    with ends_verb(ExitCode.FAILED, JournalTooNew):
         return short_report(EDGE.value(build_report(*gather(run))))
-    except JournalTooNew as error:
-        raise CliError(ExitCode.FAILED, str(error)) from None
 
 
 def summary_of(run: RunDirectory, since_wall: float | None = None) -> Summary:
@@ -166,7 +131,7 @@ def gather(
 ) -> tuple[Situation, ReportSources]:
     """Read all but facts about the machine; no supervisor is needed. ``since_wall``: the loss is of the time since.
 
-    ``log_ends``: the last words of attempts that failed, too.
+    ``log_ends``: the last words of attempts that failed, and the last traceback of those that finished, too.
     Raises JournalTooNew, RunUnreadable.
     """
     spec = run.load_spec()
@@ -187,10 +152,13 @@ def gather(
     # The last step in the log of each attempt of which the journal does not contain it.
     over = story.attempts[:-1] if now.supervisor_alive else story.attempts
     steps = [
-        (a.number, last_step(a.log, spec.settings.progress.shapes, resumed=a.resume_from is not None))
+        (a.number, progress_in(a.log, spec.settings.progress.shapes, resumed=a.resume_from is not None).any_step)
         for a in over
         if a.log and a.last_step is None
     ]
+    told = story.attempts if log_ends else ()
+    ended = [a for a in told if a.how in {*EVIDENCED, "finished"}]
+    ends = [(a.number, last_words(a.log, plain=a.how in EVIDENCED)) for a in ended if a.log]
     sources = ReportSources(
         spec=spec,
         particulars=stored.particulars(),
@@ -201,7 +169,7 @@ def gather(
         ),
         metrics=metrics,
         usage=usage,
-        log_ends={a.number: last_words(a.log) for a in story.attempts if log_ends and a.log and a.how in EVIDENCED},
+        log_ends={number: words for number, words in ends if words},
         log_steps={number: step for number, step in steps if step is not None},
     )
     return now, sources
@@ -226,9 +194,6 @@ def metric_courses(history: HistoryReader, end_t: float, newest: Mapping[str, fl
 
 def report_of(run: RunDirectory) -> "Report":
     """The report of a run. Raises CliError if a newer trainwatch wrote its journal."""
-    with surveying() as gpus_now:
-        try:
-            now, sources = gather(run, log_ends=True)
-            return with_machine(build_report(now, sources), machine_facts(gpus_now()), sources.spec)
-        except JournalTooNew as error:
-            raise CliError(ExitCode.FAILED, str(error)) from None
+    with surveying() as gpus_now, ends_verb(ExitCode.FAILED, JournalTooNew):
+        now, sources = gather(run, log_ends=True)
+        return with_machine(build_report(now, sources), machine_facts(gpus_now()), sources.spec)

@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
-from ...model.json_line import decode_exact
 from ...model.observation import GpuSample, HostSample, Nodes, ProcessSample, Rank, RankNow, RankTable
 from ...model.run import JobRecord, left_s
 from ...model.story import RunStory
+from ...spool import read_record
 from ...store.history_reader import HistoryReader, Point
 from ...views.report import Usage
 from .known_runs import end_of
@@ -130,22 +130,16 @@ def _pace_s(rank: Rank) -> float | None:
 # The job that the newest attempt of a run runs as, and its nodes, from the files of the attempt.
 
 JOB_FILE, NODES_FILE = "job.json", "nodes.json"
-Kind = TypeVar("Kind", JobRecord, Nodes)
 
 
 def job_of(log: str | None) -> JobRecord | None:
     """The job of the attempt whose log this is; None if it runs as none."""
-    return _read(log, JOB_FILE, JobRecord)
-
-
-def log_of(story: RunStory) -> str | None:
-    """The log of the newest attempt."""
-    return None if story.attempt is None else story.attempt.log
+    return None if log is None else read_record(Path(log).parent, JOB_FILE, JobRecord)
 
 
 def nodes_of(log: str | None) -> Nodes | None:
     """The nodes of the job of the attempt whose log this is; None as long as none has written."""
-    return _read(log, NODES_FILE, Nodes)
+    return None if log is None else read_record(Path(log).parent, NODES_FILE, Nodes)
 
 
 def job_object(job: JobRecord | None, wall: float) -> dict[str, Any] | None:
@@ -181,12 +175,3 @@ def node_objects(nodes: Nodes | None, now_t: float) -> list[dict[str, Any]]:
         }
         for node in nodes.nodes
     ]
-
-
-def _read(log: str | None, name: str, type_: type[Kind]) -> Kind | None:
-    if log is None:
-        return None
-    try:
-        return decode_exact(Path(log).with_name(name).read_bytes(), type_)
-    except (OSError, msgspec.MsgspecError):
-        return None

@@ -48,13 +48,6 @@ class Standing(NamedTuple):
         return wanted in {self.state, self.kind} or (wanted == "over" and self.kind in {"finished", "failed"})
 
 
-def standing_of(run: RunDirectory) -> Standing:
-    """From the journal and the lock of the run. A run that is given up or ended early has failed."""
-    story = story_now(run)
-    kind = kind_of(story.state, held=story.state_why.holds, asks=story.question is not None, watched=is_held(run.lock))
-    return Standing(kind, story.state, story.progress.step, story.state_reason)
-
-
 def kind_of(state: str, *, held: bool, asks: bool, watched: bool) -> EndKind:
     """``held``: the next attempt waits. ``asks``: a question is open. ``watched``: a supervisor is there."""
     if state == "finished":
@@ -66,33 +59,27 @@ def kind_of(state: str, *, held: bool, asks: bool, watched: bool) -> EndKind:
     return "goes-on" if watched else "unwatched"
 
 
-def wait_for(
-    run: RunDirectory,
-    wanted: str | None,
-    timeout_s: float | None,
-    *,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
-) -> tuple[ExitCode, Standing]:
+def wait_for(run: RunDirectory, wanted: str | None, timeout_s: float | None) -> tuple[ExitCode, Standing]:
     """Block until the run is as ``wanted``, or cannot come to it by itself any more.
 
     ``wanted`` None: over or needs-you. Returns the exit code of ``trainwatch wait``, and how the run stands.
     """
-    begun = watched_s = clock()
+    begun = watched_s = time.monotonic()
     standing = Standings(run)
     while True:
         now = standing.now()
         if wanted is not None and now.reached(wanted):
             return ExitCode.DONE, now
         if now.kind != "unwatched":
-            watched_s = clock()
-        if now.kind != "goes-on" and (now.kind != "unwatched" or clock() - watched_s >= UNWATCHED_S):
+            watched_s = time.monotonic()
+        if now.kind != "goes-on" and (now.kind != "unwatched" or time.monotonic() - watched_s >= UNWATCHED_S):
             # What was wanted is not reached, and by itself nothing changes any more.
             failed = wanted is not None and now.kind == "finished"
             return ExitCode.FAILED if failed else CODES[now.kind], now
-        if timeout_s is not None and clock() - begun >= timeout_s:
+        left_s = POLL_S if timeout_s is None else timeout_s - (time.monotonic() - begun)
+        if left_s <= 0.0:
             return ExitCode.TIMEOUT, now
-        sleep(POLL_S if timeout_s is None else min(POLL_S, max(0.0, timeout_s - (clock() - begun))))
+        time.sleep(min(POLL_S, left_s))
 
 
 class Standings:
@@ -108,7 +95,10 @@ class Standings:
         found, held = status_of(self._run.journal), is_held(self._run.lock)
         seen = (0, 0, held) if found is None else (found.st_mtime_ns, found.st_size, held)
         if seen != self._seen or self._now.kind == "unwatched":
-            self._seen, self._now = seen, standing_of(self._run)
+            self._seen, story = seen, story_now(self._run)
+            asks, holds = story.question is not None, story.state_why.holds
+            kind = kind_of(story.state, held=holds, asks=asks, watched=is_held(self._run.lock))
+            self._now = Standing(kind, story.state, story.progress.step, story.state_reason)
         return self._now
 
     def over(self) -> bool:

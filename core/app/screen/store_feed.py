@@ -48,7 +48,7 @@ class StoreFeed:
         """Fold the new records of the journal, and read the newest samples. Raises JournalTooNew with a sentence."""
         from ...model.story_fold import apply  # the empty picture does not wait for what reads a journal
         from ...store.journal import JournalFollower, read_stored
-        from ..runs.run_usage import job_of, log_of
+        from ..runs.run_usage import job_of
         from ..runs.supervisor_life import as_found, situation_of  # loads the launching part of core
 
         journal = self._journal
@@ -65,8 +65,9 @@ class StoreFeed:
             story = as_found(self._directory, story)
         kept = replace(life, progress=None, step_t=None)  # what it answers now and then would come and go
         now = situation_of(story, kept, latest, created_wall=self._zero, health=self._health)
+        job = job_of(None if story.attempt is None else story.attempt.log)
         behind = latest.progress.lines_behind if latest.progress and life.alive else 0
-        return replace(now, lines_behind=behind, troubles=self._troubles, job=job_of(log_of(story)))
+        return replace(now, lines_behind=behind, troubles=self._troubles, job=job)
 
     def _look_at_supervisor(self, wall: float) -> SupervisorLife:
         """Look at it; it is asked for its own troubles every ASK_S."""

@@ -4,12 +4,14 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from ...model.fact import AttemptStarted, CommandReceived, StateChanged
 from ...model.json_line import encode_exact
 from ...model.observation import Command, Request
 from ...model.story import RunStory
 from ...model.text import typed
+from ...spool import print_into
 from ...store.control_client import ControlError, NoSupervisor, SupervisorSilent, send
 from ...store.journal import load_story, read_journal
 from ...store.lock import holder_pid, is_held
@@ -70,7 +72,7 @@ def _start(run: RunDirectory, command: Command | None) -> int:
         raise CliError(ExitCode.FAILED, f"the supervisor could not be started: {why}")
     child = int(launcher.stdout.strip())
     for _ in turns(START_PATIENCE_S, POLL_S):
-        ended = not _is_there(child)
+        ended = not Path(f"/proc/{child}").exists()
         if _version(run) != before:  # after it has taken the locks of the output folder
             return holder_pid(run.lock) or child
         if ended:
@@ -82,14 +84,6 @@ def _start(run: RunDirectory, command: Command | None) -> int:
     said = [line.strip() for line in end_of(run.supervisor_log, LAST_BYTES).split("\n") if line.strip()]
     last = f": {said[-1]}" if said else ""
     raise CliError(ExitCode.FAILED, f"the supervisor did not start{last}; see {run.supervisor_log}")
-
-
-def _is_there(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except OSError as error:
-        return isinstance(error, PermissionError)
-    return True
 
 
 def launch_detached(
@@ -140,11 +134,7 @@ def become_detached(run: RunDirectory) -> int:
         os.write(writer, str(second).encode())
         os._exit(0)
     os.close(writer)
-    null = os.open(os.devnull, os.O_RDONLY)
-    log = os.open(run.supervisor_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    os.dup2(null, 0)
-    os.dup2(log, 1)
-    os.dup2(log, 2)
+    print_into(run.supervisor_log)
     return 0
 
 

@@ -22,7 +22,7 @@ from ...model.ports import AttemptTarget
 from ...model.run import RunSpec
 from ...model.settings import Settings
 from ...model.story import RunStory
-from ...processes import read_process
+from ...processes import kernel_text, read_process
 from ...store.run_directory import RunDirectory
 from ..errors import ExitCode
 
@@ -34,11 +34,11 @@ CONTAINER_S, JOB_S = 10.0, 30.0
 """``docker stop`` waits 10 s before SIGKILL; Kubernetes and Slurm (KillWait) wait 30 s."""
 
 
-def ends_with_us(environ: Mapping[str, str] = os.environ, *, proc: Path = Path("/proc")) -> str | None:
+def ends_with_us(environ: Mapping[str, str] = os.environ) -> str | None:
     """Return "container" or "job" if SIGTERM to this process announces the end of all others; None if not."""
     if any(name in environ for name in JOBS):
         return "job"
-    if AS_INIT in environ or os.getpid() == 1 or (os.getppid() == 1 and _is_small_init(proc)):
+    if AS_INIT in environ or os.getpid() == 1 or (os.getppid() == 1 and _is_small_init()):
         return "container"
     return None
 
@@ -57,11 +57,8 @@ def others_end_with(pid: int, *, proc: Path = Path("/proc")) -> bool:
     return found.parent == 1 and _is_small_init(proc)
 
 
-def _is_small_init(proc: Path) -> bool:
-    try:
-        return (proc / "1" / "comm").read_text().strip() in SMALL_INITS
-    except OSError:
-        return False
+def _is_small_init(proc: Path = Path("/proc")) -> bool:
+    return kernel_text(f"{proc}/1/comm").strip() in SMALL_INITS
 
 
 def grace_s(kind: str, settings: Settings) -> float:

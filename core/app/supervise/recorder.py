@@ -6,23 +6,21 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 import msgspec
 
 from trainwatch import __version__
 
-from ...act.config.derive import Derived
 from ...act.launch.launching import read_script
 from ...judge.handlers.hints import habits_of
 from ...judge.progress import MetricReader
 from ...judge.state import JudgeState
 from ...judge.text.shapes import ShapeTable
-from ...model.checkpoint import SERIES, Checkpoint, LoadRefusal
+from ...model.checkpoint import SERIES
 from ...model.decision import Record
 from ...model.fact import IncidentOpened, RunCreated
 from ...model.observation import GpuReading, GpuSample, LogChunk, Meta, MetricValues, Observation, Outcome, Start
-from ...model.preset import Preset
 from ...model.progress import Outlook, Progress
 from ...model.resume import ScriptState
 from ...model.run import RunSpec
@@ -35,7 +33,6 @@ from ...store.log_index import FILE_NAME, LogIndexWriter
 from ...store.trace import TraceWriter
 from ..plan.launch_plan import LaunchPlan
 from ..preflight.launch_checks import expected_of_run
-from ..preflight.resume_checks import load_refusal, resume_misfit
 
 FIRST_READING_S = 2.0
 """A working driver answers within a second; a launch does not wait longer for one that does not."""
@@ -309,33 +306,24 @@ def trace_head(spec: RunSpec) -> Meta:
 log = logging.getLogger(__name__)
 
 
-T = TypeVar("T")
+Compared = TypeVar("Compared")
+Given = ParamSpec("Given")
 
 
-def harmless(what: str, compare: Callable[[], T | None]) -> T | None:
+def harmless(what: str, compare: Callable[Given, Compared | None]) -> Callable[Given, Compared | None]:
     """A comparison that fails is noted in the log, and nothing is known then: it must not prevent a launch."""
-    try:
-        return compare()
-    except Exception:
-        log.exception("%s failed", what)
-        return None
 
+    def compared(*args: Given.args, **kwargs: Given.kwargs) -> Compared | None:
+        try:
+            return compare(*args, **kwargs)
+        except Exception:
+            log.exception("%s failed", what)
+            return None
 
-def misfit_of(spec: RunSpec, point: Path, derived: Derived) -> str | None:
-    """Why a launch cannot load the checkpoint, as a sentence; None if nothing is certain."""
-    return harmless("comparing the model with the checkpoint", lambda: resume_misfit(spec, point, derived))
-
-
-def refusal_of(spec: RunSpec, preset: Preset, checkpoint: Checkpoint) -> LoadRefusal | None:
-    """Why the trainer's own load would not take a checkpoint; None if that is not known."""
-    return harmless("foreseeing the load of a checkpoint", lambda: load_refusal(spec, preset, checkpoint))
+    return compared
 
 
 def script_now(spec: RunSpec) -> ScriptState | None:
     """The script that a launch of the run would start, as it is at this moment; None if that cannot be told."""
-
-    def read() -> ScriptState | None:
-        target = find_target(spec.command, Path(spec.cwd), {**os.environ, **spec.env})
-        return None if isinstance(target, str) else read_script(target.file)
-
-    return harmless("reading the script of the command", read)
+    target = find_target(spec.command, Path(spec.cwd), {**os.environ, **spec.env})
+    return None if isinstance(target, str) else read_script(target.file)

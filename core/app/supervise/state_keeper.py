@@ -135,29 +135,12 @@ def fingerprint(folder: Path) -> int:
     return found
 
 
-def new_version_reads(run: RunDirectory, home: Path) -> bool:
-    """Whether the version of the files can be started, and reads this run."""
-    command = [sys.executable, "-P", "-m", NAME, "supervise", run.id, TRY]
-    try:
-        answer(command, STARTS_S, env={**os.environ, "TRAINWATCH_HOME": str(home)}, cwd="/")
-    except NoAnswerError:
-        return False
-    return True
-
-
 class OwnFiles:
     """The files of this process's version. ``as_json``: how the next one prints its events."""
 
-    def __init__(
-        self,
-        run: RunDirectory,
-        *,
-        as_json: bool = False,
-        folder: Path = PACKAGE,
-        works: Callable[[RunDirectory, Path], bool] = new_version_reads,
-    ) -> None:
-        self._run, self._as_json, self._folder, self._works = run, as_json, folder, works
-        self._began_with = fingerprint(folder)
+    def __init__(self, run: RunDirectory, *, as_json: bool = False) -> None:
+        self._run, self._as_json = run, as_json
+        self._began_with = fingerprint(PACKAGE)
         self._lock = threading.Lock()
         self._refused: int | None = None
         self.gives_way = False
@@ -167,15 +150,24 @@ class OwnFiles:
         """Whether the new version is to go on. Waits for half an upgrade, up to PATIENCE_S."""
         with self._lock:
             end = time.monotonic() + PATIENCE_S
-            while not self.gives_way and (now := fingerprint(self._folder)) not in {self._began_with, self._refused}:
-                works = self._works(self._run, self._run.path.parents[1])
-                self.gives_way = works and fingerprint(self._folder) == now
+            while not self.gives_way and (now := fingerprint(PACKAGE)) not in {self._began_with, self._refused}:
+                self.gives_way = self._can_start() and fingerprint(PACKAGE) == now
                 if not self.gives_way:
                     if time.monotonic() > end:
                         self._refused = now
                     else:
                         time.sleep(POLL_S)
             return self.gives_way
+
+    def _can_start(self) -> bool:
+        """Whether the version of the files can be started, and reads this run."""
+        command = [sys.executable, "-P", "-m", NAME, "supervise", self._run.id, TRY]
+        env = {**os.environ, "TRAINWATCH_HOME": str(self._run.path.parents[1])}
+        try:
+            answer(command, STARTS_S, env=env, cwd="/")
+        except NoAnswerError:
+            return False
+        return True
 
     def execute(self) -> None:
         """Become the supervisor of the new version: does not return."""

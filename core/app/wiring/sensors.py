@@ -38,7 +38,7 @@ from ...sense.host.host_sensor import Host
 from ...sense.host.kernel_log import KernelLog, TerminationNotices, cloud_of
 from ...sense.log.burst_reduction import HeartbeatPage
 from ...sense.log.log_tail import LogTail, OwnLog
-from ...sense.process.exit_watch import ExitWatch, nothing
+from ...sense.process.exit_watch import ExitWatch
 from ...sense.process.process_tree import ProcessTree
 from ...sense.process.ranks import JobRecords, NodeSamples, OtherTrainers
 from ...sense.process.run_tree import RunTree
@@ -54,11 +54,12 @@ from ..plan.trainer_folders import folders_elsewhere, saved_places, trainer_valu
 from ..plan.trainer_settings import save_request, told_lengths
 from ..preflight.command_checks import handed_over, what_hides_status
 from ..preflight.other_trainer import BesideAttempt
+from ..preflight.resume_checks import load_refusal
 from ..runs.ended_attempt import project_of
 from ..runs.output_claim import OutputClaim, is_network
 from ..runs.output_folder import OutputLists
 from ..supervise.machine_end import SleepInhibitor
-from ..supervise.recorder import RunRecorder, refusal_of
+from ..supervise.recorder import RunRecorder, harmless
 from ..supervise.run_output import RunOutput
 
 
@@ -90,7 +91,9 @@ def checkpoint_sensor(
         on_complete=(lambda _path, _mtime: None) if values is None else values.completed,
         listed=lists.of,
         whose=lambda path: whose(path, told is not None and is_below(str(path), told)),
-        refusal=lambda checkpoint: refusal_of(output.spec, preset, checkpoint),
+        refusal=harmless(
+            "foreseeing the load of a checkpoint", lambda checkpoint: load_refusal(output.spec, preset, checkpoint)
+        ),
     )
     watch = output.spec.settings.watch
     return CheckpointFolders(
@@ -212,7 +215,7 @@ def build_sensors(  # noqa: PLR0917
 
     exits = ExitWatch(
         before_exit=last_look,
-        before_success=nothing if values is None else values.finish,
+        before_success=(lambda: None) if values is None else values.finish,
         on_output=log.add,
         **common,
     )

@@ -47,12 +47,13 @@ from ..plan.specs import definitions_of
 from ..plan.trainer_settings import save_request
 from ..preflight.checklist import ReadinessCheck
 from ..preflight.other_trainer import refusal_at_launch
+from ..preflight.resume_checks import resume_misfit
 from ..runs.checkpoint_quality import rated_paths
 from ..runs.ended_attempt import live_attempt, newest_attempt, newest_folder, unwritten_order
 from ..runs.output_claim import OutputClaim, is_network
 from ..runs.output_folder import OutputLists
 from ..supervise.machine_end import keep_alive_order
-from ..supervise.recorder import RunRecorder, misfit_of, run_created, script_now, trace_head
+from ..supervise.recorder import RunRecorder, harmless, run_created, script_now, trace_head
 from ..supervise.run_output import RunOutput, RunRetention, copy_verified
 from ..supervise.state_keeper import Vitality
 from .sensors import build_sensors, knowledge
@@ -144,14 +145,11 @@ def build_supervisor(
         show=lambda target: tmux.show(spec, target).detail,
         base_env=os.environ,
         ready=ReadinessCheck(
-            plan,
-            note,
-            lambda: keeper.refusal() or claim.refusal(),
-            lambda now: refusal_at_launch(now, run),
+            plan, note, lambda: keeper.refusal() or claim.refusal(), lambda now: refusal_at_launch(now, run)
         ),
         planned=plan.derived_for,
-        misfit=lambda resume, derived: misfit_of(spec, resume, derived),
-        script=lambda: script_now(spec),
+        misfit=harmless("comparing the model with the checkpoint", partial(resume_misfit, spec)),
+        script=harmless("reading the script of the command", partial(script_now, spec)),
         locks=claim.order,
         keep_alive=keep_alive_order(run, spec),
     )
@@ -169,11 +167,7 @@ def build_supervisor(
             rated=lambda: rated_paths(run.path.parents[1]),
         ),
         copy_aside=partial(_copy_aside, output, run),
-        gpu_help=GpuHelp(
-            read=recorder.gpus_now,
-            peaks=lambda: recorder.gpu_peaks,
-            users=named_users,
-        ),
+        gpu_help=GpuHelp(read=recorder.gpus_now, peaks=lambda: recorder.gpu_peaks, users=named_users),
         end_in_words=partial(_end_in_words, run),
         outbox=vitality.outbox,
         commands=CheckpointCommands(

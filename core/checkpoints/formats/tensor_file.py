@@ -61,7 +61,16 @@ def read_safetensors(source: ByteRange) -> FileContents:
             Tensor(name=name, element=SAFETENSORS_ELEMENTS[entry.dtype], shape=entry.shape, region=len(regions))
         )
         regions.append(region)
-    _check_cover(regions, start, source.size)
+    end = start
+    for region in regions:
+        if region.start != end:
+            what = "a gap before" if region.start > end else "an overlap with the tensor before"
+            raise Corrupt(f"there is {what} tensor {shown(region.label)} at byte {min(region.start, end)}")
+        end = region.start + region.size_bytes
+    if end > source.size:
+        raise Torn(f"is cut off: {source.size} of {end} bytes")
+    if end < source.size:
+        raise Corrupt(f"has {source.size - end} bytes after its last tensor, from byte {end}")
     return FileContents(format="safetensors", regions=tuple(regions), tensors=tuple(tensors), metadata=metadata)
 
 
@@ -91,19 +100,6 @@ def _region(name: str, entry: _Entry, data_start: int) -> Region:
             f"{element.size_bytes(count)}"
         )
     return Region(label=name, start=data_start + begin, size_bytes=end - begin, element=element)
-
-
-def _check_cover(regions: list[Region], data_start: int, size: int) -> None:
-    end = data_start
-    for region in regions:
-        if region.start != end:
-            what = "a gap before" if region.start > end else "an overlap with the tensor before"
-            raise Corrupt(f"there is {what} tensor {shown(region.label)} at byte {min(region.start, end)}")
-        end = region.start + region.size_bytes
-    if end > size:
-        raise Torn(f"is cut off: {size} of {end} bytes")
-    if end < size:
-        raise Corrupt(f"has {size - end} bytes after its last tensor, from byte {end}")
 
 
 def training_info(metadata: dict[str, str]) -> dict[str, Any]:
@@ -166,9 +162,8 @@ def whole_number(values: dict[str, Any], keys: tuple[str, ...]) -> int | None:
 #
 # The usual ones come first. Any other name counts if it is a word for steps or epochs with words beside it that do not
 # change what is counted (``iter_num`` of nanoGPT, ``EPOCHS_RUN`` of PyTorch's tutorial, ``currentEpoch``):
-# ``max_iters``,
-# ``num_epochs``, ``steps_per_epoch`` and ``best_epoch`` are other numbers. A plural alone is a total as often as a
-# count.
+# ``max_iters``, ``num_epochs``, ``steps_per_epoch`` and ``best_epoch`` are other numbers. A plural alone is a total as
+# often as a count.
 
 STEP_KEYS = ("global_step", "step", "current_step", "steps", "iteration", "iter", "num_updates", "global_steps")
 EPOCH_KEYS = ("epoch", "current_epoch")
@@ -306,25 +301,16 @@ def counts_of(contents: FileContents, name: str) -> NameCounts:
     """Step and epoch from the file's metadata or object tree, else from its name."""
     if contents.format == "safetensors":
         info = training_info(contents.metadata)
-        stored = counts_in({"step": _first(contents.metadata, _SAFETENSORS_STEP_KEYS, info.get("step"))})
-        epochs = counts_in({"epoch": _first(contents.metadata, _SAFETENSORS_EPOCH_KEYS, info.get("epoch"))})
-        step, epoch = stored.step, epochs.epoch
-    else:
-        held = _counts_in_tree(contents.tree) if isinstance(contents.tree, Mapping) else NameCounts()
-        step, epoch = held.step, held.epoch
-    named = read_name(name)
-    if step is None and epoch is not None and named.step in {epoch, epoch + 1} and counts_something(name):
-        return NameCounts(None, epoch)  # timm: checkpoint-3.pth.tar is that of epoch 3
-    return NameCounts(named.step if step is None else step, named.epoch if epoch is None else epoch)
-
-
-def _counts_in_tree(tree: Mapping) -> NameCounts:
-    """At the top of the object, else in its ``meta`` (mmengine, mmcv)."""
-    found, meta = counts_in(tree.texts), tree.get("meta")
-    inner = counts_in(meta.texts) if isinstance(meta, Mapping) else NameCounts()
-    return NameCounts(
-        inner.step if found.step is None else found.step, inner.epoch if found.epoch is None else found.epoch
-    )
+        step = _first(contents.metadata, _SAFETENSORS_STEP_KEYS, info.get("step"))
+        held = counts_in({"step": step, "epoch": _first(contents.metadata, _SAFETENSORS_EPOCH_KEYS, info.get("epoch"))})
+    else:  # at the top of the object, else in its ``meta`` (mmengine, mmcv)
+        texts = contents.tree.texts if isinstance(contents.tree, Mapping) else {}
+        meta = texts.get("meta")
+        held = counts_in(texts).or_of(counts_in(meta.texts) if isinstance(meta, Mapping) else NameCounts())
+    named, epoch = read_name(name), held.epoch
+    if held.step is None and epoch is not None and named.step in {epoch, epoch + 1} and counts_something(name):
+        return held  # timm: checkpoint-3.pth.tar is that of epoch 3
+    return held.or_of(named)
 
 
 def _first(metadata: dict[str, str], keys: tuple[str, ...], default: object) -> object:

@@ -14,7 +14,7 @@ from ...model.checkpoint_suffixes import DCP_SUFFIX
 from ..formats.byte_range import Corrupt, Damage, Opaque, Torn, open_bytes, worst
 from ..formats.tensor_file import epoch_keys, examine_range, step_keys
 from ..formats.tensors import Instance, Mapping, PickleValue, shown, tensors_in
-from .layout_reading import Finding, Findings
+from .layout_reading import WRITTEN_LAST, Finding, Findings
 from .sets import Members
 
 if TYPE_CHECKING:
@@ -51,8 +51,7 @@ def is_dcp(members: Members) -> bool:
 def check_dcp(members: Members, scanner: "Scanner | None") -> tuple[list[Damage], NameCounts]:
     """Every listed item lies inside its file; with a scanner every item is also read through."""
     if METADATA not in members.files:
-        why = "it is written last, so the checkpoint was not finished"
-        return [Torn(f"{METADATA} is missing: {why}", unfinished=True)], NameCounts()
+        return [Torn(f"{METADATA} is missing: {WRITTEN_LAST}", unfinished=True)], NameCounts()
     try:
         items = _listed(members)
         damages = [damage for damage in (_misplaced(members, items), _overlapping(items)) if damage is not None]
@@ -89,9 +88,9 @@ def _listed(members: Members) -> list[_Item]:
     if any(True for _ in tensors_in(tree)):
         raise Corrupt(f"{METADATA} holds tensors")
     items = [_item(index, info) for index, info in storage.pairs]
-    names = described.keys()
-    unstored = set(names) ^ {item.name for item in items}
-    if unstored or len(set(names)) != len(described.pairs):
+    names = set(described.texts)
+    unstored = names ^ {item.name for item in items}
+    if unstored or len(names) != len(described.pairs):
         raise Corrupt(f"{METADATA} contradicts itself about {shown(min(unstored, default='its names'))}")
     return items
 
@@ -109,7 +108,7 @@ def _field(value: PickleValue, of: str, name: str) -> PickleValue:
     if not isinstance(value, Instance) or value.of != of:
         return None
     for state in value.state:
-        if isinstance(state, Mapping) and name in state.keys():  # noqa: SIM118 -- not a dict
+        if isinstance(state, Mapping) and name in state.texts:
             return state.get(name)
     return None
 

@@ -165,16 +165,11 @@ def _check_inner_dcp(members: Members, reading: Finding, scanner: "Scanner | Non
 
 def _counts(members: Members, reading: Finding, findings: Findings) -> NameCounts:
     """Step and epoch: from the state file, else from the files with weights, else from the directory's name."""
-    step, epoch = reading.counts.step, reading.counts.epoch
+    counts = reading.counts
     for name in sorted(weights_in(members)):
-        finding = findings.get(name)
-        if finding is None or finding.contents is None:
-            continue
-        stored = counts_of(finding.contents, "")
-        step = stored.step if step is None else step
-        epoch = stored.epoch if epoch is None else epoch
-    named = read_name(members.root.name)
-    return NameCounts(named.step if step is None else step, named.epoch if epoch is None else epoch)
+        if name in findings and (contents := findings[name].contents) is not None:
+            counts = counts.or_of(counts_of(contents, ""))
+    return counts.or_of(read_name(members.root.name))
 
 
 # Which directories are checkpoints, by names alone: an output directory may hold a hundred thousand images.

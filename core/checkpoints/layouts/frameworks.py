@@ -8,14 +8,13 @@ from ...model.checkpoint_suffixes import INDEX_SUFFIX
 from ..formats.byte_range import Corrupt, Damage, NoCounts, Torn
 from ..formats.tensor_file import read_json, whole_number
 from ..formats.tensors import Mapping, shown
-from .layout_reading import Finding, Findings, missing, no_weights, optimizer_in, read_counts, weights_in
+from .layout_reading import WRITTEN_LAST, Finding, Findings, missing, no_weights, optimizer_in, read_counts, weights_in
 from .sets import LATEST, Members, read_pointer
 
 # State directories of ``accelerator.save_state``, and kohya's ``NAME-000004-state``, which are the same.
 #
 # Written in this order (``accelerate/checkpointing.py``): weights, ``optimizer.bin``, ``scheduler.bin``,
-# ``sampler.bin``,
-# scaler, and last ``random_states_0.pkl``. kohya's hook adds ``train_state.json`` before.
+# ``sampler.bin``, scaler, and last ``random_states_0.pkl``. kohya's hook adds ``train_state.json`` before.
 
 STATE = "train_state.json"
 _LAST = re.compile(r"^random_states_\d+\.pkl$")
@@ -23,21 +22,23 @@ _TRACES = re.compile(r"^(random_states_\d+\.pkl|optimizer(_\d+)?\.bin|sampler(_\
 _STATE_NAME = re.compile(r"-state$")
 
 
+def _without_weights(members: Members, findings: Findings, state: str, *, made_so: bool) -> list[Damage]:
+    if any(weights_in(members)):
+        return []
+    tensors, why = made_so or bool(findings), "no file with weights is there"
+    return [no_weights(members, "model.safetensors", why, beside=state, made_so=tensors)]
+
+
 def read_accelerate(members: Members, findings: Findings) -> Finding | None:
     """Recognised by any file that only accelerate or kohya writes, or, with weights, by the name ``*-state``."""
     made_so = any(_TRACES.match(name) for name in members.top())
     if not made_so and not (_STATE_NAME.search(members.root.name) and any(weights_in(members))):
         return None
-    damages: list[Damage] = []
-    if not any(weights_in(members)):
-        damages.append(
-            no_weights(members, "model.safetensors", "no file with weights is there", made_so=made_so or bool(findings))
-        )
+    damages = _without_weights(members, findings, STATE, made_so=made_so)
     if not optimizer_in(members):
         damages.append(missing(members, "optimizer.bin", "training cannot go on without it"))
     if not any(_LAST.match(name) for name in members.top()):
-        why = "it is written last, so the checkpoint was not finished"
-        damages.append(missing(members, "random_states_0.pkl", why, unfinished=made_so))
+        damages.append(missing(members, "random_states_0.pkl", WRITTEN_LAST, unfinished=made_so))
     counts = read_counts(members, STATE, damages)
     return Finding(layout="accelerate", damages=tuple(damages), counts=counts)
 
@@ -59,13 +60,8 @@ def read_transformers(members: Members, findings: Findings) -> Finding | None:
     made_so = any(_TRANSFORMERS_TRACES.match(name) for name in members.top())
     if TRANSFORMERS_STATE not in members.files and not made_so:
         return None
-    damages: list[Damage] = []
+    damages = _without_weights(members, findings, TRANSFORMERS_STATE, made_so=made_so)
     notes: list[str] = []
-    if not any(weights_in(members)):
-        why = "no file with weights is there"
-        damages.append(
-            no_weights(members, "model.safetensors", why, beside=TRANSFORMERS_STATE, made_so=made_so or bool(findings))
-        )
     resumable = any(_RESUMABLE.match(name) for name in members.top())
     deepspeed = any(folder.startswith("global_step") for folder in members.folders)
     if deepspeed:
@@ -78,8 +74,7 @@ def read_transformers(members: Members, findings: Findings) -> Finding | None:
         damages.append(missing(members, "scheduler.pt", "without it the trainer ignores the optimizer state too"))
     counts = read_counts(members, TRANSFORMERS_STATE, damages)
     if TRANSFORMERS_STATE not in members.files:
-        why = "it is written last, so the checkpoint was not finished"
-        damages.append(missing(members, TRANSFORMERS_STATE, why, unfinished=True))
+        damages.append(missing(members, TRANSFORMERS_STATE, WRITTEN_LAST, unfinished=True))
     return Finding(layout="transformers", damages=tuple(damages), notes=tuple(notes), counts=counts)
 
 
@@ -149,7 +144,7 @@ def read_deepspeed_save(members: Members, findings: Findings) -> Finding | None:
 def check_latest(members: Members) -> list[Damage]:
     """A folder that holds tag folders: ``latest`` must name one that is there. Loading reads it first."""
     if LATEST not in members.files:
-        return [Torn("latest is missing: it is written last, so the checkpoint was not finished", unfinished=True)]
+        return [Torn(f"latest is missing: {WRITTEN_LAST}", unfinished=True)]
     tag = read_pointer(members.root / LATEST)
     if tag is None or tag not in members.folders:
         return [Torn(f"latest names {shown(tag or 'nothing')}, which does not exist", understood=False)]
@@ -159,7 +154,7 @@ def check_latest(members: Members) -> list[Damage]:
 def _missing_ranks(tree: Mapping, mp: int, optimizers: set[tuple[int, int]], kind: str) -> list[Damage]:
     """ZeRO keeps the optimizer out of the model states: then each rank must have its own file."""
     ranks = whole_number(tree.texts, ("dp_world_size",))
-    if ranks is None or tree.get("optimizer") is not None or not (optimizers or "optimizer" in tree.keys()):  # noqa: SIM118 -- not a dict
+    if ranks is None or tree.get("optimizer") is not None or not (optimizers or "optimizer" in tree.texts):
         return []
     absent = [rank for dp in range(min(ranks, 100_000)) if (rank := (dp, mp)) not in optimizers]
     return [_missing_rank(absent[0], kind)] if absent else []
@@ -221,8 +216,7 @@ def read_training_state(members: Members, findings: Findings) -> Finding | None:
 
 # Weights in several files: ``model-00001-of-00003.safetensors`` … and ``model.safetensors.index.json``.
 #
-# The index maps each tensor to its file and is written last. Source: ``save_pretrained`` of transformers and
-# diffusers.
+# The index maps each tensor to its file and is written last. Source: ``save_pretrained`` (transformers, diffusers).
 
 
 def shards_of(members: Members, index: str) -> set[str]:

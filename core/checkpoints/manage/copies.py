@@ -227,6 +227,7 @@ def copy_aside(
                 for name, path in files:
                     bytes_ = path.lstat().st_size
                     place, need = stage / name, left + largest
+                    place.parent.mkdir(parents=True, exist_ok=True)
                     cloned = (link and _linked(path, place)) or _copy(path, place, clone, need, spare_bytes)
                     size, left = size + bytes_, left - bytes_
                     shared += bytes_ if cloned else 0
@@ -270,7 +271,6 @@ def _files(name: str, path: Path) -> list[tuple[str, Path]]:
 
 def _linked(source: Path, place: Path) -> bool:
     """Whether a hard link could be made: not to another disk, nor on every file system."""
-    place.parent.mkdir(parents=True, exist_ok=True)
     try:
         os.link(source, place, follow_symlinks=False)
     except OSError:
@@ -282,7 +282,6 @@ def _copy(source: Path, place: Path, clone: Callable[[int, int], bool], need: in
     """Whether the copy shares its blocks with the original. ``need``: bytes that it takes with what follows, if not."""
     import shutil  # slow to import
 
-    place.parent.mkdir(parents=True, exist_ok=True)
     if source.is_symlink():
         place.symlink_to(source.readlink())
         return False

@@ -95,11 +95,8 @@ def _neighbours(found: list[Checkpoint], complete: list[bool]) -> list[str]:
     for place, whole in enumerate(complete):
         if whole:
             continue
-        older = next((index for index in range(place + 1, len(found)) if complete[index]), None)
-        newer = next((index for index in range(place - 1, -1, -1) if complete[index]), None)
-        chosen = older if older is not None else newer
-        if chosen is not None:
-            kept.append(found[chosen].path)
+        nearest = (*range(place + 1, len(found)), *range(place - 1, -1, -1))
+        kept += [found[index].path for index in nearest if complete[index]][:1]
     return kept
 
 
@@ -139,11 +136,7 @@ def _objection(checkpoint: Checkpoint, path: Path, real_directory: str) -> str |
     ):
         return "does not lie in the directory"
     now = inspect(path)
-    if now is None:
-        return "was removed"
-    if now != checkpoint:
-        return "changed since the plan was made"
-    return None
+    return "was removed" if now is None else "changed since the plan was made" if now != checkpoint else None
 
 
 def _delete(path: Path) -> None:

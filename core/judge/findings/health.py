@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import NamedTuple
 
 import msgspec
 
@@ -24,8 +25,6 @@ HOLD_S = 10.0
 MARGIN = 0.02
 """Share of a bound by which a value must get better before its level does."""
 
-ORDER: dict[Level, int] = {"safe": 0, "underused": 0, "unknown": 0, "warning": 1, "danger": 2}
-
 
 class Metric(msgspec.Struct, frozen=True):
     """One row: values beyond ``warning``/``danger`` are worse; ``falling``: low is bad; ``underused``: room left."""
@@ -35,8 +34,8 @@ class Metric(msgspec.Struct, frozen=True):
     danger: float
     falling: bool = False
     underused: float | None = None
-    incident_from: Level = "danger"
-    """From this level on it is an incident; milder ones are only shown."""
+    alarm: Level = "danger"
+    """At this level it is an incident; others are only shown."""
 
 
 @lru_cache(maxsize=8)
@@ -45,7 +44,7 @@ def metrics(settings: HealthSettings, *, stable: bool = False) -> dict[str, Metr
     vram_warning = VRAM_STABLE_PCT if stable else settings.vram_warning_pct
     return {
         "temp": Metric("°C", settings.temp_warning_c, settings.temp_danger_c),
-        "vram": Metric("%", vram_warning, FAR, underused=settings.vram_underused_pct, incident_from="warning"),
+        "vram": Metric("%", vram_warning, FAR, underused=settings.vram_underused_pct, alarm="warning"),
         "ram_used": Metric("%", settings.ram_warning_pct, settings.ram_danger_pct),
         "ram_available": Metric(
             "B", settings.ram_available_warning_bytes, settings.ram_available_danger_bytes, falling=True
@@ -66,73 +65,55 @@ class Band(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     outside_t: float | None = None
 
 
-class Change(msgspec.Struct, frozen=True):
-    """A metric changed its level. ``alarming``: it is an incident. ``limit``: the bound that it is beyond."""
+class Change(NamedTuple):
+    """A metric changed its level. ``alarm``: the incident that it is (``GPU 3 too hot: 86 °C (limit 85)``), or ""."""
 
     fact: HealthChanged
-    alarming: bool = False
-    limit: float | None = None
-
-    @property
-    def sentence(self) -> str:
-        """``GPU 3 too hot: 86 °C (limit 85)``."""
-        fact = self.fact
-        return health_clause(fact.metric, fact.value or 0.0, fact.unit, fact.level, self.limit)
+    alarm: str
 
 
 Bands = dict[str, Band]
 """By metric (``gpu0.temp``, ``ram_used`` …). Replaced, never changed in place."""
 
 
-def gpu_values(sample: GpuSample, *, training: bool) -> Iterator[tuple[str, str, float]]:
-    """Yield metric, row and value of a GPU sample. VRAM is judged only while training; before, it is always low."""
+def gpu_values(sample: GpuSample, *, training: bool) -> Iterator[tuple[str, float]]:
+    """Yield metric and value of a GPU sample. VRAM is judged only while training; before, it is always low."""
     for gpu in sample.gpus:
-        temp, vram = _names(gpu.index)
         if gpu.temp_c is not None:
-            yield temp, "temp", gpu.temp_c
+            yield f"gpu{gpu.index}.temp", gpu.temp_c
         if training and gpu.own is not False and gpu.mem_used_bytes is not None and gpu.mem_total_bytes:
-            yield vram, "vram", 100.0 * gpu.mem_used_bytes / gpu.mem_total_bytes
+            yield f"gpu{gpu.index}.vram", 100.0 * gpu.mem_used_bytes / gpu.mem_total_bytes
 
 
-@lru_cache(maxsize=64)
-def _names(index: int) -> tuple[str, str]:
-    """Return the names of a GPU's metrics: temperature and memory."""
-    return f"gpu{index}.temp", f"gpu{index}.vram"
-
-
-def host_values(sample: HostSample) -> Iterator[tuple[str, str, float]]:
-    """Yield metric, row and value of a host sample."""
+def host_values(sample: HostSample) -> Iterator[tuple[str, float]]:
+    """Yield metric and value of a host sample."""
     if sample.ram_used_bytes is not None and sample.ram_total_bytes:
-        yield "ram_used", "ram_used", 100.0 * sample.ram_used_bytes / sample.ram_total_bytes
-    for row in ("ram_available", "swap_used", "disk_free"):
-        if (value := getattr(sample, f"{row}_bytes")) is not None:
-            yield row, row, value
+        yield "ram_used", 100.0 * sample.ram_used_bytes / sample.ram_total_bytes
+    for metric in ("ram_available", "swap_used", "disk_free"):
+        if (value := getattr(sample, f"{metric}_bytes")) is not None:
+            yield metric, value
 
 
 def take(
-    bands: Bands, values: Iterator[tuple[str, str, float]], table: dict[str, Metric], t: float
+    bands: Bands, values: Iterator[tuple[str, float]], table: dict[str, Metric], t: float
 ) -> tuple[Bands, tuple[Change, ...]]:
     """Update levels from values. Returns the same dict if nothing changed."""
-    new: Bands | None = None
-    changes: list[Change] = []
-    for name, row, value in values:
-        metric, band = table[row], bands.get(name)
+    new, changes = dict(bands), []
+    for name, value in values:
+        metric, band = table[name.rpartition(".")[2]], bands.get(name)
         before: Level = "unknown" if band is None else band.level
         level = level_of(metric, value, before)
+        new[name] = Band(level=level)
         if level == before:
-            held = Band(level=level)
-        elif band is not None and (band.outside_t is None or t - band.outside_t < HOLD_S):
-            held = Band(level=before, outside_t=t if band.outside_t is None else band.outside_t)
-        else:
-            held = Band(level=level)
-            alarming = ORDER[level] >= ORDER[metric.incident_from]
-            limit = {"danger": metric.danger, "warning": metric.warning}.get(level)
-            fact = HealthChanged(metric=name, value=value, unit=metric.unit, level=level, before=before)
-            changes.append(Change(fact, alarming, limit))
-        if held != band:
-            new = dict(bands) if new is None else new
-            new[name] = held
-    return (bands if new is None else new), tuple(changes)
+            continue
+        if band is not None and (band.outside_t is None or t - band.outside_t < HOLD_S):
+            new[name] = Band(level=before, outside_t=t if band.outside_t is None else band.outside_t)
+            continue
+        fact = HealthChanged(metric=name, value=value, unit=metric.unit, level=level, before=before)
+        limit = {"danger": metric.danger, "warning": metric.warning}.get(level)
+        alarm = health_clause(name, value, metric.unit, level, limit) if level == metric.alarm else ""
+        changes.append(Change(fact, alarm))
+    return (bands if new == bands else new), tuple(changes)
 
 
 def level_of(metric: Metric, value: float, before: Level = "unknown") -> Level:
@@ -160,42 +141,31 @@ AWAY_S = 60.0
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``since_t``, ``seen_t``: first and last time that it was seen, run seconds. ``told``: it is an incident."""
+    """``since_t``, ``seen_t``: first and last time that it was seen, run seconds."""
 
     since_t: float
     seen_t: float
     text: str
     severe: bool = False
-    told: bool = False
+
+    @property
+    def counts(self) -> bool:
+        """Whether it has lasted, and is an incident."""
+        return self.seen_t - self.since_t >= HOLD_S
 
 
 Faults = dict[str, Fault]
 """By class of the incident (``gpu0.lost``, ``gpu3.slowed``). Replaced, never changed in place."""
 
 
-def take_faults(known: Faults, sample: GpuSample, t: float) -> tuple[Faults, tuple[str, ...], tuple[str, ...]]:
-    """Return the faults after a sample, those that begin to count, and those that are over. The same dict if alike."""
+def take_faults(known: Faults, sample: GpuSample, t: float) -> Faults:
+    """Return the faults after a sample, without those that are over."""
     seen = dict(_seen(sample))
-    if not seen and not known:
-        return known, (), ()
-    new: Faults = {}
-    begun: list[str] = []
-    for name in dict.fromkeys((*known, *seen)):
-        before, found = known.get(name), seen.get(name)
-        if found is None:
-            assert before is not None
-            if sample.gpus and t - before.seen_t >= AWAY_S:
-                continue
-            new[name] = before
-            continue
-        text, severe = found
-        since_t = t if before is None else before.since_t
-        told = before is not None and before.told
-        if not told and t - since_t >= HOLD_S:
-            told = True
-            begun.append(name)
-        new[name] = Fault(since_t=since_t, seen_t=t, text=text, severe=severe, told=told)
-    return new, tuple(begun), tuple(name for name, fault in known.items() if fault.told and name not in new)
+    new = {n: each for n, each in known.items() if n in seen or not sample.gpus or t - each.seen_t < AWAY_S}
+    for name, (text, severe) in seen.items():
+        since_t = new[name].since_t if name in new else t
+        new[name] = Fault(since_t=since_t, seen_t=t, text=text, severe=severe)
+    return new
 
 
 def _seen(sample: GpuSample) -> Iterator[tuple[str, tuple[str, bool]]]:
@@ -247,14 +217,9 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     every_s: float
     span_s: float
 
-    def is_short(self, need_s: float | None) -> bool:
-        """Whether the disk is full before the training is done, or soon if its end is unknown (None)."""
-        sure = self.span_s >= SPAN_S or self.full_s <= URGENT_S
-        return sure and self.full_s < (HORIZON_S if need_s is None else need_s)
-
-    def is_enough(self, need_s: float | None) -> bool:
-        """Whether there is room again, with a margin."""
-        return self.full_s > RELIEF * (HORIZON_S if need_s is None else need_s)
+    @property
+    def is_sure(self) -> bool:
+        return self.span_s >= SPAN_S or self.full_s <= URGENT_S
 
     @property
     def sentence(self) -> str:

@@ -55,11 +55,6 @@ def begin_stretch(pace: Pace, step: int, now: float) -> Pace:
     return Pace(from_t=now, from_step=step, s_per_step=pace.s_per_step, fresh=pace.fresh)
 
 
-def begin_attempt(pace: Pace) -> Pace:
-    """Start a new stretch after a restart; the pace stays known."""
-    return Pace(s_per_step=pace.s_per_step)
-
-
 def pace_of(pace: Pace) -> float | None:
     """Seconds per step; of the first stretch of a run as far as it has come. None if that is too short."""
     if pace.s_per_step is not None:
@@ -128,22 +123,11 @@ def with_told(
             if progress.run_total_steps is None and step is not None and total is not None and step <= total:
                 return _with_total(progress, step, total, by)
         return progress
-    return _of_bar(progress, run, told, resumed=resumed, epochs_before=epochs_before)
-
-
-def _of_bar(
-    progress: Progress, run: RunCount, told: ToldLength, *, resumed: bool, epochs_before: int | None
-) -> Progress:
-    """A bar that counts within an epoch of which the log does not say how many there are.
-
-    A bar of the whole run has the same number of steps for each epoch, so that one which the number of epochs does not
-    divide, or that is shorter than the steps of the run, is of one epoch.
-    """
-    total = run.total or 0
+    # A bar that counts within an epoch of which the log does not say how many there are. One of the whole run has the
+    # same number of steps for each epoch, so that one which the number of epochs does not divide, or that is shorter
+    # than the steps of the run, is of one epoch.
+    total, by_steps = run.total, told.steps is not None and told.steps > run.total
     if run.number_of_epochs is not None or run.per_epoch is False or (run.per_epoch is None and resumed):
-        return progress
-    by_steps = told.steps is not None and told.steps > total
-    if run.per_epoch is None and not by_steps and not (told.epochs or 0) > 1:
         return progress
     if run.per_epoch is None and not by_steps and total % (told.epochs or 1) == 0:
         return progress
@@ -153,13 +137,13 @@ def _of_bar(
             return replace(progress, run_step=None, run_total_steps=None, of_part=True)
         index, done = within.index + epochs_before, within.done + epochs_before * total
         within = replace(within, index=index, done=done, anew=False)
-    step, whole = within.run_step, replace(within, declared=told.epochs).run_total
+    at, whole = within.run_step, replace(within, declared=told.epochs).run_total
     by = told.epochs_by
     if told.steps is not None and by_steps and (whole is None or told.steps < whole):
         whole, by = told.steps, told.steps_by
-    if step is None or whole is None or step > whole:
+    if at is None or whole is None or at > whole:
         return progress
-    return _with_total(progress, step, whole, by)
+    return _with_total(progress, at, whole, by)
 
 
 def _with_total(progress: Progress, step: int, total: int, by: str) -> Progress:

@@ -61,8 +61,7 @@ def with_block(stall: Stall, mean_s: float, lasted_s: float, util_pct: float | N
     usual_pct = stall.usual_util_pct
     waits = usual_pct is not None and util_pct is not None and util_pct < WAITING_SHARE * usual_pct
     if mean_s > (WAITING_RATIO if waits else SLOW_RATIO) * usual:
-        slow_s = stall.slow_s + lasted_s
-        blocks = stall.blocks + 1
+        slow_s, blocks = stall.slow_s + lasted_s, stall.blocks + 1
         now_open = stall.open or (blocks >= SLOW_BLOCKS and slow_s >= SLOW_S)
         return msgspec.structs.replace(stall, blocks=blocks, slow_s=slow_s, open=now_open)
     still = stall.open and mean_s > FAST_RATIO * usual

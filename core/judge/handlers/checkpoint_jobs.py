@@ -26,12 +26,6 @@ STEPS = 3
 """Steps of an attempt before anything is evaluated beside it: its memory is at its peak after the first ones."""
 
 
-def see(builder: StepBuilder, **newest: Any) -> None:
-    """Take what samples say about room, fields of ``Evaluations``."""
-    if builder.settings.evaluate.wanted:
-        builder.set(evaluations=replace(builder.state.evaluations, **newest))
-
-
 def follow(builder: StepBuilder) -> None:
     """Begin the next evaluation if there is room, or end the one that the training must not wait for."""
     finished = isinstance(builder.machine, Finished)
@@ -44,7 +38,7 @@ def follow(builder: StepBuilder) -> None:
         _end_watch(builder, known.end.reason)
         return
     if known.running is not None:
-        available = known.ram_available_bytes
+        available = builder.state.host.ram_available_bytes
         is_short = available is not None and available < builder.settings.health.ram_available_danger_bytes
         if is_short and not finished and not known.running.ending:
             builder.set(evaluations=replace(known, running=replace(known.running, ending=True)))
@@ -105,7 +99,8 @@ def _begin_next(builder: StepBuilder, *, training: bool) -> None:
     state, settings = builder.state, builder.settings
     if not (left := _left(builder)):
         return
-    chosen, place = left[0], memory.spot(state.evaluations, settings.evaluate, settings.health, training=training)
+    chosen, ram_bytes = left[0], state.host.ram_available_bytes
+    place = memory.spot(state.evaluations.gpus, ram_bytes, settings.evaluate, settings.health, training=training)
     times, mtime = state.evaluations.times(chosen), chosen.mtime
     assert mtime is not None
     why = f"it began {times} times and did not end" if times >= MOST else ""

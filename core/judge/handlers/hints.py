@@ -8,6 +8,7 @@ Each appears once per attempt, as an incident of severity ``info``.
 import re
 from collections.abc import Sequence
 from functools import cache
+from typing import Literal
 
 import msgspec
 
@@ -47,27 +48,28 @@ def advice(builder: StepBuilder, trouble: str | Sequence[Option]) -> str:
     """Return the end of a sentence: remedies, or those of a ``trouble`` in remedies.toml, and their commands."""
     if isinstance(trouble, str):
         trouble = list(remedies.options(builder.knowledge.remedies, trouble, remedies.circumstances(builder)))
-    found = trouble[:SHOWN]
-    options = [
-        f"{o.remedy.title} (`{builder.typed('profile', o.profile)}`)"
-        if o.profile is not None
-        else f"{o.remedy.title} (`{builder.typed('restart', '--with', o.remedy.name)}`)"
-        for o in found
-    ]
+    options = []
+    for option in trouble[:SHOWN]:
+        words = ("restart", "--with", option.remedy.name) if option.profile is None else ("profile", option.profile)
+        options.append(f"{option.remedy.title} (`{builder.typed(*words)}`)")
     return f"; what may help: {', '.join(options)}" if options else ""
 
 
 def on_host(builder: StepBuilder, sample: HostSample) -> None:
     """Hint at RAM that is nearly full, before it is dangerous."""
-    since, free = builder.state.tight_since, sample.ram_available_bytes
-    if not is_tight(sample):
-        builder.set(tight_since=None)
-    elif since is None:
-        builder.set(tight_since=builder.t)
-    elif builder.t - since >= RAM_HOLD_S:
+    free = sample.ram_available_bytes
+    if _lasts(builder, "tight_since", RAM_HOLD_S, holds=is_tight(sample)):
         left = "" if free is None else f", {memory(free)} available"
         reason = f"RAM is {used_pct(sample):.0f} % used{left}{advice(builder, 'host_oom')}"
         _hint(builder, "health", "ram_tight", reason)
+
+
+def _lasts(builder: StepBuilder, name: Literal["tight_since", "spare_since"], least_s: float, *, holds: bool) -> bool:
+    """Whether something has held for so long. ``name``: of the time in the state from which it holds."""
+    since = getattr(builder.state, name)
+    if (since is None) == holds:
+        builder.set(**{name: builder.t if holds else None})
+    return holds and since is not None and builder.t - since >= least_s
 
 
 def is_tight(sample: HostSample) -> bool:
@@ -86,17 +88,11 @@ def used_pct(sample: HostSample) -> float:
 
 def on_spare(builder: StepBuilder) -> None:
     """Hint at the next profile of the ladder, unless it failed here, if GPU memory is left over for a while."""
-    state, since, profile = builder.state, builder.state.spare_since, builder.state.profile
+    state, profile = builder.state, builder.state.profile
     levels = [band.level for metric, band in state.bands.items() if metric.endswith(".vram")]
-    if not levels or any(level != "underused" for level in levels):
-        if since is not None:
-            builder.set(spare_since=None)
-        return
-    if since is None:
-        builder.set(spare_since=builder.t)
-        return
-    ladder = builder.settings.profiles.ladder
-    if profile not in ladder[:-1] or builder.t - since < SPARE_HOLD_S or state.clock.beats < STEPS:
+    spare = bool(levels) and all(level == "underused" for level in levels)
+    lasts, ladder = _lasts(builder, "spare_since", SPARE_HOLD_S, holds=spare), builder.settings.profiles.ladder
+    if profile not in ladder[:-1] or not lasts or state.clock.beats < STEPS:
         return
     above = ladder[ladder.index(profile) + 1]
     if state.profile_pending is None and not any(rung.profile == above for rung in state.ramp.failed):
@@ -135,13 +131,13 @@ RATES = ("learning_rate", "lr")
 def _rate_options(builder: StepBuilder) -> tuple[Option, ...]:
     """The remedies that fit, without those that propose a rate which the scheduler has reached already."""
     printed, here = builder.state.progress.lr, remedies.circumstances(builder)
-
-    def is_reached(option: Option) -> bool:
-        changes = [c for c in option.changes if c.key.replace("-", "_") in RATES]
-        rates = [c.after for c in changes if isinstance(c.after, int | float)]
-        return printed is not None and bool(rates) and printed <= max(rates)
-
-    return tuple(o for o in remedies.options(builder.knowledge.remedies, TROUBLE, here) if not is_reached(o))
+    found = []
+    for option in remedies.options(builder.knowledge.remedies, TROUBLE, here):
+        changed = [c.after for c in option.changes if c.key.replace("-", "_") in RATES]
+        rates = [rate for rate in changed if isinstance(rate, int | float)]
+        if printed is None or not rates or printed > max(rates):
+            found.append(option)
+    return tuple(found)
 
 
 def tell_trend(builder: StepBuilder) -> None:

@@ -6,12 +6,12 @@ from ...model.checkpoint import Checkpoint
 from ...model.checkpoint_files import kind_of_name
 from ...model.decision import DeleteCheckpoint, PlanRetention
 from ...model.fact import CheckpointsSetAside, OutputKnown
-from ...model.observation import CheckpointEvent, CheckpointValues, Outcome, OutputSeen
+from ...model.observation import CheckpointEvent, Outcome, OutputSeen
 from ...model.run import is_below
 from .. import memory
 from ..attempt_progress import AttemptProgress, places_at, with_saved
 from ..hang import liveness
-from ..recovery import apply, commands, exits, gate, ramp, remedies, restarts, unclear_states
+from ..recovery import commands, exits, gate, ramp, remedies, restarts, unclear_states
 from ..resume import checkpoint_index, output_folders, resume_point
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
 from ..resume.resume_check import counts_since, slack_of
@@ -116,16 +116,17 @@ def on_checkpoint(builder: StepBuilder, event: CheckpointEvent) -> None:
     builder.set(checkpoints=index, attempt=attempt)
     grown = before is None or event.size_bytes is None or event.size_bytes != before.size_bytes
     if grown and not event.unknown_make and watched:
-        builder.set(liveness=liveness.with_file(state.liveness, builder.now, state.clock.last))
+        seen, now = state.liveness, builder.now
+        builder.set(liveness=replace(seen, file_at=now, silence_s=liveness.silence(seen, state.clock.last, now)))
     known = checkpoint_index.find(index, event.path)
     if known is not None:
         if known.own and watched and news:
             hang_check.on_save_file(builder, known)
         if known.unclear is not None:  # if it counts as state of the training, the attempt trains
             unclear_states.recognise(builder)
-            now = builder.checkpoint(event.path)
-            if now is not None and now.is_state and not (before is not None and before.is_state and same):
-                hints.on_saved(builder, now)
+            newest = builder.checkpoint(event.path)
+            if newest is not None and newest.is_state and not (before is not None and before.is_state and same):
+                hints.on_saved(builder, newest)
         if event.event == "complete":
             changed = before is not None and (before.t, before.bad) != (known.t, known.bad)
             _complete(builder, event, known, news=news or changed)
@@ -187,13 +188,6 @@ def _removed(builder: StepBuilder, gone: KnownCheckpoint | None) -> None:
         what = f"{base_name(gone.path)} was deleted as attempt {attempt.number} began; {kept}"
         number = builder.open_incident("checkpoint", VANISHED, what, severity="danger")
         builder.notify("warning", "checkpoints were deleted at the start of an attempt", what, incident=number)
-
-
-def on_values(builder: StepBuilder, read: CheckpointValues) -> None:
-    """Take the values of a checkpoint: one with new NaN is not resumed from, and the training is lost since then."""
-    known = builder.checkpoint(read.path)
-    if known is not None and known.mtime == read.mtime:
-        apply.on_values(builder, read)
 
 
 REFUSED = "weights_only"

@@ -10,7 +10,7 @@ from .. import attempt_progress
 from ..failure.diagnosis import read_evidence
 from ..findings import loss, pace, slow
 from ..hang import activity, deadlines, liveness, pauses, ranks
-from ..hang.deadlines import NO_SAVE
+from ..hang.deadlines import SavePhase
 from ..progress import START, ProgressState, after_gap, read_progress
 from ..recovery import apply, restarts
 from ..recovery.attempts import progress_made
@@ -131,7 +131,7 @@ def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
     first = state.clock.beats == 0
     if first and not state.attempt.adopted:
         quiet_s = liveness.silence(state.liveness, state.clock.last)
-        builder.set(phase_times=pauses.started(state.phase_times, now - state.clock.start, quiet_s))
+        builder.set(phase_times=pauses.learned(state.phase_times, None, now - state.clock.start, quiet_s))
     if announced:
         _phase_ended(builder)
     take_step = pace.with_step if state.clock.behind_from is None else pace.begin_stretch
@@ -143,7 +143,7 @@ def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
         liveness=liveness.with_step(state.liveness, state.clock.last, announced=announced or first),
         log_activity=activity.with_step(state.log_activity, phase, chunk.text, now),
         pause=pauses.with_step(state.pause, t),
-        saving=NO_SAVE,
+        saving=SavePhase(),
         peak=_peak(state, step, progress, now),
         pace=state.pace if step is None else take_step(state.pace, step, now),
     )
@@ -153,7 +153,7 @@ def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
     if state.saves_unread or state.incidents or not isinstance(state.machine, Running):
         _advance(builder)
     if state.launcher.from_step is not None:
-        on_samples.on_first_step(builder)
+        on_samples.on_first_step(builder, after.certain.opening.first_step)
     if first or builder.attempt.resume_verdict == "open":
         restarts.on_beat(builder)
         hints.prove_remedies(builder)
@@ -192,7 +192,7 @@ def _peak(state: JudgeState, step: int | None, progress: Progress, now: float) -
     peak = deadlines.with_step(state.peak, step, progress, now)
     last = state.clock.last
     works = max(state.liveness.file_at or 0.0, state.log_activity.work_bar_at) > last
-    return deadlines.excuse(peak, now - last) if peak is state.peak and works else peak
+    return replace(peak, at=peak.at + (now - last)) if peak is state.peak and works else peak
 
 
 def _check_pace_and_saves(builder: StepBuilder) -> None:
@@ -213,7 +213,7 @@ def _phase_ended(builder: StepBuilder) -> None:
     if log.trusted and (log.phase in activity.ANNOUNCED or log.phase == "save"):
         quiet_s = liveness.silence(state.liveness, state.clock.last)
         lasted_s = builder.now - log.phase_at
-        builder.set(phase_times=pauses.ended(state.phase_times, log.phase, lasted_s, quiet_s))
+        builder.set(phase_times=pauses.learned(state.phase_times, log.phase, lasted_s, quiet_s))
 
 
 def _write_progress(builder: StepBuilder, *, changed: bool) -> None:
@@ -261,12 +261,12 @@ def _on_loss(builder: StepBuilder) -> None:
         builder.warn("loss", "spike", f"the loss is {state.progress.loss:.3g}, far above {trend}", ending="reported")
     if seen.long.fresh:
         hints.tell_trend(builder)
-    if seen.diverges == (builder.open_of(DIVERGING) is not None):
-        return
-    if not seen.diverges:
+    told = builder.open_of(DIVERGING) is not None
+    if told and not seen.diverges:
         builder.close_all("the loss is near its lowest again", DIVERGING)
-    elif loss.OTHER_AIM.search(state.diagnosis.tail):
-        return
-    else:
+    elif seen.diverges and not told and loss.OTHER_AIM.search(state.diagnosis.tail):
+        builder.set(loss=replace(seen, may_rise=True))
+    elif seen.diverges:
         apply.on_divergence(builder)
-    _write_progress(builder, changed=False)  # with the floor
+    if told != (builder.open_of(DIVERGING) is not None):
+        _write_progress(builder, changed=False)  # with the floor

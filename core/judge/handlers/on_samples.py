@@ -15,7 +15,6 @@ from .. import run_states
 from ..failure.circumstances import SeenGpu
 from ..failure.diagnosis import read_evidence
 from ..findings import health, pace
-from ..findings.health import Faults
 from ..hang import activity, deadlines, launcher, liveness, pauses, ranks
 from ..hang.liveness import with_gpus
 from ..progress import begin_attempt
@@ -23,7 +22,7 @@ from ..recovery import attempts, exits, restarts, unclear_states
 from ..recovery.attempts import TERMINATION, close_quiet
 from ..recovery.commands import SUSPENDED, awake
 from ..state import DiskLow, JudgeState, StepBuilder
-from . import checkpoint_jobs, hang_check, hints
+from . import hang_check, hints
 
 replace = msgspec.structs.replace
 SECONDS = re.compile(r"\d+(?:\.\d+)? s\b")
@@ -33,55 +32,45 @@ def on_gpu(builder: StepBuilder, sample: observations.GpuSample) -> None:
     """Take a sample of all GPUs of the machine."""
     settings, machine = builder.settings, builder.machine
     watched, peak = run_states.is_watched(machine), _peak(builder)
-    state = _sampled(builder)
+    builder.set(time=pauses.sampled(builder.state.time))
+    state = builder.state
     if watched:
         seen = with_gpus(state.liveness, sample, builder.now, settings.hang, state.clock.last)
         builder.set(peak=peak, liveness=seen)
     if sample.gpus and (gpus := tuple([SeenGpu(gpu.own, gpu.pci) for gpu in sample.gpus])) != state.gpus_seen:
         builder.set(gpus_seen=gpus)
-    checkpoint_jobs.see(builder, gpus=sample.gpus)
+    if settings.evaluate.wanted:
+        builder.set(evaluations=replace(state.evaluations, gpus=sample.gpus))
     _see_usable(builder, sample, watched=watched)
     _take_levels(builder, health.gpu_values(sample, training=watched and state.clock.beats > 0))
-    faults, begun, over = health.take_faults(state.gpu_faults, sample, builder.t)
-    if faults is not state.gpu_faults:
-        _report_faults(builder, faults, begun, over)
+    _take_faults(builder, sample)
     if watched and settings.profiles.ladder:
         hints.on_spare(builder)
     if isinstance(machine, run_states.BackingOff):
         restarts.on_gpus(builder, machine)
     if not watched and not run_states.is_live(machine):
         _close_vram(builder)
-    if sample.trouble != state.gpu_trouble and _without_seconds(sample.trouble) != _without_seconds(state.gpu_trouble):
+    # What is wrong, without for how long: a time that grows makes no new trouble.
+    if SECONDS.sub("", sample.trouble or "") != SECONDS.sub("", state.gpu_trouble or ""):
         builder.set(gpu_trouble=sample.trouble)
         builder.note(f"GPU readings: {sample.trouble}" if sample.trouble else "GPU readings are back")
     hang_check.check_hang(builder)
 
 
-def _sampled(builder: StepBuilder) -> JudgeState:
-    """Learn the period of samples from a round of them."""
-    time = pauses.sampled(builder.state.time)
-    if time is not builder.state.time:
-        builder.set(time=time)
-    return builder.state
-
-
-def _without_seconds(trouble: str | None) -> str | None:
-    """What is wrong, without for how long: a time that grows makes no new trouble."""
-    return None if trouble is None else SECONDS.sub("", trouble)
-
-
-def _report_faults(builder: StepBuilder, faults: Faults, begun: tuple[str, ...], over: tuple[str, ...]) -> None:
+def _take_faults(builder: StepBuilder, sample: observations.GpuSample) -> None:
+    known = builder.state.gpu_faults
+    faults = health.take_faults(known, sample, builder.t)
+    counted = {name for name, fault in known.items() if fault.counts}
     builder.set(gpu_faults=faults)
-    for name in begun:
-        fault = faults[name]
-        if builder.open_of(name) is not None:  # of an earlier supervisor
+    for name, fault in faults.items():
+        if not fault.counts or name in counted or builder.open_of(name) is not None:  # of an earlier supervisor
             continue
         if not fault.severe:
             builder.warn("health", name, fault.text)
             continue
         number = builder.open_incident("health", name, fault.text, severity="danger")
         builder.notify("incident", fault.text, "", incident=number)
-    builder.close_all("it is over", *over)
+    builder.close_all("it is over", *(counted - faults.keys()))
 
 
 def _see_usable(builder: StepBuilder, sample: observations.GpuSample, *, watched: bool) -> None:
@@ -97,22 +86,15 @@ def _see_usable(builder: StepBuilder, sample: observations.GpuSample, *, watched
 
 def on_host(builder: StepBuilder, sample: observations.HostSample) -> None:
     """Take a sample of memory and disk."""
-    state = _sampled(builder)
-    machine, free = state.machine, sample.disk_free_bytes
-    swap, swap_total = sample.swap_used_bytes, sample.swap_total_bytes
-    seen = {
-        "disk_free_bytes": free if free is not None else state.disk_free_bytes,
-        "disk_total_bytes": sample.disk_total_bytes if sample.disk_total_bytes is not None else state.disk_total_bytes,
-        "disk_free_inodes": sample.disk_free_inodes,
-        "disk_low": _disk_low(state.disk_low, sample),
-        "swap_used": round(swap / swap_total, 3) if swap is not None and swap_total else None,
-        "oom_kills_before": _oom_kills_before(state, sample),
-        "oom_kills": sample.oom_kills,
-        "oom_counter": sample.oom_counter,
-    }
-    if any(getattr(state, name) != value for name, value in seen.items()):
-        builder.set(**seen)
-    checkpoint_jobs.see(builder, ram_available_bytes=sample.ram_available_bytes)
+    builder.set(time=pauses.sampled(builder.state.time))
+    state = builder.state
+    machine, before, free = state.machine, state.host, sample.disk_free_bytes
+    total = before.disk_total_bytes if sample.disk_total_bytes is None else sample.disk_total_bytes
+    builder.set(
+        host=replace(sample, disk_free_bytes=before.disk_free_bytes if free is None else free, disk_total_bytes=total),
+        disk_low=_disk_low(state.disk_low, sample),
+        oom_kills_before=_oom_kills_before(state, sample),
+    )
     _take_levels(builder, health.host_values(sample))
     if state.tight_since is not None or (run_states.is_watched(machine) and hints.is_tight(sample)):
         hints.on_host(builder, sample)
@@ -135,11 +117,11 @@ LOW_FOR_S = 60.0
 
 def _oom_kills_before(state: JudgeState, sample: observations.HostSample) -> int | None:
     """The count of kills for memory at first. After a change of the counter the number is unknown."""
-    if state.oom_kills is None:
+    if state.host.oom_kills is None:
         return sample.oom_kills
-    if sample.oom_counter != state.oom_counter:
+    if sample.oom_counter != state.host.oom_counter:
         return None
-    return state.oom_kills if state.oom_kills_before is None else state.oom_kills_before
+    return state.host.oom_kills if state.oom_kills_before is None else state.oom_kills_before
 
 
 def _disk_low(low: DiskLow | None, sample: observations.HostSample) -> DiskLow | None:
@@ -159,10 +141,11 @@ def _fill(builder: StepBuilder, free_bytes: float, saves: int) -> None:
     need_s = pace.eta_s(state.pace, state.progress)
     if coming is None:
         return
-    if known is not None and coming.is_enough(need_s):
-        builder.close_all("there is room again", health.CLASS)
     is_known = need_s is not None or state.progress.run_total_steps is None  # else the time left is known soon
-    if known is None and is_known and coming.is_short(need_s):
+    need_s = health.HORIZON_S if need_s is None else need_s
+    if known is not None and coming.full_s > health.RELIEF * need_s:
+        builder.close_all("there is room again", health.CLASS)
+    if known is None and is_known and coming.is_sure and coming.full_s < need_s:
         builder.warn("disk", health.CLASS, coming.sentence, title="the disk fills")
 
 
@@ -180,7 +163,9 @@ def on_termination(builder: StepBuilder, notice: observations.TerminationNotice)
 
 def on_process(builder: StepBuilder, sample: observations.ProcessSample) -> None:
     """Take a sample of the trainer's processes."""
-    peak, state = _peak(builder), _sampled(builder)
+    peak = _peak(builder)
+    builder.set(time=pauses.sampled(builder.state.time))
+    state = builder.state
     if not run_states.is_watched(state.machine):
         return
     now = builder.now
@@ -206,7 +191,7 @@ def _peak(builder: StepBuilder) -> deadlines.StepPeak:
     state, seen = builder.state, builder.state.liveness
     last = max(seen.process_at or 0.0, seen.gpu_at or 0.0)
     unseen = last > 0.0 and builder.now - last > pauses.longest_gap(state.time.period_s)
-    return deadlines.excuse(state.peak, builder.now - last) if unseen else state.peak
+    return replace(state.peak, at=state.peak.at + (builder.now - last)) if unseen else state.peak
 
 
 def _close_vram(builder: StepBuilder) -> None:
@@ -217,7 +202,7 @@ def _close_vram(builder: StepBuilder) -> None:
         builder.close_all("the trainer has ended", *found)
 
 
-def _take_levels(builder: StepBuilder, values: Iterator[tuple[str, str, float]]) -> None:
+def _take_levels(builder: StepBuilder, values: Iterator[tuple[str, float]]) -> None:
     """Take values of metrics: those that changed their level are told."""
     state = builder.state
     table = health.metrics(builder.settings.health, stable=state.profile == "stable")
@@ -229,11 +214,11 @@ def _take_levels(builder: StepBuilder, values: Iterator[tuple[str, str, float]])
         metric, level = change.fact.metric, change.fact.level
         kind: IncidentKind = "disk" if metric == "disk_free" else "health"
         known = next((i for i in builder.state.incidents if i.kind == kind and i.class_ == metric), None)
-        if change.alarming and known is None:
-            number = builder.warn(kind, metric, change.sentence)
+        if change.alarm and known is None:
+            number = builder.warn(kind, metric, change.alarm)
             if kind == "health" and level == "danger" and metric.endswith(SAVE_METRICS):
-                attempts.on_danger(builder, change.sentence, number)
-        elif known is not None and not change.alarming:
+                attempts.on_danger(builder, change.alarm, number)
+        elif known is not None and not change.alarm:
             builder.close_incident(known.id, f"{reading_name(metric)} is {level} again")
 
 
@@ -273,9 +258,12 @@ def _begin_again(builder: StepBuilder, who: str) -> None:
     builder.note(f"torchrun started its workers again{after} (restart {number} by itself, none of trainwatch): {who}")
 
 
-def on_first_step(builder: StepBuilder) -> None:
-    """The first step after a restart of the workers: say how far they went back."""
-    before, step = builder.state.launcher.from_step, builder.attempt.step
+def on_first_step(builder: StepBuilder, printed: int | None) -> None:
+    """The first step after a restart of the workers: say how far they went back.
+
+    ``printed``: the first step that their log shows, None if it cannot be told; the newest one may be further on.
+    """
+    before, step = builder.state.launcher.from_step, builder.attempt.step if printed is None else printed
     if before is None or step is None:
         return
     builder.set(launcher=replace(builder.state.launcher, from_step=None))

@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from ...model.observation import GpuReading, GpuSample
+from ...model.observation import GpuReading
 from ...model.progress import Phase
 
 # What the trainer's log shows besides steps: announced phases, bars of other work, and lines without progress.
@@ -104,10 +104,6 @@ def _bar(log: LogActivity, printed: str) -> tuple[str, float]:
     return (bars[-1][2], float(bars[-1][0]) * UNITS[bars[-1][1]]) if bars else (log.bar_total, log.bar_count)
 
 
-def after_gap(log: LogActivity, now: float) -> LogActivity:
-    return msgspec.structs.replace(log, phase_at=now)
-
-
 # What a GPU does, from its utilisation and power compared with what is usual for this run.
 #
 # Utilisation alone misleads: a GPU that waits in a collective shows 100 % and draws a third of its usual power (the
@@ -165,11 +161,6 @@ class GpuNormal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     count: int = 0
 
 
-def own_gpus(sample: GpuSample) -> tuple[GpuReading, ...]:
-    """Return the GPUs that the trainer uses or may use; all if it uses none of them, as far as is known."""
-    return tuple([gpu for gpu in sample.gpus if may_be_own(gpu)]) or sample.gpus
-
-
 def may_be_own(gpu: GpuReading) -> bool:
     """Return whether the trainer may use this GPU: it is not known to be of others, or its processes hold memory there.
 
@@ -180,11 +171,6 @@ def may_be_own(gpu: GpuReading) -> bool:
 
 SLOWING = frozenset({"hardware slowdown", "thermal (driver)", "thermal (hardware)", "power brake", "board limit"})
 """Reasons for low clocks that are not usual under full load, as a power cap is."""
-
-
-def throttle(gpus: tuple[GpuReading, ...]) -> tuple[str, ...]:
-    """Return why the clocks of some GPU are held down; each reason once."""
-    return tuple(sorted({limit for gpu in gpus for limit in gpu.throttle or () if limit in SLOWING}))
 
 
 def watch(normals: tuple[GpuNormal, ...], gpus: tuple[GpuReading, ...]) -> tuple[GpuNormal, ...]:

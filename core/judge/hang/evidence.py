@@ -1,11 +1,11 @@
 """What a verdict of a hang is told with: stack frames, signs of the GPUs, sentences."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import msgspec
 
-from ...model.attempt import HangKind
+from ...model.attempt import Evidence, HangKind
 from ...model.observation import Outcome
 from ...model.text import LazyPattern, plural, size
 from .activity import GpuState
@@ -53,18 +53,17 @@ SAVE_FRAME = LazyPattern(r"(?:^|[.\s])_*(?:\w+_)?(?:save|serialize_file)(?:_\w+)
 
 def save_frame(outcome: Outcome | None) -> str:
     """Return the frame of a save in the captured stacks; "" if none shows one."""
-    frames = None if outcome is None else outcome.data.get("frames")
-    stacks = frames.values() if isinstance(frames, dict) else ()
-    every = (str(frame) for stack in stacks if isinstance(stack, list | tuple) for frame in stack)
+    every = (frame for _, frames in _stacks(outcome, "frames") for frame in frames)
     return next((frame for frame in every if SAVE_FRAME.search(frame)), "")
 
 
 def signs_of(outcome: Outcome | None) -> tuple[Sign, ...]:
-    """Return the signs in the captured stacks, strongest first; none if nothing was captured."""
-    if outcome is None:
-        return ()
+    """Return the signs in the captured stacks of processes that did not move, strongest first."""
     found: list[tuple[int, Sign]] = []
-    for pid, frames in _stacks(outcome.data):
+    moved = {} if outcome is None else outcome.data.get("moved") or {}
+    for pid, frames in _stacks(outcome, "native", "frames"):
+        if moved.get(pid) is True:
+            continue
         for rank, (pattern, kind, means) in enumerate(FRAMES):
             frame = next((frame for frame in frames if pattern.search(frame)), None)
             if frame is not None:
@@ -73,16 +72,11 @@ def signs_of(outcome: Outcome | None) -> tuple[Sign, ...]:
     return tuple(sign for _, sign in sorted(found, key=lambda pair: pair[0])[:3])
 
 
-def _stacks(data: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
-    """Yield pid and frames of each process that did not move; native frames before those of Python."""
-    frames, native, moved = (data.get(name) for name in ("frames", "native", "moved"))
-    if not isinstance(frames, dict):
-        return
-    for pid, stack in frames.items():
-        if isinstance(moved, dict) and moved.get(pid) is True:
-            continue
-        below = native.get(pid) if isinstance(native, dict) else None
-        yield str(pid), [str(frame) for part in (below, stack) if isinstance(part, list | tuple) for frame in part]
+def _stacks(outcome: Outcome | None, *parts: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield each process that was captured, and its frames, those of the first part first."""
+    tables = [] if outcome is None else [outcome.data.get(name) or {} for name in parts]
+    for pid in tables[-1] if tables else ():
+        yield pid, [str(frame) for table in tables for frame in table.get(pid) or ()]
 
 
 # The evidence of a hang in sentences for the user: each names a sign of life and how long ago it was last seen.
@@ -90,9 +84,9 @@ def _stacks(data: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
 MINUTES_FROM_S = 600.0
 
 
-def evidence_of(run: HangInput) -> list[str]:
+def evidence_of(run: HangInput, first: tuple[str, ...] = (), last: tuple[str, ...] = ()) -> tuple[Evidence, ...]:
     clock, seen, log, now = run.clock, run.liveness, run.log_activity, run.now
-    lines = [sentence for sentence in (run.silent_rank, run.waiting) if sentence]
+    lines = [*first, *(sentence for sentence in (run.silent_rank, run.waiting) if sentence)]
     if clock.beats == 0:
         lines.append(f"no step yet, {duration(now - clock.start)} after the start")
     else:
@@ -133,7 +127,7 @@ def evidence_of(run: HangInput) -> list[str]:
         lines.append(
             f"the log grew by {plural(log.printed_lines, 'line')} since the last step, but the step does not advance"
         )
-    return lines
+    return tuple(Evidence(what=what) for what in (*lines, *last))
 
 
 def stopped_in(run: HangInput, one: str, several: str) -> str:

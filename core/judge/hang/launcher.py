@@ -41,18 +41,15 @@ def with_sample(known: Launcher, ranks: Ranks, sample: ProcessSample) -> tuple[L
     if not sample.agents and not known.agents:
         return known, ()
     before = {each.rank: each.pid for each in ranks if each.pid is not None}
-    living = [each for each in sample.ranks if each.state not in "ZX"]
-    anew = [each for each in living if before.get(each.rank, each.pid) != each.pid]
-    again: tuple[Rank, ...] = ()
+    anew = [each for each in sample.ranks if each.state not in "ZX" and before.get(each.rank, each.pid) != each.pid]
     begun = known.begun
-    if anew:
-        first = known.restarts == 0 or any(each.rank in begun for each in anew)
-        again = tuple(anew) if first else ()
-        begun = tuple(sorted({*(() if first else begun), *(each.rank for each in anew)}))
+    again: tuple[Rank, ...] = ()
+    if anew and (known.restarts == 0 or any(each.rank in begun for each in anew)):
+        again, begun = tuple(anew), ()
     return (
         msgspec.structs.replace(
             known,
-            begun=begun,
+            begun=tuple(sorted({*begun, *(each.rank for each in anew)})),
             restarts=known.restarts + bool(again),
             agents=sample.agents,
             peers=max(known.peers, len(sample.agents)),

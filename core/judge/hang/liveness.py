@@ -117,10 +117,6 @@ class Liveness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     window: int = 9
 
 
-def with_file(seen: Liveness, now: float, beat_at: float = 0.0) -> Liveness:
-    return msgspec.structs.replace(seen, file_at=now, silence_s=silence_now(seen, now, beat_at))
-
-
 def with_step(seen: Liveness, beat_at: float, *, announced: bool) -> Liveness:
     """Take a step: what was seen since the last one is usual, and a silence before it was harmless.
 
@@ -129,21 +125,19 @@ def with_step(seen: Liveness, beat_at: float, *, announced: bool) -> Liveness:
     longest_s = seen.longest_silence_s if announced else max(seen.longest_silence_s, silence(seen, beat_at))
     spin_s, enough = max(seen.longest_spin_s, seen.spin_s), seen.cpu_count >= activity.LEARN_SAMPLES
     due = enough or any(normal.count >= activity.LEARN_SAMPLES for normal in seen.normals)
-    changes: dict[str, object] = {}
-    if due or seen.silence_s != 0.0 or spin_s != seen.longest_spin_s or longest_s != seen.longest_silence_s:
-        changes |= {"longest_silence_s": longest_s, "longest_spin_s": spin_s, **_NO_SPELL}
-        if announced:
-            changes |= {**_NO_CPU, "normals": activity.drop_samples(seen.normals)}
-        elif due:
-            changes |= {
-                "normals": tuple(map(activity.learn, seen.normals)),
-                "procs_normal": seen.procs,
-                "zombies_normal": seen.zombies,
-            }
-            if enough:
-                usual = activity.blend(seen.cpu_normal, seen.cpu_sum / seen.cpu_count)
-                changes |= {**_NO_CPU, "cpu_normal": usual}
-    return msgspec.structs.replace(seen, **changes) if changes else seen
+    if not due and seen.silence_s == 0.0 and spin_s == seen.longest_spin_s and longest_s == seen.longest_silence_s:
+        return seen
+    replace = msgspec.structs.replace
+    seen = replace(seen, longest_silence_s=longest_s, longest_spin_s=spin_s, **_NO_SPELL)
+    if announced:
+        return replace(seen, normals=activity.drop_samples(seen.normals), **_NO_CPU)
+    if due:
+        normals = tuple(map(activity.learn, seen.normals))
+        seen = replace(seen, normals=normals, procs_normal=seen.procs, zombies_normal=seen.zombies)
+    if enough:
+        usual = activity.blend(seen.cpu_normal, seen.cpu_sum / seen.cpu_count)
+        seen = replace(seen, cpu_normal=usual, **_NO_CPU)
+    return seen
 
 
 _NO_SPELL: dict[str, object] = {"silence_s": 0.0, "spin_s": 0.0, "spin_from": None}
@@ -151,10 +145,10 @@ _NO_CPU: dict[str, object] = {"cpu_sum": 0.0, "run_sum": 0.0, "cpu_count": 0}
 """Of the time since the last step."""
 
 
-def silence(seen: Liveness, beat_at: float) -> float:
-    """Return the longest time without any sign since the last step, up to the newest sample."""
-    seen_at = max(seen.process_at or 0.0, seen.gpu_at or 0.0)
-    return max(seen.silence_s, seen_at - max(beat_at, last_sign(seen, cpu=True)))
+def silence(seen: Liveness, beat_at: float, now: float | None = None) -> float:
+    """Return the longest time without any sign since the last step: until a sign that is seen ``now``, or a sample."""
+    until = max(seen.process_at or 0.0, seen.gpu_at or 0.0) if now is None else now
+    return max(seen.silence_s, until - max(beat_at, last_sign(seen, cpu=True)))
 
 
 def begin_attempt(seen: Liveness, now: float) -> Liveness:
@@ -222,19 +216,12 @@ def was_alive(seen: Liveness, beat_at: float, now: float, margin_s: float) -> bo
     return unseen or now - max(beat_at, last_sign(seen, cpu=True)) <= WINDOW_S + margin_s
 
 
-def silence_now(seen: Liveness, now: float, beat_at: float) -> float:
-    """Return the longest silence since the last step, if a sign of life is seen now."""
-    if now - beat_at <= seen.silence_s:
-        return seen.silence_s
-    return max(seen.silence_s, now - max(beat_at, last_sign(seen, cpu=True)))
-
-
 # Signs of life from samples of the trainer's GPUs.
 
 
 def with_gpus(seen: Liveness, sample: GpuSample, now: float, hang: Hang, beat_at: float = 0.0) -> Liveness:
     """Take a GPU sample. ``beat_at``: the last step, in active seconds; a run that steps is not silent."""
-    gpus = activity.own_gpus(sample)
+    gpus = tuple([gpu for gpu in sample.gpus if activity.may_be_own(gpu)]) or sample.gpus  # all, if it uses none
     if not gpus:
         return seen if seen.gpu_at is None else msgspec.structs.replace(seen, unrest_at=now)
     others = bool(seen.normals) and [n.index for n in seen.normals] != [g.index for g in gpus]
@@ -247,7 +234,7 @@ def with_gpus(seen: Liveness, sample: GpuSample, now: float, hang: Hang, beat_at
     utils = [gpu.util_pct for gpu in gpus if gpu.util_pct is not None]
     changes: dict[str, object] = {
         "foreign": foreign,
-        "throttle": activity.throttle(gpus),
+        "throttle": tuple(sorted({why for gpu in gpus for why in gpu.throttle or () if why in activity.SLOWING})),
         "util_pct": activity.blend(seen.util_pct, sum(utils) / len(utils)) if utils else None,
         "unrest_at": seen.unrest_at if idle and not foreign and not others else now,
         "normals": normals,
@@ -255,16 +242,15 @@ def with_gpus(seen: Liveness, sample: GpuSample, now: float, hang: Hang, beat_at
     }
     found = next((state for state in ("busy", "active", "spin", "pinned", "dim", "idle") if state in states), None)
     if found is not None:
-        since = seen.spin_from if seen.spin_from is not None else now
-        at = states.index(found)
-        changes |= {"gpu_at": now, "gpu_state": found, "spin_from": since if found in {"spin", "pinned"} else None}
+        at, since = states.index(found), _since(seen.spin_from, now, holds=found in {"spin", "pinned"})
+        changes |= {"gpu_at": now, "gpu_state": found, "spin_from": since}
         if found in {"busy", "active"}:
-            changes |= {"busy_at": now, "silence_s": silence_now(seen, now, beat_at)}
+            changes |= {"busy_at": now, "silence_s": silence(seen, beat_at, now)}
         elif found != "idle":
             changes |= {"spin_seen_w": None if found == "pinned" else gpus[at].power_w}
         if found == "dim":
             changes["dim_at"] = now
-        if found == "spin":
+        if found == "spin" and since is not None:
             changes |= {"spin_s": max(seen.spin_s, now - since), "spin_known": normals[at].busy_w is not None}
     return msgspec.structs.replace(seen, **changes)
 
@@ -311,7 +297,10 @@ def with_process(seen: Liveness, sample: ProcessSample, now: float, hang: Hang, 
     many_bytes = moves and moved >= IO_AT_ONCE_S * hang.idle_io_bytes_per_s
     working = seen.working.after(now, window, shows=computes, at_once=wants_core)
     moving = seen.moving.after(now, window, shows=moves, at_once=many_bytes)
-    states = sample.states
+    states, net, net_at, sending = sample.states, sample.net_bytes, seen.net_seen_at, seen.sending
+    if net is not None and net_at is not None and now > net_at:  # it is not in every sample
+        shows = _moved(seen.net_bytes, net) >= NET_BYTES_PER_S * (now - net_at)
+        sending = sending.after(now, _window(now - net_at), shows=shows)
     after = msgspec.structs.replace(
         seen,
         process_at=now if cpu is not None or sample.read_bytes is not None else last,
@@ -327,49 +316,33 @@ def with_process(seen: Liveness, sample: ProcessSample, now: float, hang: Hang, 
         bytes_at=now if moves else seen.bytes_at,
         read_bytes=sample.read_bytes if sample.read_bytes is not None else seen.read_bytes,
         write_bytes=sample.write_bytes if sample.write_bytes is not None else seen.write_bytes,
+        net_bytes=net if net is not None else seen.net_bytes,
+        net_seen_at=now if net is not None else net_at,
+        sending=sending,
         procs=sample.procs,
         zombies=states.get("Z", 0),
         window=window,
-        silence_s=silence_now(seen, now, beat_at) if now in {working.at, moving.at} else seen.silence_s,
+        silence_s=silence(seen, beat_at, now) if now in {working.at, moving.at, sending.at} else seen.silence_s,
     )
-    if sample.net_bytes is not None:
-        after = _with_net(after, sample.net_bytes, now, beat_at)
     return after if not states.get("D") and seen.blocked_from is None else _with_blocked(after, sample, now, hang)
-
-
-def _with_net(seen: Liveness, net_bytes: float, now: float, beat_at: float) -> Liveness:
-    """Take the bytes of the sockets, which are not in every sample."""
-    before, last = seen.net_bytes, seen.net_seen_at
-    if before is None or last is None or now <= last:
-        return msgspec.structs.replace(seen, net_bytes=net_bytes, net_seen_at=now)
-    window = _window(now - last)
-    shows = _moved(before, net_bytes) >= NET_BYTES_PER_S * (now - last)
-    sending = seen.sending.after(now, window, shows=shows)
-    return msgspec.structs.replace(
-        seen,
-        net_bytes=net_bytes,
-        net_seen_at=now,
-        sending=sending,
-        silence_s=silence_now(seen, now, beat_at) if sending.at == now else seen.silence_s,
-    )
 
 
 def _with_blocked(seen: Liveness, sample: ProcessSample, now: float, hang: Hang) -> Liveness:
     """Take what a sample shows of processes that are blocked in the kernel, or not any more."""
-    mounts = sample.silent_mounts
-    if not sample.states.get("D", 0):
-        freed_at = now if is_blocked(seen) else seen.unblocked_at
-        free: dict[str, object] = {"stuck": False, "blocked_from": None, "answer_from": None}
-        return msgspec.structs.replace(seen, unblocked_at=freed_at, silent_mounts=mounts, **free)
-    answer_from = seen.answer_from if seen.answer_from is not None else now
-    blocked_from = seen.blocked_from if seen.blocked_from is not None else now
+    blocked, mounts = bool(sample.states.get("D")), sample.silent_mounts
+    blocked_from = _since(seen.blocked_from, now, holds=blocked)
     return msgspec.structs.replace(
         seen,
         blocked_from=blocked_from,
-        stuck=2.0 * (now - blocked_from) >= min(WINDOW_S, hang.min_s),
+        stuck=blocked_from is not None and 2.0 * (now - blocked_from) >= min(WINDOW_S, hang.min_s),
+        unblocked_at=now if not blocked and is_blocked(seen) else seen.unblocked_at,
         silent_mounts=mounts,
-        answer_from=answer_from if mounts == () else None,
+        answer_from=_since(seen.answer_from, now, holds=blocked and mounts == ()),
     )
+
+
+def _since(before: float | None, now: float, *, holds: bool) -> float | None:
+    return None if not holds else now if before is None else before
 
 
 def is_blocked(seen: Liveness) -> bool:

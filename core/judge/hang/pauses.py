@@ -34,15 +34,16 @@ class PhaseTimes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     phases: dict[Phase, PhaseHabit] = {}
 
 
-def started(times: PhaseTimes, lasted_s: float, quiet_s: float) -> PhaseTimes:
-    """Learn from a start: an attempt made its first step."""
-    return msgspec.structs.replace(times, start=_grown(times.start, lasted_s, quiet_s))
+def learned(times: PhaseTimes, phase: Phase | None, lasted_s: float, quiet_s: float) -> PhaseTimes:
+    """Learn from a phase that ended, or with None from a start: an attempt made its first step.
 
-
-def ended(times: PhaseTimes, phase: Phase, lasted_s: float, quiet_s: float) -> PhaseTimes:
-    """Learn from a phase that ended. ``quiet_s``: longest silence since the last step, in seconds."""
-    grown = _grown(habit(times, phase), lasted_s, quiet_s)
-    return msgspec.structs.replace(times, phases={**times.phases, phase: grown})
+    ``quiet_s``: longest silence since the last step, in seconds.
+    """
+    known = times.start if phase is None else habit(times, phase)
+    new = merged(known, PhaseHabit(times=known.times + 1, longest_s=lasted_s, quiet_s=min(quiet_s, lasted_s)))
+    if phase is None:
+        return msgspec.structs.replace(times, start=new)
+    return msgspec.structs.replace(times, phases={**times.phases, phase: new})
 
 
 def habit(times: PhaseTimes, phase: Phase) -> PhaseHabit:
@@ -55,10 +56,6 @@ def merged(one: PhaseHabit, other: PhaseHabit) -> PhaseHabit:
         longest_s=max(one.longest_s, other.longest_s),
         quiet_s=max(one.quiet_s, other.quiet_s),
     )
-
-
-def _grown(habit: PhaseHabit, lasted_s: float, quiet_s: float) -> PhaseHabit:
-    return merged(habit, PhaseHabit(times=habit.times + 1, longest_s=lasted_s, quiet_s=min(quiet_s, lasted_s)))
 
 
 Stopped = Literal["none", "part", "all"]
@@ -143,9 +140,9 @@ class ActiveTime(msgspec.Struct, frozen=True, kw_only=True):
     stopped: bool = False
     """Every computing process is stopped (state T): time does not count."""
 
-
-def now(time: ActiveTime) -> float:
-    return time.t - time.away_s
+    @property
+    def now(self) -> float:
+        return self.t - self.away_s
 
 
 def longest_gap(period_s: float | None) -> float:
@@ -218,28 +215,6 @@ class LoopWatch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     moving: bool = False
 
 
-def is_due(watch: LoopWatch, *, since: float, now: float, min_s: float, lost_s: float) -> bool:
-    """Return whether to look (again). ``lost_s``: after this long no answer to the last one will come."""
-    if watch.since != since:
-        return True
-    if watch.order:
-        return now - watch.asked_at >= lost_s
-    wait_s = AGAIN * min_s if watch.agreed else max(AGAIN * min_s, AGAIN_SHARE * watch.silent_s)
-    return now - watch.asked_at >= wait_s
-
-
-def asked(watch: LoopWatch, order: int, *, since: float, now: float, rest_s: float) -> LoopWatch:
-    """Note that a look was asked for. ``rest_s``: how long the GPUs have been at rest.
-
-    A wait that an earlier look found is over if they worked after it.
-    """
-    if watch.since != since:
-        watch = LoopWatch(since=since)
-    elif watch.waits and now - watch.asked_at > rest_s:
-        watch = msgspec.structs.replace(watch, agreed=0, places=(), waits=False)
-    return msgspec.structs.replace(watch, order=order, asked_at=now, silent_s=now - since)
-
-
 def answered(watch: LoopWatch, outcome: Outcome) -> LoopWatch:
     """Take what a look found. One that could read no stack shows neither a loop nor work."""
     if outcome.data.get("unread") is True:
@@ -260,12 +235,3 @@ def _places(outcome: Outcome, name: str, does: str) -> tuple[str, ...]:
     found = outcome.data.get(name)
     items = sorted(found.items()) if isinstance(found, dict) else ()
     return tuple(f"process {pid} {does} {place}" for pid, place in items)
-
-
-def is_found(watch: LoopWatch, since: float) -> bool:
-    return watch.since == since and watch.agreed >= AGREEING
-
-
-def shows_work(watch: LoopWatch, since: float) -> bool:
-    """Return whether a look at this silence shows work, and none later a loop."""
-    return watch.since == since and watch.moving

@@ -12,7 +12,7 @@ from ...model import run
 from ...model.attempt import DIVERGING, Evidence
 from ...model.checkpoint import Verdict
 from ...model.decision import CaptureStacks
-from ...model.fact import BudgetChanged
+from ...model.fact import BudgetChanged, CheckpointsSetAside
 from ...model.observation import CheckpointValues
 from ...model.progress import Why
 from ...model.text import plural
@@ -20,10 +20,9 @@ from .. import memory
 from ..attempt_progress import knows_its_step
 from ..failure.circumstances import channel_state
 from ..failure.diagnosis import hidden_failure, with_last_line
-from ..hang import pauses
 from ..memory import Cause, Failed
 from ..resume import checkpoint_index, resume_point
-from ..resume.checkpoint_index import KnownCheckpoint, Unread, values_of, with_values
+from ..resume.checkpoint_index import DOUBTED, KnownCheckpoint, Unread, base_name, values_of, with_values
 from ..run_states import RestartPlan, Stopped, is_live, is_watched
 from ..state import JudgeState, StepBuilder
 from ..text.loss_run import LossRun
@@ -31,10 +30,9 @@ from ..text.reading import Reading
 from . import gate, policy, ramp, remedies, restarts, unclear_states
 from .attempts import give_up
 from .policy import NAN, Again, Answer, FailureInput, Finish, GiveUpRun, Hold
-from .resume_choice import choose, clear_doubt, pass_over
+from .resume_choice import choose
 
 replace = msgspec.structs.replace
-NO_WORDS: tuple[str, ...] = ()
 
 
 def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, ordered: str = "") -> None:
@@ -43,6 +41,8 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
     ``plan``: the next attempt as it would be without any change. ``ordered``: who ordered the end.
     """
     cause = failed.cause
+    if plan.before_t is None:
+        plan = replace(plan, before_t=before_lost_t(builder))
     if builder.attempt.place_is_sure:
         builder.set(budget=memory.failed(builder.state.budget, cause.position))
     cause = replace(cause, epochs=builder.state.budget.epochs)
@@ -53,11 +53,9 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
     seen = memory.count(state.history, cause.class_)
     attempt = state.attempt
     given = attempt.resume_from is not None and attempt.beat_t is None
-    wrong_way, other_way, unproven = "", NO_WORDS, NO_WORDS
-    if given and cause.kind == "crash":
-        wrong_way, other_way = unclear_states.wrong_way(builder, cause, failed.reason)
-    if given and launched and not wrong_way:
-        unproven = unclear_states.advice(builder, refuted=False)
+    crashed = given and cause.kind == "crash"
+    wrong_way, other_way = unclear_states.wrong_way(builder, cause, failed.reason) if crashed else ("", ())
+    unproven = unclear_states.advice(builder, refuted=False) if given and launched and not wrong_way else ()
     stride = state.attempt.stride
     if cause.kind == "nan":  # it shows some steps after its cause
         stride = max(stride, (state.budget.every or 0) // 2)
@@ -114,9 +112,9 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
         ran_before=policy.settings_that_ran(state, started=launched) if may_fall_back else None,
         remedy=remedy,
         waiting=waiting,
-        disk_free_bytes=state.disk_free_bytes,
-        disk_need_bytes=run.need_bytes(largest, state.disk_total_bytes),
-        inodes_left=run.has_inodes(state.disk_free_inodes),
+        disk_free_bytes=state.host.disk_free_bytes,
+        disk_need_bytes=run.need_bytes(largest, state.host.disk_total_bytes),
+        inodes_left=run.has_inodes(state.host.disk_free_inodes),
         kernel=tuple(finding.text for finding in kernel),
         still_open=tuple(i.reason for i in state.incidents if i.kind in {"health", "disk", "stall"}),
     )
@@ -169,7 +167,11 @@ def apply(builder: StepBuilder, failure: FailureInput, answer: Answer) -> None:
         case Hold():
             if failure.unread == "cleared":
                 _count(builder, failure)
-                clear_doubt(builder)
+                # An older checkpoint ends in the same way: none is to blame, go back to the newest.
+                paths = tuple(k.path for k in builder.index.known if k.doubted)
+                builder.fact(CheckpointsSetAside(paths=paths, why=""))
+                index = replace(builder.index, doubt=checkpoint_index.Doubt(cleared=True))
+                builder.set(checkpoints=checkpoint_index.changed(index, paths, aside=None, doubted=False))
             builder.close_incident(incident, answer.ending or answer.reason)
             builder.move("hold", Stopped(), f"{answer.reason}; held until resume or restart", Why(answer.why))
             advice = answer.advice or (f"nothing is started until `{builder.typed('resume')}`",)
@@ -196,7 +198,11 @@ def _again(builder: StepBuilder, failure: FailureInput, answer: Again) -> None:
     if answer.change:
         plan = replace(plan, reason=f"{plan.reason}, {answer.change}")
     if answer.passed_over:
-        pass_over(builder, answer.passed_over, failure.cause.said)
+        path, index = answer.passed_over, builder.index
+        builder.note(f"{base_name(path)}: {DOUBTED}: the next attempt resumes from the one before, if there is one")
+        builder.fact(CheckpointsSetAside(paths=(path,), why=DOUBTED))
+        index = checkpoint_index.passed_over(index, path, failure.cause.said)
+        builder.set(checkpoints=checkpoint_index.changed(index, (path,), aside=DOUBTED))
     _count(builder, failure, counted=answer.counted, same_rung=answer.rung is None)
     if answer.to is not None:
         why = policy.go_back(builder, answer.to, class_, failure.reason, incident)
@@ -261,15 +267,13 @@ def on_nan_steps(builder: StepBuilder, read: Reading) -> None:
 
 def on_divergence(builder: StepBuilder) -> None:
     """The loss is far above its floor for good: told, and acted on if ``[loss] diverged`` says so and it is ``FAR``."""
-    state, seen = builder.state, builder.state.loss
-    since_step = seen.since_step if seen.lasting else state.attempt.position
-    far = f"{state.progress.loss:.3g}, its lowest was {seen.floor:.3g}"
-    reason = f"the loss diverged: it is {far}"
-    incident = builder.open_incident("loss", DIVERGING, reason, step=since_step)
-    builder.notify("warning", reason, "", incident)
-    action = builder.settings.loss.diverged
+    seen, action = builder.state.loss, builder.settings.loss.diverged
+    reason = f"the loss diverged: it is {builder.state.progress.loss:.3g}, its lowest was {seen.floor:.3g}"
+    if builder.open_of(DIVERGING) is None:
+        incident = builder.open_incident("loss", DIVERGING, reason, step=seen.since_step)
+        builder.notify("warning", reason, "", incident)
     if action != "warn" and seen.is_far:
-        act_on_nan(builder, reason, since_step, seen.since_t, action)
+        act_on_nan(builder, reason, seen.since_step, seen.since_t, action)
 
 
 def act_on_nan(
@@ -306,7 +310,9 @@ def act_on_nan(
 
 def on_values(builder: StepBuilder, read: CheckpointValues) -> None:
     """The values of a checkpoint were read. One that is newly not finite is lost; ``on_nan_due`` acts on it."""
-    before = builder.index
+    before, there = builder.index, builder.checkpoint(read.path)
+    if there is None or there.mtime != read.mtime:
+        return
     index = with_values(before, read.path, read.nonfinite, read.nan, read.reason)
     builder.set(checkpoints=index)
     for known in index.known:
@@ -316,13 +322,13 @@ def on_values(builder: StepBuilder, read: CheckpointValues) -> None:
             builder.tell_checkpoint(known, verdict)
     state = builder.state
     if state.attempt.lost_at is None and is_live(state.machine) and _first_lost(state) is not None:
-        builder.set(attempt=msgspec.structs.replace(state.attempt, lost_at=pauses.now(state.time)))
+        builder.set(attempt=msgspec.structs.replace(state.attempt, lost_at=state.time.now))
 
 
 def nan_is_due(state: JudgeState) -> bool:
     """Whether a checkpoint that was read makes the training lost, and the trainer lived on after that."""
     at = state.attempt.lost_at
-    return at is not None and is_watched(state.machine) and pauses.now(state.time) - at >= GOES_ON_S
+    return at is not None and is_watched(state.machine) and state.time.now - at >= GOES_ON_S
 
 
 def on_nan_due(builder: StepBuilder) -> None:
@@ -338,7 +344,7 @@ def on_nan_due(builder: StepBuilder) -> None:
         found = values_of(state.checkpoints, lost)
         more = "" if len(found.new) == 1 else f" and {len(found.new) - 1} other tensors"
         finite = ", finite in an earlier checkpoint" if found.compared else ""
-        what = f"{checkpoint_index.base_name(lost.path)} holds NaN or Inf in {found.new[0]}{more}{finite}"
+        what = f"{base_name(lost.path)} holds NaN or Inf in {found.new[0]}{more}{finite}"
         act_on_nan(builder, what, lost.position, lost.t)
 
 
@@ -392,12 +398,15 @@ def nan_began_t(state: JudgeState, read: Reading) -> float:
     return min(saved, default=state.time.t)
 
 
-def before_nan_t(state: JudgeState) -> float | None:
-    """Run time before which a checkpoint has to be complete for its weights not to be NaN; None if the loss is finite.
+def before_lost_t(builder: StepBuilder) -> float | None:
+    """Run time before which a checkpoint has to be complete for its weights to be neither NaN nor diverged, or None.
 
-    A single NaN step at the end proves nothing (LAST_STEPS), unless the attempt ended for it.
+    A single NaN step at the end proves nothing (LAST_STEPS), unless the attempt ended for it. A diverged loss counts
+    if ``[loss] diverged`` says so.
     """
-    number = state.attempt.number
+    state, number = builder.state, builder.attempt.number
+    if state.loss.diverges and builder.settings.loss.diverged != "warn":
+        return state.loss.since_t
     ended_for_it = any(cause.class_ == NAN and cause.attempt == number for cause in state.history)
     losses = (read.now.losses for read in (state.reading, *state.other_logs.values()))
     lasts = any(each.is_nan_for(LAST_STEPS) and not _is_stained(state, each) for each in losses)

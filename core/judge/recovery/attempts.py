@@ -25,7 +25,6 @@ from . import gate, policy
 from .remedies import merged
 
 replace = msgspec.structs.replace
-OTHER_TRAINS = "another trainer runs"
 
 
 def launch_after_delay(builder: StepBuilder, plan: run_states.RestartPlan) -> None:
@@ -45,7 +44,7 @@ PASSING: dict[HoldKind, tuple[str, str]] = {
         "it goes on once others leave some; a limit of yours is raised with `ulimit` before trainwatch starts",
     ),
     "program_gone": ("trainwatch was uninstalled", "it goes on once trainwatch is installed there again"),
-    "other_trainer": (OTHER_TRAINS, "it goes on once that one is over"),
+    "other_trainer": ("another trainer runs", "it goes on once that one is over"),
 }
 """Why a launch waits and is tried again without a charge: key of its outcome → title and what helps."""
 
@@ -250,43 +249,41 @@ def over(builder: StepBuilder, title: str, body: str, incident: int | None) -> N
     builder.decide(EndWatch, f"{what}; {again}", incident=incident, exit_code=1)
 
 
-# The end of the incident *quiet*.
-
-
 def close_quiet(builder: StepBuilder, ending: str, by: EndedBy = "") -> None:
-    """Close it if it is open. ``ending``: how the silence ended."""
+    """Close the incident *quiet* if it is open. ``ending``: how the silence ended."""
     quiet = builder.state.quiet
     if quiet is not None:
         builder.set(quiet=None)
         builder.close_incident(quiet.incident, ending, ended_by=by)
 
 
-# What was so when an attempt ended, beside its log: the diagnosis counts it, and the journal keeps it.
-
-
 def end_facts(state: JudgeState) -> EndFacts:
-    low, path, verdict = state.disk_low, state.attempt.resume_from, None
-    known = None if path is None else checkpoint_index.find(state.checkpoints, path)
+    """What was so when an attempt ended, beside its log: the diagnosis counts it, and the journal keeps it."""
+    low, verdict = state.disk_low, None
+    known = checkpoint_index.find(state.checkpoints, state.attempt.resume_from)
     if known is not None and known.damage is not None:
         verdict = known.damage[0]
     elif known is not None:
         verdict = "complete" if known.complete and known.bad is None else None
-    kills = state.oom_kills, state.oom_kills_before
+    host, kills_before = state.host, state.oom_kills_before
+    kills = None if host.oom_kills is None or kills_before is None else host.oom_kills - kills_before
+    swap, swap_total = host.swap_used_bytes, host.swap_total_bytes
     return EndFacts(
-        disk_free_bytes=state.disk_free_bytes if low is None else low.free_bytes,
-        disk_free_inodes=state.disk_free_inodes,
-        swap_used=state.swap_used,
-        oom_kills=None if kills[0] is None or kills[1] is None else kills[0] - kills[1],
+        disk_free_bytes=host.disk_free_bytes if low is None else low.free_bytes,
+        disk_free_inodes=host.disk_free_inodes,
+        swap_used=round(swap / swap_total, 3) if swap is not None and swap_total else None,
+        oom_kills=kills,
         checkpoint=verdict,
         kernel=state.diagnosis.kernel,
     )
 
 
-# A command that has no place for the path of a checkpoint: a start would begin anew and write over what was saved.
-
-
 def cannot_be_told(knowledge: Knowledge) -> bool:
-    """Whether the command has no place for a checkpoint's path and the settings leave a new start to a person."""
+    """Whether the command has no place for a checkpoint's path and the settings leave a new start to a person.
+
+    A start would begin anew and write over what was saved. Known false alarm: a trainer that finds its newest
+    checkpoint by itself; ``[restart] if_not_told = "go_on"`` is for it.
+    """
     if knowledge.resume_support.forms or knowledge.preset.resume == "none":
         return False
     return knowledge.settings.restart.if_not_told == "wait"
@@ -300,7 +297,7 @@ def starts_again(state: JudgeState, knowledge: Knowledge) -> str:
 
 
 def ways(knowledge: Knowledge) -> str:
-    """The commands that go on with such a run, as a clause."""
+    """The commands that go on with a run whose command has no place for a checkpoint, as a clause."""
     return ways_on((knowledge.run_id,) if knowledge.run_id else ())
 
 
@@ -360,9 +357,6 @@ def came(state: JudgeState, asked_t: float) -> bool:
     """Whether a checkpoint that was asked for then is complete, and none is being written."""
     new = [k for k in state.checkpoints.known if k.own and k.bad is None and k.t >= asked_t - SLACK_S]
     return bool(new) and all(k.complete for k in new)
-
-
-# The progress of a run, for people who look at it.
 
 
 def shown_progress(knowledge: Knowledge, state: JudgeState) -> Progress:

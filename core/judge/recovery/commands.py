@@ -10,30 +10,18 @@ from collections.abc import Callable
 import msgspec
 
 from ...model.decision import EndWatch, PauseAttempt, UnpauseAttempt
-from ...model.fact import ActChanged, BudgetChanged, CommandReceived, ProfileChanged
-from ...model.observation import Command
+from ...model.fact import ActChanged, BudgetChanged, CommandReceived, ProfileChanged, QuestionClosed
+from ...model.observation import Command, Reply
 from ...model.preset import NO_PROFILE
 from ...model.progress import Why
 from .. import run_states
 from ..handlers import checkpoint_jobs
-from ..hang import deadlines, liveness
+from ..hang import liveness
 from ..memory import Budget
-from ..run_states import (
-    Between,
-    Finished,
-    Hung,
-    Over,
-    Paused,
-    RestartPlan,
-    Running,
-    Starting,
-    Stopped,
-    Stopping,
-    Suspended,
-)
+from ..run_states import Finished, Hung, Paused, RestartPlan, Running, Starting, Stopped, Stopping, Suspended
 from ..state import JudgeState, StepBuilder
 from . import attempts, gate, policy, ramp, remedies, restarts, resume_choice, unclear_states
-from .apply import answer_failure, before_nan_t
+from .apply import answer_failure, before_lost_t
 from .attempts import can_ask, cannot_be_told, close_quiet, ways
 from .unclear_states import why_not_resumable
 
@@ -44,28 +32,21 @@ SUSPENDED = "suspended"
 """Class of the incident (kind ``stall``) of a trainer that a signal stopped which is not ours."""
 
 
-class CommandReply(msgspec.Struct, frozen=True, kw_only=True):
-    """``ok``: it is, or will be, as was asked for. ``acts``: something is done for it. ``message``: a sentence."""
-
-    ok: bool = True
-    acts: bool = True
-    message: str = ""
+YES = Reply(ok=True)
+"""Something is done for the command; a reply with a message says why nothing is."""
 
 
-YES = CommandReply()
-
-
-def refused(message: str) -> CommandReply:
+def refused(message: str) -> Reply:
     """The command makes no sense now."""
-    return CommandReply(ok=False, acts=False, message=message)
+    return Reply(ok=False, message=message)
 
 
-def fulfilled(message: str) -> CommandReply:
-    """Nothing is to be done."""
-    return CommandReply(acts=False, message=message)
+def fulfilled(message: str) -> Reply:
+    """It is as was asked for already."""
+    return Reply(ok=True, message=message)
 
 
-def on_command(builder: StepBuilder, command: Command) -> CommandReply:
+def on_command(builder: StepBuilder, command: Command) -> Reply:
     """Record who gave the command, and carry it out if it makes sense."""
     parts = (
         command.profile,
@@ -80,7 +61,7 @@ def on_command(builder: StepBuilder, command: Command) -> CommandReply:
     detail = " ".join(part for part in parts if part is not None)
     builder.fact(CommandReceived(verb=command.verb, by=command.by, detail=detail))
     reply = _VERBS[command.verb](builder, command)
-    if not reply.acts:
+    if reply.message:
         builder.note(f"{command.verb}: {reply.message}", "refusal")
         if command.verb == "resume" and run_states.is_live(builder.machine):
             builder.set(resume_ordered=(command.by, builder.t))
@@ -94,26 +75,26 @@ def _present(builder: StepBuilder) -> str:
     return f"it is {word} (attempt {builder.attempt.number})" if live else f"it is {word}"
 
 
-def _end(builder: StepBuilder, command: Command) -> CommandReply:
+def _end(builder: StepBuilder, command: Command) -> Reply:
     machine, kill, by = builder.machine, command.verb == "kill", command.by
-    if isinstance(machine, Stopped | Over) and builder.state.withheld is None:
+    if isinstance(machine, Stopped | run_states.Over) and builder.state.withheld is None:
         return fulfilled(f"nothing is running: {_present(builder)} already")
-    plan = RestartPlan(reason=f"{command.verb} by {by}")
+    plan = RestartPlan(reason=f"{command.verb} by {by}", by=by)
     builder.set(ends=None)
     if isinstance(machine, Starting) and not machine.launched:
         builder.move("command", replace(machine, then="hold", next=None))
     elif isinstance(machine, Stopping):
-        held = replace(machine, then="hold", by=by)
+        held = replace(machine, then="hold", plan=replace(machine.plan, by=by))
         if machine.saving is not None and machine.then == "hold" and not kill:
             restarts.end_saving(builder, held, f"stop by {by} again: no checkpoint is waited for")
         elif kill and not machine.kill:
-            restarts.stop(builder, "hold", plan, mode="kill", by=by, exited=machine.exited)
+            restarts.stop(builder, "hold", plan, kill=True, exited=machine.exited)
         else:
             builder.move("command", held)
     elif run_states.is_live(machine):
         finishing = builder.state.withheld is not None and builder.state.withheld.then == "finish"
         _close_hangs(builder, f"ended by {by}")
-        restarts.stop(builder, "finish" if finishing else "hold", plan, mode="kill" if kill else "gentle", by=by)
+        restarts.stop(builder, "finish" if finishing else "hold", plan, kill=kill)
     elif isinstance(machine, Stopped):
         gate.close(builder, f"{command.verb} by {by}: it stays stopped")
     else:  # between two attempts, or before the first one
@@ -121,25 +102,19 @@ def _end(builder: StepBuilder, command: Command) -> CommandReply:
     return YES
 
 
-def _take_wishes(builder: StepBuilder, command: Command) -> None:
-    """The profile and the remedies that the next attempt is to have."""
-    if command.profile is not None:
-        _profile(builder, replace(command, now=False))
-    if command.without_remedies:
-        remedies.drop(builder, f"asked for by {command.by}")
-    for name in command.remedies:
-        remedies.take_by_name(builder, name, command.by)
-
-
-def _next(builder: StepBuilder, command: Command) -> CommandReply:
+def _next(builder: StepBuilder, command: Command) -> Reply:
     """``restart`` and ``resume``: the next attempt, now or as soon as the present one has ended.
 
     ``resume`` begins none while a trainer lives: it lets a paused one go on, and answers what waits for an answer.
     """
     machine, typed = builder.machine, builder.typed
     live, answers = run_states.is_live(machine) and not isinstance(machine, Stopping), is_answer(builder.state, command)
-    if (over := _is_over(builder, command)) is not None:
-        return over
+    waiting, launching = builder.state.withheld, isinstance(machine, Starting) and not machine.launched
+    if command.incident is not None and (waiting is None or waiting.action.incident != command.incident):
+        # An answer to a question that does not wait any more must not end or start anything.
+        does = f"`{typed('restart' if live else 'resume')}` without --incident does it all the same"
+        over = f"incident {command.incident} waits for no answer any more: {_present(builder)}"
+        return refused(f"{over}; nothing was ended or started ({does})")
     if command.verb == "resume" and isinstance(machine, Paused | Suspended):
         if command.incident is None and not has_wishes(command):
             return _unpause(builder, command)
@@ -153,91 +128,69 @@ def _next(builder: StepBuilder, command: Command) -> CommandReply:
         return why_not
     if answers:
         carry_out(builder, command.by)
-    elif isinstance(machine, Starting) and not machine.launched:
-        plan = _ordered(builder, command)
-        _take_wishes(builder, command)
-        builder.move("command", replace(machine, then="restart", next=plan))
-    elif live:
-        plan = _ordered(builder, command)
-        _take_wishes(builder, command)
-        _close_hangs(builder, f"restarted by {command.by}")
-        restarts.stop(builder, "restart", plan, by=command.by)
-    else:
-        _begin_again(builder, command)
-    return YES
-
-
-def _begin_again(builder: StepBuilder, command: Command) -> None:
-    """Start the next attempt of a run that is ending or has ended."""
-    if builder.state.ends is None or isinstance(builder.machine, Stopping):  # a time that is too near is not meant
-        checkpoint_jobs.set_time(builder, after_s=checkpoint_jobs.stop_takes_s(builder.knowledge, builder.state))
-    if isinstance(builder.machine, Stopping):
-        plan = _ordered(builder, command)
-        builder.move("command", replace(builder.machine, then="restart", plan=plan))
-        return
-    _take_wishes(builder, command)
-    plan = _ordered(builder, command)
-    # A person looked at it: earlier failures do not count any more.
-    builder.set(history=())
-    before = builder.state.budget
-    if before.used or before.unsaved:
-        builder.set(budget=Budget(best=before.best, every=before.every, epochs=before.epochs))
-        builder.fact(BudgetChanged(used=0, max=builder.settings.restart.max_restarts))
-    if builder.attempt.number:
-        # A stop may have failed: processes of the last attempt must be gone before the next one is launched.
-        restarts.clear_and_restart(builder, plan)
-    else:
-        resume_choice.choose(builder, plan)
-
-
-def _ordered(builder: StepBuilder, command: Command) -> RestartPlan:
-    """The next attempt as a person ordered it. A checkpoint with the failure in it is not taken unless it is named."""
-    waiting = builder.state.withheld
+        return YES
+    # A checkpoint with the failure in it is not taken unless it is named.
     named = command.fresh or command.checkpoint is not None
-    before_t = None if named else before_nan_t(builder.state)
-    return RestartPlan(
+    before_t = waiting.plan.before_t if waiting is not None else None if named else before_lost_t(builder)
+    plan = RestartPlan(
         reason=f"{command.verb} by {command.by}",
         wanted=command.checkpoint,
         fresh=command.fresh,
-        before_t=before_t if waiting is None else waiting.plan.before_t,
+        before_t=before_t,
         by=command.by,
     )
+    if not (live or launching) and (builder.state.ends is None or isinstance(machine, Stopping)):
+        # A time that is too near is not meant.
+        checkpoint_jobs.set_time(builder, after_s=checkpoint_jobs.stop_takes_s(builder.knowledge, builder.state))
+    if isinstance(machine, Stopping):
+        builder.move("command", replace(machine, then="restart", plan=plan))
+        return YES
+    if command.profile is not None:
+        _profile(builder, replace(command, now=False))
+    if command.without_remedies:
+        remedies.drop(builder, f"asked for by {command.by}")
+    for name in command.remedies:
+        remedies.take_by_name(builder, name, command.by)
+    if isinstance(machine, Starting) and launching:
+        builder.move("command", replace(machine, then="restart", next=plan))
+    elif live:
+        _close_hangs(builder, f"restarted by {command.by}")
+        restarts.stop(builder, "restart", plan)
+    else:
+        # A person looked at it: earlier failures do not count any more.
+        before = builder.state.budget
+        builder.set(history=())
+        if before.used or before.unsaved:
+            builder.set(budget=Budget(best=before.best, every=before.every, epochs=before.epochs))
+            builder.fact(BudgetChanged(used=0, max=builder.settings.restart.max_restarts))
+        # A stop may have failed: processes of the last attempt must be gone before the next one is launched.
+        (restarts.clear_and_restart if builder.attempt.number else resume_choice.choose)(builder, plan)
+    return YES
 
 
-def _is_over(builder: StepBuilder, command: Command) -> CommandReply | None:
-    """An answer to a question that does not wait any more must not end or start anything."""
-    waiting = builder.state.withheld
-    if command.incident is None or (waiting is not None and waiting.action.incident == command.incident):
-        return None
-    live = run_states.is_live(builder.machine) and not isinstance(builder.machine, Stopping)
-    return refused(
-        f"incident {command.incident} waits for no answer any more: {_present(builder)}; nothing was ended or started "
-        f"(`{builder.typed('restart' if live else 'resume')}` without --incident does it all the same)"
-    )
-
-
-def _no_next_attempt(builder: StepBuilder, command: Command) -> CommandReply | None:
+def _no_next_attempt(builder: StepBuilder, command: Command) -> Reply | None:
     """Why the next attempt cannot resume as asked, with the remedies asked for; None = it can."""
-    state, knowledge = builder.state, builder.knowledge
-    known = {row.name for row in knowledge.remedies}
-    unknown = [name for name in command.remedies if name not in known]
-    why = None if command.fresh else why_not_resumable(state, knowledge, command.checkpoint)
-    if why is None and not command.fresh and command.checkpoint is None:
-        unclear = unclear_states.why_not_begun_anew(state, knowledge)
-        if unclear is not None:
-            return refused(f"{unclear}; `{builder.typed(command.verb, '--fresh')}` begins anew")
-    if why is None and not unknown:
-        return None
-    if why is None:
-        return refused(f"there is no remedy {unknown[0]!r}; known: {', '.join(sorted(known)) or 'none'}")
-    if command.checkpoint is not None:
+    knowledge, fresh = builder.knowledge, f"`{builder.typed(command.verb, '--fresh')}`"
+    why = None if command.fresh else why_not_resumable(builder, command.checkpoint)
+    if why is not None and command.checkpoint is not None:
         return refused(why)
-    if cannot_be_told(knowledge) and not run_states.is_live(builder.machine):
+    if why is not None and cannot_be_told(knowledge) and not run_states.is_live(builder.machine):
         return refused(f"{why}; go on with {ways(knowledge)}")
-    return refused(f"{why}; `{builder.typed(command.verb, '--fresh')}` does that")
+    if why is not None:
+        return refused(f"{why}; {fresh} does that")
+    unclear = None
+    if not command.fresh and command.checkpoint is None:
+        unclear = unclear_states.why_not_begun_anew(builder)
+    if unclear is not None:
+        return refused(f"{unclear}; {fresh} begins anew")
+    known = sorted({row.name for row in knowledge.remedies})
+    unknown = next((name for name in command.remedies if name not in known), None)
+    if unknown is not None:
+        return refused(f"there is no remedy {unknown!r}; known: {', '.join(known) or 'none'}")
+    return None
 
 
-def _act(builder: StepBuilder, command: Command) -> CommandReply:
+def _act(builder: StepBuilder, command: Command) -> Reply:
     """Change what is done without a person. What is under way by itself is held; what waited is judged again."""
     machine = builder.machine
     if command.act is None:
@@ -255,15 +208,15 @@ def _act(builder: StepBuilder, command: Command) -> CommandReply:
         else:
             gate.close(builder, f"{by} chose act = all")
     elif isinstance(machine, Stopping) and machine.then == "restart" and gate.is_closed(builder, machine.plan):
-        builder.move("command", replace(machine, then="hold", by=command.by))
-    elif isinstance(machine, Between) and gate.is_closed(builder, machine.plan):
+        builder.move("command", replace(machine, then="hold", plan=replace(machine.plan, by=by)))
+    elif isinstance(machine, run_states.Between) and gate.is_closed(builder, machine.plan):
         gate.withhold(builder, "restart", machine.plan, live=False)
-    else:
-        gate.renew(builder)
+    elif waiting is not None and waiting.action.asks != (command.act == "ask"):  # a question now, or not asked again
+        gate.ask(builder, replace(waiting, action=replace(waiting.action, asks=command.act == "ask")))
     return YES
 
 
-def _pause(builder: StepBuilder, command: Command) -> CommandReply:
+def _pause(builder: StepBuilder, command: Command) -> Reply:
     machine = builder.machine
     if isinstance(machine, Paused):
         return fulfilled("it is paused already")
@@ -281,7 +234,7 @@ def _starts_it(builder: StepBuilder) -> str:
     return "" if isinstance(builder.machine, Finished) else f"; `{builder.typed('resume')}` starts it"
 
 
-def _unpause(builder: StepBuilder, command: Command) -> CommandReply:
+def _unpause(builder: StepBuilder, command: Command) -> Reply:
     if not isinstance(builder.machine, Paused | Suspended):
         hint = "" if run_states.is_live(builder.machine) else _starts_it(builder)
         return refused(f"the run is not paused: {_present(builder)}{hint}")
@@ -295,7 +248,7 @@ def _unpause(builder: StepBuilder, command: Command) -> CommandReply:
 def awake(builder: StepBuilder, reason: str) -> None:
     """The trainer runs again: time counts, and the deadline of its next step and what is seen of it start anew."""
     state, now = builder.state, builder.now
-    clock, seen = deadlines.restart_wait(state.clock, now), liveness.after_gap(state.liveness, now)
+    clock, seen = replace(state.clock, last=now), liveness.after_gap(state.liveness, now)
     builder.set(time=replace(state.time, stopped=False), clock=clock, liveness=seen)
     follow_trainer(builder, reason)
 
@@ -308,7 +261,7 @@ def follow_trainer(builder: StepBuilder, reason: str) -> None:
         builder.move("started", Starting(launched=True), reason)
 
 
-def _profile(builder: StepBuilder, command: Command) -> CommandReply:
+def _profile(builder: StepBuilder, command: Command) -> Reply:
     name, machine, state, known = command.profile, builder.machine, builder.state, builder.knowledge.profiles
     none = name == NO_PROFILE and NO_PROFILE not in known
     if name is None or (known and name not in known and not none):
@@ -320,7 +273,7 @@ def _profile(builder: StepBuilder, command: Command) -> CommandReply:
     if state.profile == profile and state.profile_pending in {None, name} and not state.applied and goes_on:
         with_it = "without a profile" if none else f"with {name}"
         return fulfilled(f"it trains {with_it} already; `{builder.typed('restart')}` begins a new attempt like that")
-    anew = why_not_resumable(state, builder.knowledge)
+    anew = why_not_resumable(builder)
     if anew is None and not command.now and cannot_be_told(builder.knowledge):
         anew = "a checkpoint cannot be passed to the command (write {resume} where its path belongs)"
     if goes_on and anew is not None:
@@ -332,7 +285,7 @@ def _profile(builder: StepBuilder, command: Command) -> CommandReply:
     builder.fact(ProfileChanged(profile=profile, pending=True, why=f"asked for by {command.by}, {when}"))
     if command.now and isinstance(machine, Running | Hung | Starting | Suspended) and live:
         _close_hangs(builder, f"profile {name} by {command.by}")
-        restarts.stop(builder, "restart", RestartPlan(reason=f"profile {name} by {command.by}"), by=command.by)
+        restarts.stop(builder, "restart", RestartPlan(reason=f"profile {name} by {command.by}", by=command.by))
     return YES
 
 
@@ -342,10 +295,10 @@ def switch_at_checkpoint(builder: StepBuilder) -> None:
     if name is not None and isinstance(builder.machine, Running):
         climbs = name == builder.state.ramp.climbing
         reason = f"profile {name} at a checkpoint, {'by the ramp' if climbs else 'as asked'}"
-        restarts.stop(builder, "restart", RestartPlan(reason=reason), by="" if climbs else "a person")
+        restarts.stop(builder, "restart", RestartPlan(reason=reason, by="" if climbs else "a person"))
 
 
-def _ack(builder: StepBuilder, command: Command) -> CommandReply:
+def _ack(builder: StepBuilder, command: Command) -> Reply:
     incidents, waiting = builder.state.incidents, builder.state.withheld
     if command.incident is not None and builder.find_incident(command.incident) is None:
         listed = ", ".join(str(incident.id) for incident in incidents) or "none"
@@ -356,11 +309,13 @@ def _ack(builder: StepBuilder, command: Command) -> CommandReply:
         if command.incident in {None, incident.id} and not incident.acknowledged:
             builder.update_incident(incident.id, acknowledged=True)
     if waiting is not None and command.incident in {None, waiting.action.incident}:
-        gate.refuse(builder, waiting, command.by)
+        # It stays as it is and is not asked again. A person can still order it.
+        builder.set(withheld=replace(waiting, again_t=None))
+        builder.fact(QuestionClosed(why=f"no, by {command.by}: it stays as it is"))
     return YES
 
 
-def _snooze(builder: StepBuilder, command: Command) -> CommandReply:
+def _snooze(builder: StepBuilder, command: Command) -> Reply:
     if not run_states.is_watched(builder.machine):
         return refused(f"nothing is running that could be waited for: {_present(builder)}")
     builder.change_attempt(patient_until=builder.now + SNOOZE_S)
@@ -371,7 +326,7 @@ def _snooze(builder: StepBuilder, command: Command) -> CommandReply:
     return YES
 
 
-def _save(builder: StepBuilder, command: Command) -> CommandReply:
+def _save(builder: StepBuilder, command: Command) -> Reply:
     if not isinstance(builder.machine, Running):
         return refused(f"only a training that runs can save: {_present(builder)}")
     if not can_ask(builder.state, builder.knowledge):
@@ -381,7 +336,7 @@ def _save(builder: StepBuilder, command: Command) -> CommandReply:
     return YES
 
 
-def _shutdown(builder: StepBuilder, command: Command) -> CommandReply:
+def _shutdown(builder: StepBuilder, command: Command) -> Reply:
     machine = builder.machine
     launching = isinstance(machine, Starting) and not machine.launched
     runs = launching or run_states.is_live(machine)
@@ -389,14 +344,17 @@ def _shutdown(builder: StepBuilder, command: Command) -> CommandReply:
         rest = "a running trainer goes on" if runs else "nothing of the run is running"
         builder.decide(EndWatch, f"shutdown by {command.by}; {rest}", exit_code=0)
         return YES
-    reason = f"shutdown with the trainer by {command.by}"
-    plan = RestartPlan(reason=reason, deadline_t=None if command.within_s is None else builder.t + command.within_s)
+    plan = RestartPlan(
+        reason=f"shutdown with the trainer by {command.by}",
+        deadline_t=None if command.within_s is None else builder.t + command.within_s,
+        by=command.by,
+    )
     if isinstance(machine, Starting) and launching:
-        builder.move("command", replace(machine, then="end", next=replace(plan, by=command.by)))
+        builder.move("command", replace(machine, then="end", next=plan))
     elif isinstance(machine, Stopping):
-        builder.move("command", replace(machine, then="end", plan=plan, by=command.by))
+        builder.move("command", replace(machine, then="end", plan=plan))
     else:
-        restarts.stop(builder, "end", plan, by=command.by)
+        restarts.stop(builder, "end", plan)
     return YES
 
 
@@ -405,7 +363,7 @@ def _close_hangs(builder: StepBuilder, ending: str) -> None:
     builder.close_where(ending, lambda incident: incident.kind == "hang")
 
 
-_VERBS: dict[str, Callable[[StepBuilder, Command], CommandReply]] = {
+_VERBS: dict[str, Callable[[StepBuilder, Command], Reply]] = {
     "stop": _end,
     "kill": _end,
     "restart": _next,
@@ -421,9 +379,6 @@ _VERBS: dict[str, Callable[[StepBuilder, Command], CommandReply]] = {
 }
 
 
-# The answer of a person to what was withheld (gate.py): what would have been done is done now.
-
-
 def is_answer(state: JudgeState, command: Command) -> bool:
     """Whether ``restart`` or ``resume`` means what was withheld. A command with wishes of its own is an order."""
     return state.withheld is not None and state.withheld.then == "restart" and not has_wishes(command)
@@ -436,7 +391,7 @@ def has_wishes(command: Command) -> bool:
 
 
 def carry_out(builder: StepBuilder, by: str) -> None:
-    """Do what was withheld."""
+    """A person's answer to what was withheld (gate.py): what would have been done is done now."""
     waiting = builder.state.withheld
     assert waiting is not None  # is_answer was asked
     gate.close(builder, f"ordered by {by}")
@@ -454,5 +409,5 @@ def withdraw(builder: StepBuilder, why: str) -> None:
     machine = builder.machine
     assert isinstance(machine, Hung)
     builder.close_incident(machine.incident, why)
-    builder.set(clock=deadlines.restart_wait(builder.state.clock, builder.now))
+    builder.set(clock=replace(builder.state.clock, last=builder.now))
     follow_trainer(builder, why)

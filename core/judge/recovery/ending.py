@@ -64,19 +64,25 @@ class Place(msgspec.Struct, frozen=True):
     is_last_line: bool = False
 
 
-class Ending(msgspec.Struct, frozen=True):
-    """Whether the training was over. ``why``: what shows it, as a clause; if nothing does, where it was, "" = unknown.
+EndingBy = Literal["", "counter", "words", "save", "failure", "nan", "signal", "order", "settings", "doubt"]
 
-    ``by`` of a proven one: its counter alone; words or a checkpoint's name; its counter and the last save, which count
-    whatever error the log shows after it. Of a contradicted one: a failure that the log shows, NaN weights, a signal of
-    which the log tells, an order, the settings' length, one NaN at the very end of a log without steps, or nothing
+
+class Ending(msgspec.Struct, frozen=True):
+    """What an end was. ``kind``: the training was over; nothing shows that; it was not, and nothing shows why; failed.
+
+    ``why``: what shows it, as a clause; if nothing does, where it was. "" = unknown, or the diagnosis says all.
+    ``by`` of one that is over: its counter alone; words or a checkpoint's name; its counter and the last save, which
+    count whatever error the log shows after it. Of one that is not: a failure that the log shows, NaN weights, a signal
+    of which the log tells, an order, the settings' length, one NaN at the very end of a log without steps, or nothing
     known. ``is_last_line``: as in ``Place``: the log has all the lines that a training to the end prints.
+    ``after``: what came after a training that was over.
     """
 
-    kind: Literal["proven", "contradicted", "unproven"]
+    kind: Literal["finished", "unproven", "ended_early", "failed"]
     why: str = ""
-    by: Literal["", "counter", "words", "save", "failure", "nan", "signal", "order", "settings", "doubt"] = ""
+    by: EndingBy = ""
     is_last_line: bool = False
+    after: EvidenceLine | None = None
 
 
 def judge_ending(state: JudgeState, knowledge: Knowledge) -> Ending:
@@ -90,9 +96,13 @@ def judge_ending(state: JudgeState, knowledge: Knowledge) -> Ending:
         newest = next(state.diagnosis.last_lines(), None)
         if hidden is None and once is not None and newest is not None and once.line == newest[0]:
             doubt = f"its last line is {once.text}"
-    nan = _nan_evidence(state, reading)
-    if hidden is not None and hidden.failure == "nan_loss" and not now.losses.is_average:
-        nan = nan or line_of(hidden)
+    newest_save, losses, nan = newest_own(state.checkpoints), now.losses, ""
+    if newest_save is not None and newest_save.damage is not None and newest_save.damage[0] == "nonfinite":
+        nan = f"{base_name(newest_save.path)} holds values that are not finite"
+    elif losses.nan_values >= NAN_VALUES and not losses.is_average:
+        nan = f"the last {losses.nan_values} printed losses are NaN"
+    elif hidden is not None and hidden.failure == "nan_loss" and not losses.is_average:
+        nan = line_of(hidden)
     complete = last is not None and last.complete
     final = last is not None and complete and FINAL.search(base_name(last.path)) is not None
     gap, run_at = max(1, state.attempt.stride, now.interval), state.attempt.position
@@ -110,35 +120,39 @@ def judge_ending(state: JudgeState, knowledge: Knowledge) -> Ending:
     stated = (said == "words", final)
     order = next((f for f in state.diagnosis.findings if f.failure == KILLED and f.role == "root"), None)
     said_so = order is not None and order.line != 0 and not ends_after(state.diagnosis, order)
-    ordered, due = order.text if order is not None and said_so else "", _steps_due(state, knowledge)
+    ordered, preset = order.text if order is not None and said_so else "", knowledge.preset
+    due = knowledge.handed_over  # why the trainer was expected to print steps
+    if not due and (state.failed_position is not None or preset.name != "generic"):
+        due = f"{preset.title or preset.name} prints its steps"
+        due = due if state.failed_position is None else "earlier attempts made some"
     where = f" ({at.words})" if at.words else ""
     although = f', although it says "{now.end_text}"' if said == "words" else ""
-    found = [at.words] if at.at == "end" else []
-    found += ["it had resumed from the end"] if at_end else []
-    found += [f'"{now.end_text}"'] if said is not None else []
-    found += [f"{base_name(last.path)} is saved"] if last is not None and (of_last_step or final) else []
-    proof, short = ", ".join(found), f"the last progress is {at.words}{although}"
-    rules: tuple[tuple[bool, Ending], ...] = (
-        (bool(nan), Ending("contradicted", nan, "nan")),
-        (done and saved and not writing and not another, Ending("proven", proof, "save")),
-        (hidden is not None, Ending("contradicted", f"{'' if hidden is None else line_of(hidden)}{where}", "failure")),
-        (done, Ending("proven", proof, "words" if now.end_words else "counter")),
-        (
-            bool(ordered),
-            Ending("contradicted", f"it was told to end: {ordered}{where}", "signal" if is_bare(ordered) else "order"),
-        ),
-        (not seen and bool(due), Ending("contradicted", f"it made no step, and {due}")),
-        (by_framework or all(stated) or (any(stated) and at.at != "short"), Ending("proven", proof, "words")),
-        (at.at == "short", Ending("contradicted", short)),
-        (by_settings.at == "end" and not another, Ending("proven", by_settings.words, "counter")),
-        (
-            by_settings.at == "short" and not at.is_last_line,
-            Ending("contradicted", f"the last progress is {by_settings.words}", "settings"),
-        ),
-        (bool(doubt), Ending("contradicted", doubt, "doubt")),
+    signs = (
+        (at.at == "end", at.words),
+        (at_end, "it had resumed from the end"),
+        (said is not None, f'"{now.end_text}"'),
+        (of_last_step or final, f"{'' if last is None else base_name(last.path)} is saved"),
+    )
+    proof = ", ".join(words for holds, words in signs if holds)
+    is_short = by_settings.at == "short" and not at.is_last_line
+    shown = f"{line_of(hidden)}{where}" if hidden is not None else ""
+    bare: EndingBy = "signal" if is_bare(ordered) else "order"
+    rules: tuple[tuple[bool | str, Literal["finished", "failed"], str, EndingBy], ...] = (
+        (nan, "failed", nan, "nan"),
+        (done and saved and not writing and not another, "finished", proof, "save"),
+        (shown, "failed", shown, "failure"),
+        (done, "finished", proof, "words" if now.end_words else "counter"),
+        (ordered, "failed", f"it was told to end: {ordered}{where}", bare),
+        (not seen and due, "failed", f"it made no step, and {due}", ""),
+        (by_framework or all(stated) or (any(stated) and at.at != "short"), "finished", proof, "words"),
+        (at.at == "short", "failed", f"the last progress is {at.words}{although}", ""),
+        (by_settings.at == "end" and not another, "finished", by_settings.words, "counter"),
+        (is_short, "failed", f"the last progress is {by_settings.words}", "settings"),
+        (doubt, "failed", doubt, "doubt"),
     )
     unproven = at.words if at.is_last_line else by_settings.words or at.words
-    return next((e for holds, e in rules if holds), Ending("unproven", unproven, is_last_line=at.is_last_line))
+    found = (Ending(kind, why, by) for holds, kind, why, by in rules if holds)
+    return next(found, Ending("unproven", unproven, is_last_line=at.is_last_line))
 
 
 def _place(now: Reading, epochs: Literal["last", "near", "left", "unknown"], interval: int) -> Place:
@@ -162,8 +176,10 @@ def _place(now: Reading, epochs: Literal["last", "near", "left", "unknown"], int
         words = f"step {made}"
     words += f", {in_epochs}" if in_epochs and now.run.per_epoch else ""
     last_line = not bar and total - step <= max(1, interval)
-    short = total - step > max(1, interval) and step < NEARLY * total
-    short = short and not _ends_a_round(now, step)
+    # Rounds before ended here, too; or a round without a number was drawn and not begun.
+    not_begun = step == 0 and now.main is not None and progress.epoch is None and whole is None
+    ends_a_round = bool(now.round_ends) and (step >= min(now.round_ends) or not_begun)
+    short = total - step > max(1, interval) and step < NEARLY * total and not ends_a_round
     if short and made is not None and made > total:
         words += f", {step} of {total} in its round"
     if now.run.per_epoch:
@@ -187,14 +203,6 @@ def _place(now: Reading, epochs: Literal["last", "near", "left", "unknown"], int
 def _counts_done(now: Reading) -> bool:
     """Whether the epoch is a number of completed ones: the bar counts epochs."""
     return any(counter.name == "epochs" for counter in now.counters)
-
-
-def _ends_a_round(now: Reading, step: int) -> bool:
-    """Whether rounds before ended here, too; or a round without a number was drawn and not begun."""
-    if not now.round_ends:
-        return False
-    unnumbered = now.progress.epoch is None and now.progress.run_total_steps is None
-    return step >= min(now.round_ends) or (step == 0 and now.main is not None and unnumbered)
 
 
 def _by_time(now: Reading, words: str, *, is_last_line: bool = False) -> Place:
@@ -226,8 +234,6 @@ def _epochs(now: Reading, first_epoch_seen: bool) -> Literal["last", "near", "le
     open_ = not first_epoch_seen or (gap > 1 and not counted_from)
     return "unknown" if open_ and epoch + gap >= total else "left"
 
-
-# What the judge knows about the end of an attempt.
 
 FINAL = LazyPattern(r"(?<![a-z])final(?![a-z])", re.IGNORECASE)
 """What trainers that print no end call their last checkpoint: ``model_final.pth``, ``checkpoint-final``."""
@@ -303,28 +309,10 @@ def run_total(state: JudgeState) -> int | None:
     return total + (attempt.offset or 0) - attempt.step_offset
 
 
-def _nan_evidence(state: JudgeState, reading: ProgressState) -> str:
-    newest, losses = newest_own(state.checkpoints), reading.now.losses
-    if newest is not None and newest.damage is not None and newest.damage[0] == "nonfinite":
-        return f"{base_name(newest.path)} holds values that are not finite"
-    few = losses.nan_values < NAN_VALUES or losses.is_average
-    return "" if few else f"the last {losses.nan_values} printed losses are NaN"
-
-
 def _last_own(state: JudgeState) -> KnownCheckpoint | None:
     """The newest checkpoint of this run, if it was written at the last printed step or later."""
     newest, beat_t = newest_own(state.checkpoints), state.attempt.beat_t
     return newest if newest is not None and beat_t is not None and newest.t >= beat_t - SAVE_SLACK_S else None
-
-
-def _steps_due(state: JudgeState, knowledge: Knowledge) -> str:
-    """Why the trainer was expected to print steps; "" if it was not."""
-    if knowledge.handed_over:
-        return knowledge.handed_over
-    if state.failed_position is not None:
-        return "earlier attempts made some"
-    preset = knowledge.preset
-    return "" if preset.name == "generic" else f"{preset.title or preset.name} prints its steps"
 
 
 def ended_well(state: JudgeState) -> bool:
@@ -360,21 +348,6 @@ def is_bare(line: str) -> bool:
     return ordered is None and BARE_SIGNAL.search(line) is not None
 
 
-class End(msgspec.Struct, frozen=True):
-    """How an attempt ended, and why.
-
-    ``kind``: ``unproven``: success that nothing proves and nothing contradicts. ``why``: what shows the kind, as a
-    clause; "" if the diagnosis says all. ``after``: what came after a training that was over. ``is_last_line``: only
-    the last printed line, within one print interval of the end, shows it.
-    """
-
-    kind: Literal["finished", "unproven", "ended_early", "failed"]
-    diagnosis: Diagnosis
-    why: str = ""
-    after: EvidenceLine | None = None
-    is_last_line: bool = False
-
-
 def judge_end(
     state: JudgeState,
     knowledge: Knowledge,
@@ -382,48 +355,49 @@ def judge_end(
     code: int | None,
     signal: int | str | None = None,
     about: Circumstances | None = None,
-) -> End:
-    """``code`` negative or above 128: a signal; None = lost. ``about``: what else was so at the end.
+) -> tuple[Ending, Diagnosis]:
+    """How an attempt ended, and why. The log of ``state`` is read to its end (``with_last_line``).
 
-    The log of ``state`` is read to its end (``with_last_line``).
+    ``code`` negative or above 128: a signal; None = lost. ``about``: what else was so at the end.
     """
     catalogue, log = knowledge.catalogue, state.diagnosis
     ending = judge_ending(state, knowledge)
     about = msgspec.structs.replace(about or Circumstances(), trained=state.attempt.beat_t is not None)
     why, by = ending.why, ending.by
     if signal is None and code in knowledge.preset.success_exit_codes:
-        if ending.kind == "proven":
-            return End("finished", finished(log, catalogue, why, sure=PROVEN), why)
-        if ending.is_last_line and ending.kind == "unproven":
+        if ending.kind == "finished":
+            return ending, finished(log, catalogue, why, sure=PROVEN)
+        if ending.is_last_line:
             what = "epoch" if why.startswith("epoch") else "step"
             why = f"{why} is the last printed {what}, within one print interval of the end"
-            return End("finished", finished(log, catalogue, why, sure=PROVEN), why, is_last_line=True)
+            return Ending("finished", why, is_last_line=True), finished(log, catalogue, why, sure=PROVEN)
         if ending.kind == "unproven":
             why = f"nothing in the log says that this was the end{f' ({why})' if why else ''}"
             found, said = finished(log, catalogue, "", sure=UNPROVEN), f"The exit status says success, and {why}."
-            return End("unproven", msgspec.structs.replace(found, explanation=said), why)
+            return Ending("unproven", why), msgspec.structs.replace(found, explanation=said)
         if by in {"nan", "signal"}:
-            return End("failed", diagnosis_as(log, catalogue, "nan_loss" if by == "nan" else KILLED), why)
+            return ending, diagnosis_as(log, catalogue, "nan_loss" if by == "nan" else KILLED)
         hidden = hidden_failure(log, catalogue, short=True, oom_kills=about.oom_kills)
         if hidden is not None and by != "doubt":
-            return End("failed", hidden, why if by == "settings" else place(state).words)
+            return Ending("failed", why if by == "settings" else place(state).words), hidden
         unknown = diagnosis_as(log, catalogue, KILLED if by == "order" else "unknown")
         if knowledge.status_hidden and by != "settings":
             covered = f"{knowledge.status_hidden}, so the trainer's own status is unknown"
-            return End("failed", unknown, f"{why}; {covered}")
+            return Ending("failed", f"{why}; {covered}"), unknown
         said = f"The exit status says success, but {why}."
-        return End("ended_early", msgspec.structs.replace(unknown, title="ended early", explanation=said), why)
+        return Ending("ended_early", why), msgspec.structs.replace(unknown, title="ended early", explanation=said)
     found = diagnose(log, catalogue, exit_code=code, signal=signal, finished_hint=ended_well(state), about=about)
-    success, proven = found.failure == "success", ending.kind == "proven"
+    success = found.failure == "success"
     clean = success or (found.cause is None and by == "words")
-    if proven and (clean or by == "save"):
-        return End("finished", finished(log, catalogue, why, sure=PROVEN), why, after=None if success else found.cause)
+    if ending.kind == "finished" and (clean or by == "save"):
+        after = None if success else found.cause
+        return msgspec.structs.replace(ending, after=after), finished(log, catalogue, why, sure=PROVEN)
     if not success:
-        return End("failed", found)
-    if ending.kind != "contradicted" or by == "settings":
-        return End("finished", found)
+        return Ending("failed"), found
+    if ending.kind != "failed" or by == "settings":
+        return Ending("finished"), found
     shown = hidden_failure(log, catalogue, short=True, oom_kills=about.oom_kills)
-    return End("failed", diagnosis_as(log, catalogue, "unknown") if shown is None else shown)
+    return Ending("failed"), diagnosis_as(log, catalogue, "unknown") if shown is None else shown
 
 
 def diagnosis_of(
@@ -444,7 +418,7 @@ def diagnosis_of(
     log = with_last_line(log, catalogue)
     state = JudgeState(diagnosis=log, reading=reading, attempt=attempt)
     knowledge = Knowledge(catalogue=catalogue, shapes=catalogue.shapes)
-    found = judge_end(state, knowledge, code=exit_code, about=about).diagnosis
+    _, found = judge_end(state, knowledge, code=exit_code, about=about)
     if found.failure != "unknown":
         return found
     last = (EvidenceLine(at, kept_text(line.strip())) for at, line in itertools.islice(log.last_lines(), LAST_LINES))
@@ -477,44 +451,51 @@ def told_place(state: JudgeState, knowledge: Knowledge, log: ProgressState) -> P
 
     Else unknown, with the doubt in words. ``log``: the one that shows the steps of the attempt.
     """
-    told = knowledge.told.get(state.attempt.profile or "")
-    if told is None or state.attempt.beat_t is None or not _is_training(log.now):
+    attempt, told = state.attempt, knowledge.told.get(state.attempt.profile or "")
+    if told is None or attempt.beat_t is None or not _is_training(log.now):
         return Place("unknown")
-    found = [
-        place for place in (_by_steps(state, knowledge, log, told), _by_epochs(state, knowledge, log, told)) if place
+    # It may have begun from a checkpoint.
+    found = attempt.number > 1 or any(not known.own for known in state.checkpoints.known)
+    by_itself = knowledge.resume_support.by_itself and found
+    resumed = attempt.resume_from is not None or bool(told.resumes_by) or by_itself
+    places = [
+        by(state, log, told, total, beat_t=attempt.beat_t, resumed=resumed)
+        for by, total in ((_by_steps, told.steps), (_by_epochs, told.epochs))
+        if total is not None
     ]
-    return next((place for place in found if place.at != "short"), found[0] if found else Place("unknown"))
+    return next((place for place in places if place.at != "short"), places[0] if places else Place("unknown"))
 
 
-def _by_steps(state: JudgeState, knowledge: Knowledge, log: ProgressState, told: ToldLength) -> Place | None:
-    attempt, run, step, total = state.attempt, log.now.run, log.now.run.run_step, told.steps
-    if total is None or attempt.beat_t is None:
-        return None
+def _by_steps(
+    state: JudgeState, log: ProgressState, told: ToldLength, total: int, *, beat_t: float, resumed: bool
+) -> Place:
+    attempt, run, step = state.attempt, log.now.run, log.now.run.run_step
     if step is None or step > total:
         return Place("unknown")
     words = f"step {step} of {total} (by {told.steps_by})"
     if step == total and told.steps_sure:  # that a count of another thing ends at just this number is no chance
         return Place("end", words)
-    gap = max(log.now.interval, run.gap)
-    before = _steps_before(attempt, gap) if _is_resumed(state, knowledge, told) else 0
+    gap, first_step, at = max(log.now.interval, run.gap), attempt.first_step, attempt.resumed_at
+    before: int | None = 0
+    if resumed and (first_step is None or first_step <= (gap + 1 if at is None else at - 1)):
+        before = None if at is None else at * attempt.stride  # the counter may leave them out
     made = step + (before or 0)
     rests = (run.index or 0) + 1 if run.per_epoch and run.total is None else 1
     if total - made <= max(1, gap * rests) or made >= NEARLY * total:
         return Place("unknown", words)
     first, since = attempt.first_beat_step, attempt.first_beat_t
     pace_s = None
-    if first is not None and since is not None and step > first and attempt.beat_t > since:
-        pace_s = (attempt.beat_t - since) / (step - first)
+    if first is not None and since is not None and step > first and beat_t > since:
+        pace_s = (beat_t - since) / (step - first)
     other = made < SAME_UNIT * total or _is_whole_elsewhere(state, made, total, told)
     left_s = None if pace_s is None else SLOWER * pace_s * (NEARLY * total - made)
     return _short(state, told, words, sure=told.steps_sure, before=before, left_s=left_s, other_unit=other)
 
 
-def _by_epochs(state: JudgeState, knowledge: Knowledge, log: ProgressState, told: ToldLength) -> Place | None:
-    resumed, total, beat_t = _is_resumed(state, knowledge, told), told.epochs, state.attempt.beat_t
+def _by_epochs(
+    state: JudgeState, log: ProgressState, told: ToldLength, total: int, *, beat_t: float, resumed: bool
+) -> Place:
     epoch, made = _epochs_begun(log.now, resumed=resumed)
-    if total is None or beat_t is None:
-        return None
     if epoch is None or epoch > total + 1:
         return Place("unknown")
     before = _epochs_before(state.attempt, log.now) if resumed else 0
@@ -559,22 +540,6 @@ def _is_whole_elsewhere(state: JudgeState, made: int, total: int, told: ToldLeng
     saved = max((k.step for k in state.checkpoints.known if k.own and k.step is not None), default=0)
     numbers = (*(made * math.prod(units) for units in chosen), *rise)
     return saved >= NEARLY * total or any(NEARLY * total <= number <= OVER * total for number in numbers)
-
-
-def _is_resumed(state: JudgeState, knowledge: Knowledge, told: ToldLength) -> bool:
-    """Whether the attempt may have begun from a checkpoint."""
-    if state.attempt.resume_from is not None or told.resumes_by:
-        return True
-    found = state.attempt.number > 1 or any(not known.own for known in state.checkpoints.known)
-    return knowledge.resume_support.by_itself and found
-
-
-def _steps_before(attempt: AttemptProgress, gap: int) -> int | None:
-    """Steps before the resume that the counter leaves out; None = it may, and they are not known."""
-    first, at = attempt.first_step, attempt.resumed_at
-    if at is None:
-        return 0 if first is not None and first > gap + 1 else None
-    return 0 if first is not None and first >= at else at * attempt.stride
 
 
 def _epochs_before(attempt: AttemptProgress, now: Reading) -> int | None:

@@ -66,7 +66,7 @@ def _on_end(builder: StepBuilder, observation: Exit) -> None:
     state, knowledge = builder.state, builder.knowledge
     earlier = tuple(cause.class_ for cause in state.history if cause.kind == "crash")
     about = Circumstances(**msgspec.structs.asdict(end_facts(state)), earlier=earlier)  # what was so beside the log
-    end = judge_end(state, knowledge, code=observation.code, signal=observation.signal, about=about)
+    end, found = judge_end(state, knowledge, code=observation.code, signal=observation.signal, about=about)
     match end.kind:
         case "finished" | "unproven":
             said = f"the training is done: {end.why}" if end.why else "the training is done"
@@ -80,7 +80,7 @@ def _on_end(builder: StepBuilder, observation: Exit) -> None:
         case "ended_early":
             _end_early(builder, observation, end.why)
         case "failed":
-            found, who = end.diagnosis, ranks.stopped(state.ranks)
+            who = ranks.stopped(state.ranks)
             if who and builder.catalogue.class_of(found.failure).of_other_ranks:  # they lost contact with it
                 said = f"{who[0].upper()}{who[1:]}. {found.explanation}"
                 found = msgspec.structs.replace(found, explanation=said)
@@ -154,15 +154,22 @@ def _crashed(
     if observation.code == 1 and (diagnosis.cause is None or diagnosis.cause.text.strip() in last.text):
         end = next((end for end in builder.knowledge.own_ends if end.says(last.text)), None)
     if end is not None and diagnosis.cause is None:
-        diagnosis = msgspec.structs.replace(diagnosis, cause=last, place=end.place, explanation=OWN_TEXT)
+        said = "The trainer's own source ends it with this text."
+        diagnosis = msgspec.structs.replace(diagnosis, cause=last, place=end.place, explanation=said)
     died_t, said = observation.died_t, _line(diagnosis)
     unknown = "; the log does not say why" if class_ == "unknown" else ""
     reason = f"{_exit_in_words(observation)}{f': {said}' if said else unknown}{f' ({where})' if where else ''}"
+    evidence, cause = [Evidence(what=_exit_in_words(observation))], diagnosis.cause
+    if cause is not None:
+        at = [Evidence(what=f"raised at {diagnosis.place}")] if diagnosis.place else []
+        evidence = [Evidence(what=beginning(cause.text.strip(), 400), line=cause.line), *at, *evidence]
+    then = msgspec.UNSET if cause is None else True
+    evidence += [Evidence(what=beginning(c.text.strip(), 200), line=c.line, then=then) for c in diagnosis.cascade[:3]]
     incident = builder.open_incident(
         "crash",
         class_,
         reason,
-        evidence=_evidence(diagnosis, observation),
+        evidence=tuple(evidence),
         explanation=diagnosis.explanation,
         confidence=None if class_ == "unknown" else diagnosis.confidence,
         detect_s=None if died_t is None else max(0.0, builder.t - died_t),
@@ -173,12 +180,20 @@ def _crashed(
     builder.notify("incident", title or f"crash ({class_})", reason, incident=incident)
     builder.decide(CaptureStacks, CAPTURE, incident=incident)
     what = f": {title}" if title else f" after crash ({class_})"
-    _leave_node_out(builder, class_, observation)
+    node, known = builder.state.job.culprit, builder.state.bad_nodes
+    if observation.job is not None and builder.catalogue.class_of(class_).waits_for == "gpu" and node not in known:
+        # Later jobs do not use its node, if it can be told which one that was.
+        if node:
+            builder.set(bad_nodes=(*known, node)[-BAD_NODES_KEPT:])
+            builder.note(f"node {node} is left out of the next jobs: a GPU failed there ({class_})")
+        else:
+            nodes = builder.state.job.nodes
+            builder.note(f"a GPU of the job failed ({class_}), and it cannot be told on which of {nodes}")
     before_t = attempt.nan_t if class_ == "nan_loss" else None
     signalled = class_ == KILLED and observation.job is None and _is_bare_signal(diagnosis, observation)
-    cause = _cause(builder, observation, diagnosis, end, signalled=signalled)
+    ended_of = _cause(builder, observation, diagnosis, end, signalled=signalled)
     failed = Failed(
-        cause=msgspec.structs.replace(cause, ended_early=ended_early),
+        cause=msgspec.structs.replace(ended_of, ended_early=ended_early),
         incident=incident,
         reason=reason,
         retryable=diagnosis.retryable,
@@ -195,9 +210,6 @@ OUTSIDE = LazyPattern(
     r"|server|\breach|https?:|download|timed? ?out|\b(?:nfs|share)\b"
 )
 """Words of what may be there again later: ``assert os.path.ismount(DATA)`` in the own code is no mistake in it."""
-
-
-OWN_TEXT = "The trainer's own source ends it with this text."
 
 
 def _cause(
@@ -255,18 +267,6 @@ BAD_NODES_KEPT = 8
 """Nodes that are left out at the most: a small partition has to be usable. The oldest is used again."""
 
 
-def _leave_node_out(builder: StepBuilder, class_: str, observation: Exit) -> None:
-    """A GPU of a job failed: later jobs do not use its node, if it can be told which one that was."""
-    if observation.job is None or builder.catalogue.class_of(class_).waits_for != "gpu":
-        return
-    node, known = builder.state.job.culprit, builder.state.bad_nodes
-    if not node:
-        builder.note(f"a GPU of the job failed ({class_}), and it cannot be told on which of {builder.state.job.nodes}")
-    elif node not in known:
-        builder.set(bad_nodes=(*known, node)[-BAD_NODES_KEPT:])
-        builder.note(f"node {node} is left out of the next jobs: a GPU failed there ({class_})")
-
-
 def on_launch_failed(builder: StepBuilder, machine: run_states.Starting, outcome: Outcome) -> None:
     """The launch itself failed: no such command, no room on the disk, a config that cannot be derived."""
     if machine.then == "end" and machine.next is not None:
@@ -316,17 +316,6 @@ def _line(diagnosis: Diagnosis) -> str:
     return "" if diagnosis.cause is None else placed(beginning(diagnosis.cause.text.strip(), 300), diagnosis.place)
 
 
-def _evidence(diagnosis: Diagnosis, observation: Exit) -> tuple[Evidence, ...]:
-    found = [Evidence(what=_exit_in_words(observation))]
-    if diagnosis.cause is not None:
-        at = [Evidence(what=f"raised at {diagnosis.place}")] if diagnosis.place else []
-        what = beginning(diagnosis.cause.text.strip(), 400)
-        found = [Evidence(what=what, line=diagnosis.cause.line), *at, *found]
-    then = msgspec.UNSET if diagnosis.cause is None else True
-    found.extend(Evidence(what=beginning(c.text.strip(), 200), line=c.line, then=then) for c in diagnosis.cascade[:3])
-    return tuple(found)
-
-
 # The stop at ``[end] end_by``: saved and ended in time, whatever state the run is in.
 
 BY = "end_by"
@@ -353,9 +342,9 @@ def end(builder: StepBuilder) -> None:
         builder.notify("withheld", "would have ended it", f"{reason}: `{builder.typed('stop')}` does")
     elif isinstance(machine, run_states.Stopping):
         if machine.then == "restart":
-            builder.move("command", msgspec.structs.replace(machine, then="end_by", by=BY))
+            builder.move("command", msgspec.structs.replace(machine, then="end_by"))
     elif run_states.is_live(machine):
-        restarts.stop(builder, "end_by", run_states.RestartPlan(reason=reason, by=BY), by=BY)
+        restarts.stop(builder, "end_by", run_states.RestartPlan(reason=reason, by=BY))
     else:
         if not isinstance(machine, run_states.Stopped):
             builder.move("hold", run_states.Stopped(), f"{reason}; held until resume or restart", Why("ordered"))
@@ -366,8 +355,6 @@ def end(builder: StepBuilder) -> None:
 #
 # What would be trained after that save would be lost with the limit. If no save comes, the job runs to its limit.
 # Nothing is ended if the training will be over before the limit.
-
-REASON = "its job is near the time limit, and the checkpoint that was asked for is complete"
 
 
 def note_job(builder: StepBuilder, seen: JobSeen) -> None:
@@ -399,4 +386,7 @@ def check(builder: StepBuilder) -> None:
         return
     if attempts.came(state, asked_t):
         builder.set(job=msgspec.structs.replace(state.job, asked_t=None))
-        restarts.stop(builder, "restart", run_states.RestartPlan(reason=f"{REASON}: the next job goes on"))
+        reason = (
+            "its job is near the time limit, and the checkpoint that was asked for is complete: the next job goes on"
+        )
+        restarts.stop(builder, "restart", run_states.RestartPlan(reason=reason))

@@ -21,7 +21,7 @@ from .. import run_states
 from ..attempt_progress import lost_steps
 from ..knowledge import Knowledge
 from ..memory import Failed, Waiting
-from ..resume import checkpoint_index, resume_point
+from ..resume import resume_point
 from ..run_states import Hung, RestartPlan, Stopped, Then
 from ..state import JudgeState, StepBuilder
 
@@ -63,23 +63,30 @@ def withhold(
 
     ``failed``: the failure that it would answer. ``how``: what it would change, as a clause.
     """
-    state, starts = builder.state, then == "restart"
-    path, step, position = _resume_point(builder, plan) if starts else (None, None, None)
+    state, starts, path, known, attempt = builder.state, then == "restart", None, None, builder.attempt
+    if starts and not plan.fresh and builder.knowledge.preset.resume != "none":
+        path, known = builder.resume_point(replace(plan, wanted=plan.wanted or plan.path))
+    step, position = None, None if path is not None else 0
+    if known is not None:
+        at = known.position if known.position is not None else known.step
+        step, position = known.step, at if not known.spread else None
+    elif path is not None and path == attempt.resume_from:
+        step, position = attempt.resume_step, attempt.resumed_at
     front = builder.in_front(path, plan.before_t) if starts else ()
-    done = state.attempt.position if state.attempt.position is not None else state.failed_position
-    lost = lost_steps(done, position, state.attempt.stride) if starts and not front else None
+    done = attempt.position if attempt.position is not None else state.failed_position
+    lost = lost_steps(done, position, attempt.stride) if starts and not front else None
     incident = builder.find_incident(plan.incident)
-    ask, would = WOULD.get(then, ("end it", "ended it"))
+    asked, would = WOULD.get(then, ("end it", "ended it"))
     asks = act_of(state, builder.knowledge) == "ask"
     action = ActionWithheld(
         action="stop" if live else "start",
-        ask=ask,
+        ask=asked,
         would=would,
         where=resume_point.start_in_words(path, step, front) if starts else "",
         how=", ".join(filter(None, ("after ending it" if live and starts else "", how))),
         why=incident.reason if incident is not None else plan.reason,
         price=_price(builder, lost, live=live) if starts else "",
-        attempt=state.attempt.number,
+        attempt=attempt.number,
         incident=plan.incident if incident is not None else None,
         checkpoint=path,
         lost_steps=lost,
@@ -92,12 +99,12 @@ def withhold(
     if not live:
         builder.move("hold", Stopped(), f"{act_words(builder)}; it would have {action.sentence}", Why("act"))
     else:
-        known = state.withheld
-        if known is not None and (known.state, known.action.would) == (waiting.state, would):
+        told = state.withheld
+        if told is not None and (told.state, told.action.would) == (waiting.state, would):
             return  # the same is told once
         if isinstance(state.machine, Hung):
             builder.set(machine=replace(state.machine, judged=True), wake_t=None)
-    _ask(builder, waiting)
+    ask(builder, waiting)
 
 
 def tell(builder: StepBuilder, action: Withheld, ask: str, would: str, why: str, **fields: Any) -> None:
@@ -114,30 +121,21 @@ def ask_again(builder: StepBuilder, waiting: Waiting) -> None:
     _notify(builder, waiting.action)
 
 
-def renew(builder: StepBuilder) -> None:
-    """A person chose between asking and notifying: what waits is a question now, or is not asked again."""
-    waiting = builder.state.withheld
-    if waiting is None:
-        return
-    asks = act_of(builder.state, builder.knowledge) == "ask"
-    if waiting.action.asks != asks:
-        _ask(builder, replace(waiting, action=replace(waiting.action, asks=asks)))
-
-
-def refuse(builder: StepBuilder, waiting: Waiting, by: str) -> None:
-    """The answer is no: it stays as it is and is not asked again. A person can still order it."""
-    builder.set(withheld=replace(waiting, again_t=None))
-    builder.fact(QuestionClosed(why=f"no, by {by}: it stays as it is"))
-
-
 def close(builder: StepBuilder, why: str) -> None:
     """What waited is done, refused or over."""
     builder.set(withheld=None)
     builder.fact(QuestionClosed(why=why))
 
 
-def _ask(builder: StepBuilder, waiting: Waiting) -> None:
-    action, again_s = replace(waiting.action, answers=_answers(waiting.action)), builder.settings.restart.ask_timeout_s
+def ask(builder: StepBuilder, waiting: Waiting) -> None:
+    """Record it with the commands that answer the question, or do what was withheld, as "yes: command"."""
+    action, again_s = waiting.action, builder.settings.restart.ask_timeout_s
+    number = "" if action.incident is None else f" --incident {action.incident}"
+    done = f"{action.verb} {{run}}{number if action.verb != 'stop' else ''}"
+    answers = [f"{'yes' if action.asks else 'to do it'}: trainwatch {done}"]
+    answers += [f"no: trainwatch ack {{run}}{number}"] if number and action.asks else []
+    answers += ["end it for good: trainwatch stop {run}"] if action.verb == "restart" else []
+    action = replace(action, answers=tuple(answers))
     builder.set(withheld=replace(waiting, action=action, again_t=builder.t + again_s if action.asks else None))
     builder.fact(action)
     _notify(builder, action)
@@ -158,34 +156,6 @@ def _notify(builder: StepBuilder, action: ActionWithheld) -> None:
 def act_words(builder: StepBuilder) -> str:
     """The setting as it stands in a config."""
     return f'[restart] act = "{act_of(builder.state, builder.knowledge)}"'
-
-
-def _answers(action: ActionWithheld) -> tuple[str, ...]:
-    """The commands that answer a question, or do what was withheld, as "yes: command"."""
-    number = "" if action.incident is None else f" --incident {action.incident}"
-    done = f"{action.verb} {{run}}{number if action.verb != 'stop' else ''}"
-    found = [f"{'yes' if action.asks else 'to do it'}: trainwatch {done}"]
-    if action.incident is not None and action.asks:
-        found.append(f"no: trainwatch ack {{run}}{number}")
-    if action.verb == "restart":
-        found.append("end it for good: trainwatch stop {run}")
-    return tuple(found)
-
-
-def _resume_point(builder: StepBuilder, plan: RestartPlan) -> tuple[str | None, int | None, int | None]:
-    """Path, step and position (None: not known) of the checkpoint that a restart would begin from."""
-    state, support = builder.state, builder.support
-    if plan.fresh or builder.knowledge.preset.resume == "none":
-        return None, None, 0
-    attempt, wanted = state.attempt, plan.wanted or plan.path
-    wanted = wanted if checkpoint_index.find(state.checkpoints, wanted) is not None else None
-    path, known = resume_point.to_begin_from(
-        state.checkpoints, support, wanted=wanted, before_t=plan.before_t, first=attempt.resume_from
-    )
-    if known is not None:
-        at = known.position if known.position is not None else known.step
-        return path, known.step, at if not known.spread else None
-    return (None, None, 0) if path is None else (path, attempt.resume_step, attempt.resumed_at)
 
 
 def _price(builder: StepBuilder, lost: int | None, *, live: bool) -> str:

@@ -25,10 +25,8 @@ from ..state import JudgeState, StepBuilder
 from . import ramp, remedies
 from .remedies import Option
 
-# The input of the policy and its answers: what is known of a failure, and what can follow it.
-#
-# ``then``: what follows the end of the attempt, and ``how``, as a clause. ``counted``: the failure enters the history,
-# and the ramp's stretch without trouble ends. True unless the field says no.
+# Of all answers: ``then``: what follows the end of the attempt, and ``how``, as a clause. ``counted``: the failure
+# enters the history, and the ramp's stretch without trouble ends.
 
 
 class FailureInput(Failed, frozen=True, kw_only=True):
@@ -256,6 +254,14 @@ def wsl_channel_is_broken(failure: FailureInput) -> Answer | None:
     return GiveUpRun(reason, windows_side(failure.run), counted=False)
 
 
+def windows_side(run: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """What a person can do if the GPU channel of WSL2 is lost. ``run``: its id."""
+    return (
+        f"in PowerShell on Windows: wsl --shutdown; open the distribution again, and then: {typed('resume', *run)}",
+        "if it comes back soon: update the Windows NVIDIA driver and WSL (wsl --update), train with --profile stable",
+    )
+
+
 def way_to_resume_is_wrong(failure: FailureInput) -> Answer | None:
     """The trainer does not start as it was told to resume: each restart would tell it so again."""
     return GiveUpRun(failure.wrong_way, failure.other_way) if failure.wrong_way else None
@@ -466,23 +472,10 @@ def _end(failure: FailureInput, reason: str, title: str = "given up") -> Answer:
         f"`{typed('resume', *failure.run, '--with', o.remedy.name)}`"
         for o in waiting[:4]
     ]
-    advice = () if failure.cause.kind == "launch" else (*_where_to_look(failure), *proposed)
-    return GiveUpRun(reason, advice, waiting, title=title)
-
-
-def windows_side(run: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """What a person can do if the GPU channel of WSL2 is lost. ``run``: its id."""
-    again = typed("resume", *run)
-    return (
-        f"in PowerShell on Windows: wsl --shutdown; open the distribution again, and then: {again}",
-        "if it comes back soon: update the Windows NVIDIA driver and WSL (wsl --update), train with --profile stable",
-    )
-
-
-def _where_to_look(failure: FailureInput) -> tuple[str, ...]:
-    """What points at hardware, driver or settings, a sentence each."""
-    history = memory.with_cause(failure.history, failure.cause)
-    lines = [f"failures: {memory.in_words(history)}"]
+    if failure.cause.kind == "launch":
+        return GiveUpRun(reason, (), waiting, title=title)
+    # What points at hardware, driver or settings.
+    lines = [f"failures: {memory.in_words(memory.with_cause(failure.history, failure.cause))}"]
     if failure.changes:
         ours = "; ".join(failure.changes[:4])
         lines.append(f"this start had changes that trainwatch made, which may be what does not start: {ours}")
@@ -494,7 +487,7 @@ def _where_to_look(failure: FailureInput) -> tuple[str, ...]:
     lines += [f"try: {sentence}" for sentence in failure.advice[:4]]
     events, report = typed("events", *failure.run), typed("report", *failure.run)
     lines.append(f"evidence: `{events}`; `{report}` collects all of it in one file")
-    return tuple(lines)
+    return GiveUpRun(reason, (*lines, *proposed), waiting, title=title)
 
 
 # Back to the settings that ran: a change of ours that fails before its first step must not end a run.
@@ -504,9 +497,6 @@ def _where_to_look(failure: FailureInput) -> tuple[str, ...]:
 # A first start with a profile goes back to the user's own settings in the same way, if its failure is one of code or
 # settings. Known false alarm: a failure that has nothing to do with the settings and comes just then. The profile is
 # then left although it would have worked; an operator who asks for it again gets it.
-
-OWN = SettingsThatRan(attempt=0)
-"""The user's own settings, before any attempt has trained."""
 
 
 def remember(builder: StepBuilder) -> None:
@@ -533,7 +523,7 @@ def settings_that_ran(state: JudgeState, *, started: bool = True) -> SettingsTha
     if started and (attempt.beat_t is not None or attempt.profile != state.profile):
         return None
     if ran is None:  # nothing has trained: without our change the first start is the user's own
-        return OWN if state.profile is not None else None
+        return SettingsThatRan(attempt=0) if state.profile is not None else None
     if (state.profile, state.applied) == (ran.profile, ran.applied):
         return None
     did_not_hold = state.profile != ran.profile and any(rung.profile == ran.profile for rung in state.ramp.failed)
@@ -556,7 +546,9 @@ def go_back(builder: StepBuilder, ran: SettingsThatRan, failure: str, reason: st
     words = f"{_named(left)} does not start here: back to {_named(to)}"
     failed = FailedRung(profile=left, ran_s=0.0, failure=failure)
     builder.note(f"{words} ({failure}: {reason})")
-    ramp.does_not_start(builder, failed, to, reason, incident)
+    at = state.ramp
+    ours = left in {at.rung, at.climbing} and (at.climbed or at.climbing == left)
+    ramp.leave(builder, failed, to, f"{left} does not start here: {reason}", incident, ours=ours)
     if state.profile_pending in {None, left}:  # else an operator or a remedy chose another profile meanwhile
         builder.set(profile_pending=to)
         builder.fact(ProfileChanged(profile=ran.profile, pending=True, why=f"{words} ({failure})", failed=failed))

@@ -10,7 +10,6 @@ import msgspec
 from ...model.fact import ProfileChanged, RampMoved
 from ...model.preset import ALLOWED_AGAIN, FailedRung, RampGoal, goal_of_rung, hours
 from ...model.text import plural
-from ..hang import pauses
 from ..memory import Ramp, Rung
 from ..resume import checkpoint_index
 from ..state import StepBuilder
@@ -26,7 +25,7 @@ LAST_SHARE = 0.95
 
 def begin_attempt(builder: StepBuilder, resumed_epochs: int | None) -> None:
     """An attempt began with the profile of the state. ``resumed_epochs``: epochs of the run at its resume point."""
-    ramp, now, profile = builder.state.ramp, pauses.now(builder.state.time), builder.state.profile
+    ramp, now, profile = builder.state.ramp, builder.state.time.now, builder.state.profile
     if profile == ramp.rung:
         builder.set(ramp=replace(ramp, mark=now, climbing=None))
         return
@@ -53,7 +52,12 @@ def on_saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> N
         return
     goal = goal_of_rung(builder.settings.profiles.ramp, at)
     reached = None if goal is None else _reached(goal, ramp, known.epochs_done)
-    if reached is None or at + 1 >= len(ladder) or state.incidents or _nearly_done(builder):
+    progress = state.progress
+    made, whole = progress.epoch, progress.total_epochs
+    if made is None or not whole:
+        made, whole = progress.run_step, progress.run_total_steps
+    nearly_done = made is not None and bool(whole) and made >= LAST_SHARE * (whole or 0)
+    if reached is None or at + 1 >= len(ladder) or state.incidents or nearly_done:
         return
     now, above = ladder[at], ladder[at + 1]
     why = f"{reached} on {now} without trouble"
@@ -101,19 +105,12 @@ def step_down(builder: StepBuilder, to: str, failure: str, reason: str, incident
     assert ramp.rung is not None
     builder.set(ramp=ramp, profile_pending=to)
     failed = FailedRung(profile=ramp.rung, ran_s=ramp.ran_s, failure=failure, step=builder.attempt.step)
-    _leave(builder, failed, to, f"{failed.words}: {reason}", incident, ours=True)
+    leave(builder, failed, to, f"{failed.words}: {reason}", incident, ours=True)
     builder.fact(ProfileChanged(profile=to, pending=True, why=f"the ramp steps back: {failed.words}"))
 
 
-def does_not_start(builder: StepBuilder, failed: FailedRung, to: str, reason: str, incident: int) -> None:
-    """A profile failed before its first step: it is remembered. If the ramp chose it, the ramp steps back."""
-    ramp = builder.state.ramp
-    ours = failed.profile in {ramp.rung, ramp.climbing} and (ramp.climbed or ramp.climbing == failed.profile)
-    _leave(builder, failed, to, f"{failed.profile} does not start here: {reason}", incident, ours=ours)
-
-
-def _leave(builder: StepBuilder, failed: FailedRung, to: str, why: str, incident: int, *, ours: bool) -> None:
-    """Remember what failed. ``ours``: the ramp chose it, and steps back."""
+def leave(builder: StepBuilder, failed: FailedRung, to: str, why: str, incident: int, *, ours: bool) -> None:
+    """Remember what failed or did not start. ``ours``: the ramp chose it, and steps back."""
     ramp = builder.state.ramp
     others = tuple(rung for rung in ramp.failed if rung.profile != failed.profile)
     builder.set(ramp=replace(ramp, climbing=to if ours else None, failed=(*others, failed)))
@@ -142,7 +139,7 @@ def _place(builder: StepBuilder) -> tuple[tuple[str, ...], int] | None:
 
 def _counted(builder: StepBuilder) -> Ramp:
     """The ramp with the time up to now."""
-    ramp, now = builder.state.ramp, pauses.now(builder.state.time)
+    ramp, now = builder.state.ramp, builder.state.time.now
     passed_s = max(0.0, now - ramp.mark)
     return replace(ramp, quiet_s=ramp.quiet_s + passed_s, ran_s=ramp.ran_s + passed_s, mark=now)
 
@@ -158,11 +155,3 @@ def _reached(goal: RampGoal, ramp: Ramp, epochs_done: int | None) -> str | None:
     if goal.hours is not None and ramp.quiet_s >= goal.hours * 3600.0:
         return hours(ramp.quiet_s)
     return None
-
-
-def _nearly_done(builder: StepBuilder) -> bool:
-    progress = builder.state.progress
-    made, whole = progress.epoch, progress.total_epochs
-    if made is None or not whole:
-        made, whole = progress.run_step, progress.run_total_steps
-    return made is not None and bool(whole) and made >= LAST_SHARE * (whole or 0)

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from ...model.fact import ProfileChanged, RemediesDropped, RemedyApplied, RemedyProposed
-from ...model.preset import NO_PROFILE, Change
+from ...model.preset import NO_PROFILE, Change, one_each
 from ...model.shipped import UNKNOWN, AppliedRemedy, Condition, Remedy, RemedyChange
 from ...model.text import LazyPattern
 from ..knowledge import Values
@@ -100,21 +100,14 @@ def is_allowed(remedy: Remedy, apply: str, *, again: bool = False, own_file: boo
     """
     if remedy.own_file and not own_file:
         return False
-    if apply == "guide":
-        return remedy.equivalent or (remedy.guide and again)
-    return apply == "all" or (apply == "equivalent" and remedy.equivalent)
+    return apply == "all" or (
+        apply in {"equivalent", "guide"} and (remedy.equivalent or (apply == "guide" and remedy.guide and again))
+    )
 
 
 def merged(applied: Iterable[AppliedRemedy]) -> tuple[Change, ...]:
     """All changes of a launch, one for each setting: from its first value to its last."""
-    known: dict[tuple[str, str], Change] = {}
-    for remedy in applied:
-        for change in remedy.changes:
-            first = known.pop((change.where, change.key), None)
-            known[change.where, change.key] = (
-                change if first is None else msgspec.structs.replace(change, before=first.before)
-            )
-    return tuple(known.values())
+    return tuple(one_each(change for remedy in applied for change in remedy.changes))
 
 
 def number(value: Any) -> Any:
@@ -190,9 +183,6 @@ def _rung_down(here: Circumstances, families: tuple[str, ...]) -> str | None:
 def shown(value: Any) -> str:
     """A value in a sentence."""
     return "(not set)" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-
-
-# Remedies in a run: which one may be applied, which wait for a person, and how they are taken back.
 
 
 def circumstances(builder: StepBuilder, seen: int = 0, said: str = "") -> Circumstances:

@@ -1,6 +1,6 @@
 """A restart: its stages up to the choice of the resume point, and when it counts as successful."""
 
-from typing import Literal, assert_never
+from typing import assert_never
 
 import msgspec
 
@@ -26,11 +26,8 @@ from .ending import main_reading
 from .remedies import merged
 from .resume_choice import choose
 
-# The stages of a restart up to the choice of the resume point.
-#
 # (checkpoint asked for →) stop → no process left → GPU memory released → output folder listed → resume point chosen
-# and verified → back-off → launch → first step. resume_choice.py and attempts.py have the stages from the list on,
-# restarts.py the last one. Every stage is a state of the run that waits for the outcome of one decision.
+# and verified → back-off → launch → first step. resume_choice.py and attempts.py have the stages from the list on.
 
 replace = msgspec.structs.replace
 STOP_S = 3.0
@@ -44,32 +41,29 @@ def stop(
     then: run_states.Then,
     plan: run_states.RestartPlan,
     *,
-    mode: Literal["gentle", "kill"] = "gentle",
-    by: str = "",
+    kill: bool = False,
     exited: bool = False,
 ) -> None:
     """End the attempt's processes; ``then`` follows. ``exited``: the main process is gone already.
 
-    ``by``: the operator who asked for it; without one, and without one in the plan, the gate may withhold it.
+    The gate may withhold what no person ordered (``plan.by``).
     """
-    plan = replace(plan, by=by) if by else plan
     if gate.is_closed(builder, plan):
         gate.withhold(builder, then, plan, live=True)
         return
-    if mode == "gentle" and plan.by and attempts.is_wanted(builder):
+    if not kill and plan.by and attempts.is_wanted(builder):
         order = attempts.request(builder, f"{plan.reason}: ask for a checkpoint first", plan.incident, stop=True)
         left_s, wait_s = _left_s(builder, plan), builder.settings.restart.save_wait_s
         wait_s = wait_s if left_s is None else min(wait_s, max(0.0, left_s - STOP_S))
         saving = run_states.Saving(asked_t=builder.t, until_t=builder.t + wait_s)
         reason = f"{plan.reason}; it was asked for a checkpoint first, for which the stop waits up to {wait_s:.0f} s"
-        builder.move("stop", run_states.Stopping(order=order, then=then, plan=plan, by=by, saving=saving), reason)
+        builder.move("stop", run_states.Stopping(order=order, then=then, plan=plan, saving=saving), reason)
         return
-    stopping = run_states.Stopping(order=0, then=then, plan=plan, by=by, exited=exited, kill=mode == "kill")
-    _signal(builder, stopping, mode)
+    _signal(builder, run_states.Stopping(order=0, then=then, plan=plan, exited=exited, kill=kill))
 
 
-def _signal(builder: StepBuilder, machine: run_states.Stopping, mode: Literal["gentle", "kill"]) -> None:
-    plan = machine.plan
+def _signal(builder: StepBuilder, machine: run_states.Stopping) -> None:
+    plan, mode = machine.plan, "kill" if machine.kill else "gentle"
     left_s = _left_s(builder, plan)
     order = builder.decide(StopAttempt, plan.reason, incident=plan.incident, mode=mode, within_s=left_s)
     builder.move("stop", replace(machine, order=order, saving=None), plan.reason)
@@ -89,7 +83,7 @@ def on_checkpoint_while_saving(builder: StepBuilder, machine: run_states.Stoppin
 def end_saving(builder: StepBuilder, machine: run_states.Stopping, why: str) -> None:
     """Nothing more is waited for: end the processes."""
     builder.note(why)
-    _signal(builder, machine, "gentle")
+    _signal(builder, machine)
 
 
 def _left_s(builder: StepBuilder, plan: run_states.RestartPlan) -> float | None:
@@ -157,7 +151,7 @@ def _ended(builder: StepBuilder, machine: run_states.Stopping, observation: Exit
 
 def after_end(builder: StepBuilder, machine: run_states.Stopping) -> None:
     """The attempt ended and no process of it is left."""
-    plan, by = machine.plan, machine.by or "a person"
+    plan, by = machine.plan, machine.plan.by or "a person"
     match machine.then:
         case "restart":
             held = "the GPU memory of the ended processes"
@@ -226,13 +220,13 @@ def on_gpus(builder: StepBuilder, machine: run_states.BackingOff) -> None:
 
 def wait_for_room(builder: StepBuilder, plan: run_states.RestartPlan, need_bytes: float) -> None:
     """Start nothing until ``need_bytes`` are free on the disk: a trainer that cannot save loses all its work."""
-    free, output_dir = builder.state.disk_free_bytes, builder.knowledge.output_dir
+    free, output_dir = builder.state.host.disk_free_bytes, builder.knowledge.output_dir
     need, then = sizes_apart(need_bytes, free)
     where = f" in {output_dir}" if output_dir else ""
     reason = f"the disk is full; it continues when {need} are free{then and f' ({then} were)'}{where}"
     why = Why("disk_full", need_bytes=need_bytes, free_bytes=free)
     how = f"make room: `{typed('checkpoints prune', output_dir or 'DIR', '--keep', 'N')}` shows what could go"
-    if not has_inodes(builder.state.disk_free_inodes):
+    if not has_inodes(builder.state.host.disk_free_inodes):
         reason = "no more files can be created on the disk (no free inodes); it continues when some are deleted"
         why = Why("no_inodes")
         how = "`df -i` shows it; caches and folders with many small files take the most"
@@ -252,10 +246,8 @@ def on_room(builder: StepBuilder, machine: run_states.BackingOff, sample: HostSa
 
 # When a restart counts as successful, and what the failure cost.
 #
-# A step closes the incident of the failure; if the attempt was told to resume, it is said whether the resume took
-# effect: by the printed count (resume_check.py), else by other evidence (resume_check.py). A count that begins anew
-# ends nothing: the resume point is copied aside, and the training goes on. A new checkpoint restores the restart
-# budget.
+# A step closes the incident of the failure; if the attempt was told to resume, it is said whether that took effect
+# (resume_check.py). A count that begins anew ends nothing: the resume point is copied aside, and the training goes on.
 
 COUNTS_ANEW = "counts_anew"
 """Class of the incident (kind *resume*) while nothing shows whether the resume was taken."""
@@ -278,8 +270,12 @@ def on_beat(builder: StepBuilder) -> None:
         position = None if attempt.step is None else at + attempt.step
         attempt = replace(attempt, counts_anew=True, offset=at, position=position)
     found = resume_check.judge(attempt, reading) if shows in {"anew", "unclear"} else None
-    if first:  # also if the loss goes on: saves of the new count may have the names of those before
-        attempt = _put_aside(builder, attempt)
+    point, kept = builder.checkpoint(attempt.resume_from), builder.state.found_resume.kept
+    if first and point is not None and point.kept is None and (kept is None or kept[0] != point.path):
+        # Also if the loss goes on: saves of the new count may have the names of those before.
+        why = f"copy {base_name(point.path)} aside: the trainer counts from the beginning and may write over it"
+        after = next((i.id for i in builder.state.incidents if _is_answered(i, attempt)), None)
+        attempt = replace(attempt, aside=builder.decide(CopyAside, why, incident=after, paths=(point.path,)))
     if found is None and shows in {"anew", "unclear"} and resume_check.awaits_losses(attempt, reading):
         shows = "open"
     if shows in {"none", "taken"} and attempt.number > 1 and main_reading(builder.state).now.loss_is_nan:
@@ -291,10 +287,9 @@ def on_beat(builder: StepBuilder) -> None:
     match verdict:
         case "open":
             return
-        case "ignored" if found is not None and _ends(builder):
-            _end(builder, found.why)
-            return
         case "ignored" if found is not None:
+            if _is_ended(builder, f"resume did not take: {found.why}"):
+                return
             _warn(builder, f"resume did not take: {found.why}")
         case "unclear" if attempt.counts_anew:
             counts = "neither its config nor its log names the file"
@@ -314,16 +309,6 @@ def on_beat(builder: StepBuilder) -> None:
         case _:
             pass
     _recover(builder)
-
-
-def _put_aside(builder: StepBuilder, attempt: AttemptProgress) -> AttemptProgress:
-    """Copy the resume point out of the way of a trainer that may have begun anew, unless there is a copy."""
-    known, kept = builder.checkpoint(attempt.resume_from), builder.state.found_resume.kept
-    if known is None or known.kept is not None or (kept is not None and kept[0] == known.path):
-        return attempt
-    why = f"copy {base_name(known.path)} aside: the trainer counts from the beginning and may write over it"
-    after = next((i.id for i in builder.state.incidents if _is_answered(i, attempt)), None)
-    return replace(attempt, aside=builder.decide(CopyAside, why, incident=after, paths=(known.path,)))
 
 
 def _is_answered(incident: Incident, attempt: AttemptProgress) -> bool:
@@ -402,17 +387,12 @@ def _how(attempt: AttemptProgress, step: int | None) -> str:
     return f"it trains again; whether it resumed from {name} cannot be seen"
 
 
-def _ends(builder: StepBuilder) -> bool:
-    """Whether an attempt that is known to train from the beginning is ended: it may write over a better checkpoint."""
-    known = builder.checkpoint(builder.attempt.resume_from)
-    if builder.settings.restart.if_resume_not_taken == "go_on" or builder.attempt.told_resume is False:
+def _is_ended(builder: StepBuilder, reason: str) -> bool:
+    """End an attempt that is known to train from the beginning, if it may write over a better checkpoint."""
+    known, told = builder.checkpoint(builder.attempt.resume_from), builder.attempt.told_resume
+    goes_on = builder.settings.restart.if_resume_not_taken == "go_on" or told is False
+    if goes_on or known is None or not known.own or not checkpoint_index.is_verified(known):
         return False
-    return known is not None and known.own and checkpoint_index.is_verified(known)
-
-
-def _end(builder: StepBuilder, why: str) -> None:
-    """The attempt trains from the beginning although it was told to resume: end it before it overwrites checkpoints."""
-    reason = f"resume did not take: {why}"
     number = builder.open_incident("resume", "started_over", reason)
     builder.notify("incident", "resume did not take", reason, incident=number)
     plan = run_states.RestartPlan(
@@ -422,6 +402,7 @@ def _end(builder: StepBuilder, why: str) -> None:
         advice=(*unclear_states.advice(builder), *CHECKS),
     )
     stop(builder, "give_up", plan)
+    return True
 
 
 def _warn(builder: StepBuilder, why: str) -> None:

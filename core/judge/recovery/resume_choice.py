@@ -3,10 +3,6 @@
 The output folder is listed first: what is known or was found so far need not be all. The newest usable one is chosen
 and verified, and the folder is listed again: a newer one may have become complete meanwhile. One that turns out bad is
 not taken again, and the next older one is chosen; one that cannot be read at that moment is read again later.
-
-A command that cannot be given a path would begin anew and write over the checkpoints of the run, so nobody starts it by
-accident: no restart does by itself, nor does an operator's "resume". Known false alarm: a trainer that finds its newest
-checkpoint by itself; ``[restart] if_not_told = "go_on"`` is for it.
 """
 
 from typing import get_args
@@ -15,19 +11,11 @@ import msgspec
 
 from ...model.checkpoint import Verdict
 from ...model.decision import ListCheckpoints, VerifyCheckpoint
-from ...model.fact import CheckpointsSetAside, StateChanged
+from ...model.fact import StateChanged
 from ...model.observation import Outcome
 from ...model.progress import Why
 from ..resume import checkpoint_index, output_folders, resume_point
-from ..resume.checkpoint_index import (
-    DOUBTED,
-    KnownCheckpoint,
-    base_name,
-    is_verified,
-    passed_over,
-    values_of,
-    with_values,
-)
+from ..resume.checkpoint_index import KnownCheckpoint, base_name, is_verified, values_of
 from ..run_states import WORDS, Preparing, RestartPlan
 from ..state import StepBuilder
 from . import unclear_states
@@ -89,12 +77,15 @@ def on_listed(builder: StepBuilder, machine: Preparing, outcome: Outcome) -> Non
 def _choose_from_list(builder: StepBuilder, plan: RestartPlan) -> None:
     """Choose a resume point and have it verified; without one, hold, start over or give up, as the settings say."""
     unclear_states.recognise(builder)
-    support, first = builder.support, builder.attempt.resume_from
-    path, known = resume_point.to_begin_from(
-        builder.index, support, wanted=plan.wanted, before_t=plan.before_t, first=first
-    )
-    if plan.wanted is None:
-        _report_damaged(builder, known if known is not None and is_verified(known, path) else None, plan.before_t)
+    path, known = builder.resume_point(plan)
+    if plan.wanted is None:  # the writer of newer damaged ones is gone and cannot mend them
+        good = known if known is not None and is_verified(known, path) else None
+        newer = resume_point.damaged_after(builder.index, good, before_t=plan.before_t)
+        damaged = [(k.path, *k.damage, k.bad is not None) for k in newer if k.damage is not None]
+        found = [_set_bad(builder, file, verdict, why, "skipped", told=told) for file, verdict, why, told in damaged]
+        if found:
+            title = f"checkpoint {damaged[0][1]}" if len(found) == 1 else f"{len(found)} checkpoints are damaged"
+            builder.notify("warning", title, "\n".join(reason for _, reason in found), incident=found[0][0])
     if unclear_states.held_over_bad(builder, plan, path, known):
         return
     if path is None:
@@ -107,7 +98,12 @@ def _choose_from_list(builder: StepBuilder, plan: RestartPlan) -> None:
             return
         builder.note(f"{base_name(path)} is newer than the verified {base_name(plan.verified[0])}")
         plan = replace(plan, verified=None, newer=plan.newer + 1)
-    if plan.wanted is None and known is not None and known.holds == "weights" and not support.weights_are_enough:
+    if (
+        plan.wanted is None
+        and known is not None
+        and known.holds == "weights"
+        and not builder.support.weights_are_enough
+    ):
         builder.note(
             f"{base_name(path)} contains only weights, and there is no complete training state: the trainer starts "
             "from these weights, without the state of optimizer and schedule"
@@ -163,7 +159,7 @@ def _is_finite_enough(builder: StepBuilder, plan: RestartPlan, path: str, verdic
     if verdict not in {"complete", "nonfinite"} or "nonfinite" not in outcome.data:
         return False
     names, nan = outcome.data["nonfinite"], outcome.data.get("nan", ())
-    index = with_values(builder.index, path, names, nan, outcome.data.get("reason"))
+    index = checkpoint_index.with_values(builder.index, path, names, nan, outcome.data.get("reason"))
     builder.set(checkpoints=index)
     known = checkpoint_index.find(index, path)
     if verdict == "complete" or known is None:
@@ -193,17 +189,6 @@ def _read_later(builder: StepBuilder, plan: RestartPlan, why: str) -> None:
     launch_after_delay(builder, again)
 
 
-def _report_damaged(builder: StepBuilder, chosen: KnownCheckpoint | None, before_t: float | None) -> None:
-    """Report damaged checkpoints that are newer than the chosen one: their writer is gone and cannot mend them."""
-    newer = resume_point.damaged_after(builder.index, chosen, before_t=before_t)
-    damaged = [(k.path, *k.damage, k.bad is not None) for k in newer if k.damage is not None]
-    if not damaged:
-        return
-    found = [_set_bad(builder, path, verdict, why, "skipped", told=told) for path, verdict, why, told in damaged]
-    title = f"checkpoint {damaged[0][1]}" if len(found) == 1 else f"{len(found)} checkpoints are damaged"
-    builder.notify("warning", title, "\n".join(reason for _, reason in found), incident=found[0][0])
-
-
 def _set_bad(
     builder: StepBuilder, path: str, verdict: str, why: str, ending: str, *, told: bool = False
 ) -> tuple[int, str]:
@@ -222,19 +207,3 @@ def _set_bad(
     builder.mark((path,), reported=True)
     reason = f"{base_name(path)} cannot be resumed from: {why}"
     return builder.open_incident("checkpoint", verdict, reason, severity="warning", ending=ending), reason
-
-
-def pass_over(builder: StepBuilder, path: str, said: str) -> None:
-    """The next attempt has the checkpoint before this one. ``said``: the last line of the trainer."""
-    index = passed_over(builder.index, path, said)
-    builder.note(f"{base_name(path)}: {DOUBTED}: the next attempt resumes from the one before, if there is one")
-    builder.fact(CheckpointsSetAside(paths=(path,), why=DOUBTED))
-    builder.set(checkpoints=checkpoint_index.changed(index, (path,), aside=DOUBTED))
-
-
-def clear_doubt(builder: StepBuilder) -> None:
-    """An older checkpoint ends in the same way: go back to the newest."""
-    paths = tuple(k.path for k in builder.index.known if k.doubted)
-    builder.fact(CheckpointsSetAside(paths=paths, why=""))
-    index = replace(builder.index, doubt=checkpoint_index.Doubt(cleared=True))  # none is to blame
-    builder.set(checkpoints=checkpoint_index.changed(index, paths, aside=None, doubted=False))

@@ -5,7 +5,6 @@ from typing import Any
 
 import msgspec
 
-from ...model.attempt import AttemptStory
 from ...model.checkpoint import Checkpoint
 from ...model.fact import AttemptEnded, AttemptStarted
 from ...model.observation import Start
@@ -15,39 +14,22 @@ from ...model.shipped import AppliedRemedy
 from ...model.story import RunStory
 from .. import run_states
 from ..attempt_progress import AttemptProgress, read_anew
-from ..findings import loss, pace
+from ..findings import loss
+from ..findings.pace import Pace
 from ..findings.slow import Stall
 from ..handlers import checkpoint_jobs
-from ..hang import deadlines, liveness, pauses
+from ..hang import deadlines, liveness
 from ..hang.activity import LogActivity
 from ..hang.deadlines import StepPeak
 from ..hang.pauses import ActiveTime
 from ..memory import Evaluations, SettingsThatRan
 from ..progress import begin_attempt
 from ..resume import checkpoint_index
-from ..resume.checkpoint_index import GOOD, CheckpointIndex, KnownCheckpoint, base_name
+from ..resume.checkpoint_index import GOOD, KnownCheckpoint, base_name
 from ..resume.resume_check import widest_gap
-from ..run_states import (
-    BackingOff,
-    Between,
-    EndedEarly,
-    Finished,
-    GivenUp,
-    Hung,
-    Idle,
-    Interrupted,
-    Machine,
-    Over,
-    Paused,
-    RestartPlan,
-    Running,
-    Starting,
-    Stopped,
-    Stopping,
-    Trains,
-)  # fmt: skip
+from ..run_states import BackingOff, Interrupted, Machine, RestartPlan, Running, Starting, Stopped, Stopping
 from ..state import JudgeState, StepBuilder, from_snapshot
-from . import attempts, gate, ramp, restarts, resume_choice
+from . import attempts, commands, gate, ramp, restarts, resume_choice
 from .attempts import close_quiet
 from .ending import main_reading, run_total
 
@@ -57,7 +39,6 @@ CHANGES_KEPT = 6
 """Changes of a launch that are named if it does not start."""
 GO_ON = RestartPlan(reason="continue after an interruption")
 STOP_IN_LAUNCH = RestartPlan(reason="stop requested during the launch", by="a person")
-FRESH = JudgeState()
 OURS = {"resume_step", "may_take"}
 """What the judge knows of the beginning of an attempt."""
 OF_AN_ATTEMPT = (
@@ -74,11 +55,10 @@ def go_on(builder: StepBuilder) -> None:
     if isinstance(machine, BackingOff) and (machine.need_bytes, machine.gpu_gone) != (None, None):
         builder.set(wake_t=run_states.wake_t(machine))  # a restored state has none
         return
-    if isinstance(machine, Between):
-        restarts.clear_and_restart(builder, replace(machine.plan, verified=None))
-        return
     match machine:
-        case Idle():
+        case BackingOff(plan=plan) | run_states.Preparing(plan=plan) | Stopping(then="restart", plan=plan):
+            restarts.clear_and_restart(builder, replace(plan, verified=None))
+        case run_states.Idle():
             wanted = builder.knowledge.begin_from
             first = RestartPlan(reason="first launch", by="the start of the run", wanted=wanted)
             (attempts.launch if wanted is None else resume_choice.choose)(builder, first)
@@ -87,20 +67,17 @@ def go_on(builder: StepBuilder) -> None:
             restarts.clear_and_restart(builder, GO_ON)
         case Starting(then="hold") | Stopping(then="end"):
             builder.move("hold", Stopped(), "stopped by a person; held until resume or restart", Why("person"))
-        case Stopping(then="restart", plan=plan):
-            restarts.clear_and_restart(builder, plan)
         case Stopping():
             restarts.after_end(builder, machine)
         case Starting(launched=False, plan=plan):
             meant = GO_ON if plan is None else replace(GO_ON, wanted=plan.wanted, fresh=plan.fresh, by=plan.by)
             restarts.clear_and_restart(builder, meant)
-        case _ if isinstance(machine, Starting | Trains):
-            builder.move("lost", Interrupted(), "the trainer ended while no supervisor was running")
-            restarts.clear_and_restart(builder, GO_ON)
-        case Interrupted():
+        case _ if isinstance(machine, Starting | run_states.Trains | Interrupted):
+            if not isinstance(machine, Interrupted):
+                builder.move("lost", Interrupted(), "the trainer ended while no supervisor was running")
             restarts.clear_and_restart(builder, GO_ON)
         case _:
-            assert isinstance(machine, Stopped | Over)
+            assert isinstance(machine, Stopped | run_states.Over)
 
 
 def _lost(builder: StepBuilder) -> None:
@@ -114,7 +91,7 @@ def started(builder: StepBuilder, start: Start) -> None:
     """A trainer process exists: the one that was launched, or one that was found running."""
     state = builder.state
     machine = state.machine
-    now = pauses.now(state.time)
+    now = state.time.now
     same = start.adopted and start.attempt == state.attempt.number
     if not same:
         _lost(builder)
@@ -123,10 +100,8 @@ def started(builder: StepBuilder, start: Start) -> None:
     fresh = state.attempt.fresh_step, state.attempt.fresh_epoch
     if opening.marks and not opening.gap and state.attempt.resume_from is None and not state.attempt.adopted:
         fresh = opening.first_step, opening.first_epoch
-    settings, launch = (
-        restarts.settings_of(state, start.profile),
-        machine if isinstance(machine, Starting) else Starting(),
-    )
+    settings, launch = restarts.settings_of(state, start.profile), machine
+    launch = launch if isinstance(launch, Starting) else Starting()
     # With weights alone it counts its steps from zero: as the launch reports, else the preset.
     restores = launch.restores
     if restores not in {"state", "weights"}:
@@ -178,19 +153,19 @@ def started(builder: StepBuilder, start: Start) -> None:
             state.reading, resumed=attempt.resume_from is not None and not attempt.weights_only, began=attempt.began
         ),
         beating=same and state.beating,
-        clock=deadlines.restart_wait(state.clock, now) if same and state.clock.beats else fresh_clock,
+        clock=replace(state.clock, last=now) if same and state.clock.beats else fresh_clock,
         liveness=liveness.begin_attempt(state.liveness, now),
         log_activity=LogActivity(phase_at=now),
         peak=StepPeak(at=now),
         loss=loss.begin_attempt(state.loss),
         stall=Stall(usual_s=state.stall.usual_s, learned=state.stall.learned),
-        pace=pace.begin_attempt(state.pace),
+        pace=Pace(s_per_step=state.pace.s_per_step),
         saves_unread=state.saves_unread if same else (),
         time=replace(state.time, stopped=False),
-        oom_kills_before=state.oom_kills,
+        oom_kills_before=state.host.oom_kills,
         profile=start.profile if start.profile is not None else state.profile,
         taken_over=True,
-        **{name: getattr(FRESH, name) for name in OF_AN_ATTEMPT},
+        **{name: getattr(JudgeState(), name) for name in OF_AN_ATTEMPT},
     )
     ramp.begin_attempt(builder, attempt.resume_epochs)
     if not same:
@@ -208,38 +183,32 @@ def started(builder: StepBuilder, start: Start) -> None:
 
 def _stand(builder: StepBuilder, start: Start, *, same: bool, was: run_states.Machine) -> None:
     """The state of the run with this trainer. A stop that the last supervisor had decided is repeated."""
-    how = f"attempt {start.attempt} {'adopted' if start.adopted else 'started'}"
     if same and isinstance(was, Stopping) and not gate.is_closed(builder, was.plan):
         # The stop of this attempt was decided and is not done.
-        restarts.stop(builder, was.then, was.plan, mode="kill" if was.kill else "gentle", by=was.by)
+        restarts.stop(builder, was.then, was.plan, kill=was.kill)
         return
-    if same and isinstance(was, Paused):
+    if same and isinstance(was, run_states.Paused):
         builder.set(time=replace(builder.state.time, stopped=True))
         return
-    if same and isinstance(was, Hung):
+    if same and isinstance(was, run_states.Hung):
         builder.close_incident(was.incident, "a new supervisor took over")
-    if same and builder.state.trains:
-        builder.move("training", Running(), how)
-    else:
-        builder.move("started", Starting(launched=True), how)
+    commands.follow_trainer(builder, f"attempt {start.attempt} {'adopted' if start.adopted else 'started'}")
     if isinstance(was, Starting) and was.then is not None and not (was.then == "end" and start.adopted):
-        restarts.stop(builder, was.then, was.next or STOP_IN_LAUNCH, by=(was.next or STOP_IN_LAUNCH).by)
+        restarts.stop(builder, was.then, was.next or STOP_IN_LAUNCH)
 
 
 # The judge's state of a run that has a journal: what was learned from its snapshot, the run's state from its story.
 
 _MACHINES: dict[str, Machine] = {
-    **{
-        run_states.name_of(m): m
-        for m in (Idle(), Running(), Interrupted(), Stopped(), Finished(), EndedEarly(), GivenUp())
-    },
-    "cleaning": Interrupted(),
-    "backing_off": Interrupted(),
+    "idle": run_states.Idle(),
+    "running": Running(),
+    "stopped": Stopped(),
+    "finished": run_states.Finished(),
+    "ended_early": run_states.EndedEarly(),
+    "given_up": run_states.GivenUp(),
+    **dict.fromkeys(("interrupted", "cleaning", "backing_off"), Interrupted()),
 }
-"""The state for a new supervisor that has only the story: the decisions that were waited for are not known.
-
-In every other state a trainer may run.
-"""
+"""The state for a new supervisor that has only the story, by its word there; in every other one a trainer may run."""
 
 
 def from_story(
@@ -254,6 +223,26 @@ def from_story(
     last = story.attempt
     applied = tuple(AppliedRemedy(name=r.name, changes=r.changes) for r in story.remedies)
     ran = next((a for a in reversed(story.attempts) if a.last_step is not None), None)  # its settings made steps last
+    attempt = AttemptProgress() if last is None else state.attempt
+    if last is not None and attempt.number != last.number:
+        attempt = AttemptProgress(
+            number=last.number,
+            pid=last.pid or 0,
+            start_t=last.t,
+            resume_from=last.resume_from,
+            resume_step=last.resume_step,
+            profile=last.profile,
+            adopted=last.adopted,
+            step=last.last_step,
+        )
+    there = {k.path: k for k in state.checkpoints.known}
+    for found in story.checkpoints:
+        before = there.get(found.path)
+        if before is None or (before.mtime is not None and before.mtime != found.mtime):
+            there[found.path] = _known(found, story)
+    begun = max((a.number for a in story.attempts), default=0)
+    # A launch that was decided and has no folder did not begin: its number is free.
+    known = newest_folder if _is_pending(state) else None
     return replace(
         state,
         time=ActiveTime(t=story.t, away_s=min(state.time.away_s, story.t)),
@@ -262,18 +251,16 @@ def from_story(
         # Every decision has a record of its own, so the journal's count is beyond all their ids.
         decision=max(state.decision, story.seq),
         incident=max([state.incident, *(i.id for i in story.incidents)]),
-        attempts=_attempts(state, story, newest_folder),
-        attempt=_attempt(state.attempt, last),
-        clock=state.clock
-        if last is None or last.number == state.attempt.number
-        else deadlines.begin_attempt(state.clock, 0.0),
+        attempts=max(begun, state.attempts if known is None else max(known, state.attempts - 1)),
+        attempt=attempt,
+        clock=deadlines.begin_attempt(state.clock, 0.0)
+        if last and last.number != state.attempt.number
+        else state.clock,
         metric_folders=tuple(files.folder for files in story.metric_files),
         budget=replace(state.budget, used=story.budget_used),
         trained=state.trained or any(a.last_step for a in story.attempts),
         incidents=story.open_incidents,
-        checkpoints=replace(
-            state.checkpoints, known=_checkpoints(state.checkpoints, story), looked_t=story.t, looked_from=None
-        ),
+        checkpoints=replace(state.checkpoints, known=tuple(there.values()), looked_t=story.t, looked_from=None),
         outputs=replace(state.outputs, known=tuple(place.folder for place in story.outputs)),
         # The story's step is as old as the last progress written down; the snapshot was taken at the end itself.
         failed_position=state.failed_position if state.failed_position is not None else story.overall_step,
@@ -297,15 +284,6 @@ def from_story(
     )
 
 
-def _attempts(state: JudgeState, story: RunStory, newest_folder: int | None) -> int:
-    """The newest number in use. A launch that was decided and has no folder did not begin: its number is free."""
-    begun = max((a.number for a in story.attempts), default=0)
-    known = (
-        state.attempts if newest_folder is None or not _is_pending(state) else max(newest_folder, state.attempts - 1)
-    )
-    return max(begun, known)
-
-
 def _machine(story: RunStory, learned: JudgeState | None) -> Machine:
     """The state that the last supervisor left.
 
@@ -315,11 +293,11 @@ def _machine(story: RunStory, learned: JudgeState | None) -> Machine:
     machine = _MACHINES.get(story.state, Starting(launched=True))
     if learned is not None and run_states.WORDS[run_states.name_of(learned.machine)] == story.state:
         machine = learned.machine
-    if not isinstance(machine, Starting | Trains) or (isinstance(machine, Starting) and machine.then == "hold"):
+    held, last = isinstance(machine, Starting) and machine.then == "hold", story.attempt
+    if held or not isinstance(machine, Starting | run_states.Trains):
         return machine
-    last = story.attempt
     if last is None:
-        return Idle()
+        return run_states.Idle()
     if learned is not None and machine is learned.machine and _is_pending(learned) and learned.attempts > last.number:
         return machine
     # The journal may say that the newest attempt is over: then nothing of it can be running.
@@ -329,32 +307,6 @@ def _machine(story: RunStory, learned: JudgeState | None) -> Machine:
 def _is_pending(state: JudgeState) -> bool:
     """Whether a launch was decided and nothing was heard of it."""
     return isinstance(state.machine, Starting) and not state.machine.launched
-
-
-def _attempt(learned: AttemptProgress, last: AttemptStory | None) -> AttemptProgress:
-    if last is None:
-        return AttemptProgress()
-    if learned.number == last.number:
-        return learned
-    return AttemptProgress(
-        number=last.number,
-        pid=last.pid or 0,
-        start_t=last.t,
-        resume_from=last.resume_from,
-        resume_step=last.resume_step,
-        profile=last.profile,
-        adopted=last.adopted,
-        step=last.last_step,
-    )
-
-
-def _checkpoints(learned: CheckpointIndex, story: RunStory) -> tuple[KnownCheckpoint, ...]:
-    known = {k.path: k for k in learned.known}
-    for found in story.checkpoints:
-        before = known.get(found.path)
-        if before is None or (before.mtime is not None and before.mtime != found.mtime):
-            known[found.path] = _known(found, story)
-    return tuple(known.values())
 
 
 def _known(checkpoint: Checkpoint, story: RunStory) -> KnownCheckpoint:

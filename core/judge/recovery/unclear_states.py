@@ -15,7 +15,6 @@ from ...model.decision import CopyAside
 from ...model.observation import Outcome
 from ...model.progress import HoldKind
 from ...model.run import is_below
-from ..knowledge import Knowledge
 from ..memory import Cause
 from ..resume import checkpoint_index, output_folders, resume_point
 from ..resume.checkpoint_index import KnownCheckpoint, age_of, base_name, is_verified, verdict_of
@@ -61,7 +60,7 @@ def tell(builder: StepBuilder) -> None:
     follows = "after a failure the run is held, so that no attempt begins anew over it"
     if takes:
         follows = "after a failure the trainer is given it to resume from, without a verification"
-    elif copies_and_begins(builder.knowledge):
+    elif copies_and_begins(builder):
         follows = "after a failure it is copied aside, and the run begins anew"
     else:
         first = "a further save like it" if builder.support.forms else "{resume} in the command"
@@ -72,43 +71,42 @@ def tell(builder: StepBuilder) -> None:
     builder.warn("checkpoint", CLASS, reason, title=f"not understood: {base_name(newest.path)}", ending=ending)
 
 
-def why_not_begun_anew(state: JudgeState, knowledge: Knowledge) -> str | None:
+def why_not_begun_anew(builder: StepBuilder) -> str | None:
     """Why a start without a named checkpoint would be held, as a sentence; None if it would not."""
-    found, support = in_the_way(state, knowledge), knowledge.resume_support
-    if not found or knowledge.preset.resume == "none" or copies_and_begins(knowledge):
+    found = in_the_way(builder)
+    if not found or builder.knowledge.preset.resume == "none" or copies_and_begins(builder):
         return None
     # Not settled: the folder is listed again before a launch.
-    if resume_point.to_begin_from(state.checkpoints, support, settled=False)[0]:
+    if resume_point.to_begin_from(builder.index, builder.support, settled=False)[0]:
         return None
-    how = f"`{knowledge.typed('resume', '--from', found[-1].path)}` gives it to the trainer"
-    return f"{why_held(found, knowledge)}; {how}"
+    how = f"`{builder.typed('resume', '--from', found[-1].path)}` gives it to the trainer"
+    return f"{why_held(builder, found)}; {how}"
 
 
-def copies_and_begins(knowledge: Knowledge) -> bool:
-    return knowledge.settings.restart.if_not_understood == "copy_and_restart"
+def copies_and_begins(builder: StepBuilder) -> bool:
+    return builder.settings.restart.if_not_understood == "copy_and_restart"
 
 
-def in_the_way(state: JudgeState, knowledge: Knowledge) -> tuple[KnownCheckpoint, ...]:
+def in_the_way(builder: StepBuilder) -> tuple[KnownCheckpoint, ...]:
     """State that a start from the beginning could write over, although nothing can be resumed from; oldest first.
 
     What is not understood, and what is complete but of a form that the command cannot be given.
     """
-    support = knowledge.resume_support
-    if _chooses_itself(knowledge):
+    if _chooses_itself(builder):
         return ()
-    found = output_folders.states(state.checkpoints) or output_folders.not_to_be_given(state.checkpoints, support)
+    found = output_folders.states(builder.index) or output_folders.not_to_be_given(builder.index, builder.support)
     return tuple(k for k in found if k.kept is None)
 
 
-def _chooses_itself(knowledge: Knowledge) -> bool:
+def _chooses_itself(builder: StepBuilder) -> bool:
     """Whether the settings say that a trainer which cannot be given a path finds its checkpoints itself."""
-    return not knowledge.resume_support.forms and knowledge.settings.restart.if_not_told == "go_on"
+    return not builder.support.forms and builder.settings.restart.if_not_told == "go_on"
 
 
-def why_held(found: tuple[KnownCheckpoint, ...], knowledge: Knowledge) -> str:
+def why_held(builder: StepBuilder, found: tuple[KnownCheckpoint, ...]) -> str:
     """Why no attempt begins anew, as a sentence."""
     newest, names = found[-1], _names(k.path for k in found)
-    objection = knowledge.resume_support.objection(newest.shape, newest.holds)
+    objection = builder.support.objection(newest.shape, newest.holds)
     cannot = f"; {objection}" if objection is not None else ""
     known = newest.unclear[1] if newest.unclear is not None else "complete"
     return f"{names} cannot be resumed from ({known}){cannot}; a start would begin anew and may write over it"
@@ -116,25 +114,24 @@ def why_held(found: tuple[KnownCheckpoint, ...], knowledge: Knowledge) -> str:
 
 def begin_anew(builder: StepBuilder, plan: RestartPlan) -> None:
     """No resume point: hold over what may be one, else copy aside what the start may write over, and begin."""
-    state, knowledge, typed = builder.state, builder.knowledge, builder.typed
-    unclear, seen = in_the_way(state, knowledge), found_outputs(builder)
+    unclear, seen, typed = in_the_way(builder), found_outputs(builder), builder.typed
     if not unclear or output_folders.has_understood(builder.index):
-        why_not = why_not_resumable(state, knowledge)
+        why_not = why_not_resumable(builder)
         if why_not is not None:
             itself = '[restart] if_not_told = "go_on" starts it: for a trainer that finds its newest checkpoint itself'
-            give_up(builder, why_not, plan.incident, (f"to go on: {ways(knowledge)}", itself))
+            give_up(builder, why_not, plan.incident, (f"to go on: {ways(builder.knowledge)}", itself))
             return
         if not builder.settings.restart.without_checkpoint and (unclear or not seen):
             give_up(builder, "no checkpoint to resume from, and starting over is disabled", plan.incident)
             return
-    copies = copies_and_begins(knowledge)
+    copies = copies_and_begins(builder)
     aside = '[restart] if_not_understood = "copy_and_restart" copies it aside and begins anew by itself'
     anew = f"`{typed('resume', '--fresh')}` begins anew, and may write over it"
     if unclear and not copies:
         place = "write {resume} into the command where a path belongs, and start again; then "
         given = f"`{typed('resume', '--from', unclear[-1].path)}` gives it to the trainer, which alone can tell"
         how = f"{'' if builder.support.forms else place}{given} if it is whole"
-        _ask(builder, plan, "not_understood", why_held(unclear, knowledge), (how, anew, aside))
+        _ask(builder, plan, "not_understood", why_held(builder, unclear), (how, anew, aside))
         return
     known = {k.path for k in builder.index.known}  # what may be of another run is not copied
     if seen and not unclear and not (copies and all(s.path in known for s in seen)):
@@ -174,22 +171,21 @@ def held_over_bad(builder: StepBuilder, plan: RestartPlan, path: str | None, kno
 
 
 def _ask(builder: StepBuilder, plan: RestartPlan, kind: HoldKind, reason: str, ways: tuple[str, ...]) -> None:
-    number = next((i.id for i in builder.state.incidents if i.class_ == CLASS), None)
-    if number is None:
-        number = builder.open_incident("checkpoint", CLASS, reason, severity="danger")
+    known = builder.open_of(CLASS)
+    number = builder.open_incident("checkpoint", CLASS, reason) if known is None else known.id
     hold(builder, plan, kind, reason, ways, incident=number)
 
 
-def why_not_resumable(state: JudgeState, knowledge: Knowledge, wanted: str | None = None) -> str | None:
+def why_not_resumable(builder: StepBuilder, wanted: str | None = None) -> str | None:
     """Why a launch cannot resume from ``wanted`` (None = the newest), as a sentence; None if it can."""
-    support, preset = knowledge.resume_support, knowledge.preset
+    support, preset = builder.support, builder.knowledge.preset
     if wanted is not None:
-        known = checkpoint_index.find(state.checkpoints, wanted) or KnownCheckpoint(path=wanted, t=state.time.t)
+        known = builder.checkpoint(wanted) or KnownCheckpoint(path=wanted, t=builder.t)
         why = support.objection(known.shape, known.holds)
         if preset.resume == "none":
             why = f'the preset {preset.name} never resumes (resume = "none")'
         return None if why is None else f"{base_name(wanted)}: {why}"
-    newest = resume_point.newest_verified(state.checkpoints) if cannot_be_told(knowledge) else None
+    newest = resume_point.newest_verified(builder.index) if cannot_be_told(builder.knowledge) else None
     if newest is None:
         return None
     why = support.objection(newest.shape, newest.holds)
@@ -250,18 +246,16 @@ def _names(paths: Iterable[str]) -> str:
     return f"{', '.join(names[-SHOWN:])}{more}"
 
 
-# When the attempt trained, as far as its log shows that: what was written before its first step is no state of it.
-
-
 def training_of(state: JudgeState) -> Training:
-    """When the attempt trained, as far as its log shows that.
+    """When the attempt trained, as far as its log shows that: what was written before its first step is no state of it.
 
     Its first step was before the first line about one, if that shows a later step. Not known: the line stood in the log
     already when this supervisor began, or several steps came before it whose pace is unknown.
     """
     attempt = state.attempt
     first_t, late = attempt.first_beat_t, attempt.adopted_t
-    if first_t is not None and (late is None or first_t < late):
+    first_t = None if first_t is not None and late is not None and first_t >= late else first_t
+    if first_t is not None:
         first, seen = attempt.first_step, attempt.first_beat_step
         made = 1 if first is None else max(0, first - (attempt.resumed_at or 0))
         made += 0 if first is None or seen is None else max(0, seen - first)
@@ -271,8 +265,6 @@ def training_of(state: JudgeState) -> Training:
             first_t -= made * pace_s
         elif made > 1 or first is None:
             first_t = None
-    else:
-        first_t = None
     return Training(
         now_t=state.time.t,
         over=not is_live(state.machine),
@@ -291,9 +283,6 @@ def training_of(state: JudgeState) -> Training:
 # or the verdict could have been wrong. The run is not held for it, because nobody can resume from it without repairing
 # it first. Without room for the copy, or if it fails, the run waits or is held.
 
-KEPT_COPIES_CLASS = "kept"
-"""Class of the incident (kind ``checkpoint``) that tells where the copy is."""
-
 
 def at_risk(builder: StepBuilder, before_t: float | None) -> tuple[KnownCheckpoint, ...]:
     """What a start from the beginning may write over and has no copy yet, oldest first.
@@ -302,8 +291,8 @@ def at_risk(builder: StepBuilder, before_t: float | None) -> tuple[KnownCheckpoi
     not understood; since a NaN (``before_t``) everything that was saved. Not what the run left behind when a person
     began anew. Of a trainer that finds its checkpoints by itself, as the settings say, only what is damaged.
     """
-    chooses = _chooses_itself(builder.knowledge)
-    asked = {s.path for s in found_outputs(builder)} | {k.path for k in in_the_way(builder.state, builder.knowledge)}
+    chooses = _chooses_itself(builder)
+    asked = {seen.path for seen in found_outputs(builder)} | {known.path for known in in_the_way(builder)}
 
     def would_be_lost(known: KnownCheckpoint) -> bool:
         if not (known.own or known.unsure):
@@ -339,13 +328,30 @@ def on_copied(builder: StepBuilder, machine: Preparing, outcome: Outcome) -> Non
     found = at_risk(builder, plan.before_t) if path is None else ()
     if outcome.ok:
         folder = str(outcome.data.get("folder") or "")
-        if path is None:
-            note_kept(builder, found, folder, plan.incident)
-        else:
+        names, where = _names(k.path for k in found), folder or "a folder of its own"
+        if path is None and found:  # else they were removed meanwhile
+            builder.mark({k.path for k in found}, kept=folder)
+            said = f"kept copies of {names} in {where}"
+            if len(found) == 1:
+                said = f"kept a copy of {names} as {folder}/{names}" if folder else f"kept a copy of {names} in {where}"
+            told = f"{said} before the run began anew; delete {_them(found)} if not needed"
+            builder.open_incident("checkpoint", "kept", told, severity="info", ending="noted")
+            builder.notify("warning", f"kept: {names}", told, incident=plan.incident)
+            builder.close_all(said, CLASS)
+        elif path is not None:
             known = builder.state.found_resume
             builder.set(found_resume=replace(known, kept=plan.verified, copies=(*known.copies, folder)))
-            builder.note(f"{base_name(path)} was copied to {folder or 'a folder of its own'}")
-            plan = _with_copies(builder, plan, outcome)
+            builder.note(f"{base_name(path)} was copied to {where}")
+            support, places = builder.support, outcome.data.get("places")
+            places = places if isinstance(places, dict) and (support.deletes or support.may_delete) else {}
+            for file, place in places.items():  # of a start that may delete the copies are resume points
+                there = builder.checkpoint(file)
+                if there is not None:
+                    copy = replace(there, path=str(place))
+                    builder.set(checkpoints=checkpoint_index.with_entry(builder.index, copy))
+                    builder.tell_checkpoint(copy, "complete")
+            if support.deletes:
+                plan = replace(plan, path=str(places.get(path, path)))
         launch_after_delay(builder, plan)
         return
     gone = outcome.data.get("gone")
@@ -373,30 +379,12 @@ def on_copied(builder: StepBuilder, machine: Preparing, outcome: Outcome) -> Non
     hold(builder, plan, "not_copied", f"{why}; {follows}", again)
 
 
-def note_kept(builder: StepBuilder, found: tuple[KnownCheckpoint, ...], folder: str, incident: int | None) -> None:
-    """Remember that these were copied to ``folder``, and tell people where the copies are."""
-    if not found:  # removed meanwhile
-        return
-    builder.mark({k.path for k in found}, kept=folder)
-    names, where = _names(k.path for k in found), folder or "a folder of its own"
-    said = f"kept copies of {names} in {where}"
-    if len(found) == 1:
-        said = f"kept a copy of {names} as {folder}/{names}" if folder else f"kept a copy of {names} in {where}"
-    told = f"{said} before the run began anew; delete {_them(found)} if not needed"
-    builder.open_incident("checkpoint", KEPT_COPIES_CLASS, told, severity="info", ending="noted")
-    builder.notify("warning", f"kept: {names}", told, incident=incident)
-    builder.close_all(said, CLASS)
-
-
 def _them(found: tuple[KnownCheckpoint, ...]) -> str:
     return "it" if len(found) == 1 else "them"
 
 
-# What follows from a way to resume that was only found in the trainer's source, until a resume has proved it.
-
-
 def is_unproven(builder: StepBuilder) -> bool:
-    """Whether the way to resume is a conclusion that no resume has proved."""
+    """Whether the way to resume was only found in the trainer's source, and no resume has proved it."""
     return bool(builder.support.found) and not builder.state.found_resume.proven
 
 
@@ -424,20 +412,6 @@ def _why_kept(builder: StepBuilder, path: str | None) -> str:
 def _is_at_stake(builder: StepBuilder, path: str) -> bool:
     """Whether it lies where the trainer saves: a copy does not."""
     return not any(is_below(path, place) for place in builder.state.found_resume.copies)
-
-
-def _with_copies(builder: StepBuilder, plan: RestartPlan, outcome: Outcome) -> RestartPlan:
-    """The plan of a start that may delete: the copies are resume points, and it resumes from one if it deletes."""
-    support, places = builder.support, outcome.data.get("places")
-    if not isinstance(places, dict) or not (support.deletes or support.may_delete):
-        return plan
-    for path, place in places.items():
-        known = builder.checkpoint(path)
-        if known is not None:
-            copy = replace(known, path=str(place))
-            builder.set(checkpoints=checkpoint_index.with_entry(builder.index, copy))
-            builder.tell_checkpoint(copy, "complete")
-    return replace(plan, path=str(places.get(plan.path or "", plan.path))) if support.deletes else plan
 
 
 def note_taken(builder: StepBuilder) -> None:

@@ -57,13 +57,7 @@ class CheckpointValuesSensor(Observer):
 
     name = "values"
 
-    def __init__(
-        self,
-        *,
-        verify: Verify,
-        verify_fast: Verify,
-        **common: Unpack[Common],
-    ) -> None:
+    def __init__(self, *, verify: Verify, verify_fast: Verify, **common: Unpack[Common]) -> None:
         super().__init__(**common)
         self._verify = verify
         self._verify_fast = verify_fast

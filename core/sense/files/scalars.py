@@ -1,5 +1,6 @@
 """Scalars that a trainer writes for TensorBoard or into files of lines."""
 
+import contextlib
 import math
 import os
 import struct
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple, Unpack
 
 import msgspec
 
+from ...atomic_files import opened
 from ...file_walk import walk
 from ...model.observation import MOST_METRICS, MetricValues
 from ...model.ports import AttemptTarget
@@ -63,8 +65,7 @@ def read_records(path: Path, offset: int = 0, limit_bytes: int = 4 << 20) -> tup
     A record with a wrong checksum is left out. Raises OSError, Damaged.
     """
     found: list[bytes] = []
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    try:
+    with opened(path, os.O_RDONLY | os.O_NONBLOCK) as descriptor:
         size = os.fstat(descriptor).st_size
         end = offset + limit_bytes
         while offset < end:
@@ -89,8 +90,6 @@ def read_records(path: Path, offset: int = 0, limit_bytes: int = 4 << 20) -> tup
                 elif after == size:
                     break  # the last one: its end is not written yet
             offset = after
-    finally:
-        os.close(descriptor)
     return found, offset
 
 
@@ -119,21 +118,15 @@ Message = dict[tuple[int, int], list[Any]]
 
 def scalars(record: bytes) -> Iterator[Scalar]:
     """All finite scalars of one record; none if it is no event or holds other things."""
-    try:
-        yield from _of_event(record)
-    except (IndexError, ValueError, struct.error, OverflowError):
-        return
-
-
-def _of_event(record: bytes) -> Iterator[Scalar]:
-    event = _message(record)
-    (wall,) = struct.unpack("<d", event.get((1, _DOUBLE), [bytes(8)])[-1])
-    step = event.get((2, _VARINT), [0])[-1]
-    for summary in event.get((5, _BYTES), ()):
-        for value in _message(summary).get((1, _BYTES), ()):
-            tag, scalar = _of_value(_message(value))
-            if tag and scalar is not None and math.isfinite(scalar):
-                yield Scalar(tag, step - (1 << 64) if step >> 63 else step, wall, scalar)
+    with contextlib.suppress(IndexError, ValueError, struct.error, OverflowError):
+        event = _message(record)
+        (wall,) = struct.unpack("<d", event.get((1, _DOUBLE), [bytes(8)])[-1])
+        step = event.get((2, _VARINT), [0])[-1]
+        for summary in event.get((5, _BYTES), ()):
+            for value in _message(summary).get((1, _BYTES), ()):
+                tag, scalar = _of_value(_message(value))
+                if tag and scalar is not None and math.isfinite(scalar):
+                    yield Scalar(tag, step - (1 << 64) if step >> 63 else step, wall, scalar)
 
 
 def _of_value(value: Message) -> tuple[str, float | None]:
@@ -256,11 +249,7 @@ class ScalarFiles(Sampler):
     name = "TensorBoard files"
 
     def __init__(
-        self,
-        *,
-        roots: Callable[[], Sequence[str]],
-        interval_s: float = SAMPLE_S,
-        **common: Unpack[Common],
+        self, *, roots: Callable[[], Sequence[str]], interval_s: float = SAMPLE_S, **common: Unpack[Common]
     ) -> None:
         super().__init__(interval_s=interval_s, **common)
         self._roots = roots
@@ -310,7 +299,10 @@ class ScalarFiles(Sampler):
     def _search(self) -> None:
         roots = [os.path.realpath(root) for root in self._roots()]
         noticed = [Path(self._noticed.popleft()) for _ in range(len(self._noticed))]
-        for path in (*noticed, *_below(roots)):
+        # in the output folders, and in the usual ones beside the script
+        places = (*roots[:-1], *(str(Path(roots[-1], name)) for name in USUAL)) if roots else ()
+        below = (Path(each.path) for each in walk(places, depth=DEEP, most=ENTRIES) if NAME in each.name)
+        for path in (*noticed, *below):
             if len(self._files) >= FILES or path in self._files:
                 continue
             status = status_of(path)
@@ -393,9 +385,3 @@ def logdir(path: Path, roots: Sequence[str]) -> str:
             part = Path(here).relative_to(root).parts[0]
             return root if number + 1 < len(roots) else str(Path(root, part))
     return here
-
-
-def _below(roots: Sequence[str]) -> Iterator[Path]:
-    """Event files in the output folders, and in the usual ones beside the script."""
-    places = (*roots[:-1], *(str(Path(roots[-1], name)) for name in USUAL)) if roots else ()
-    return (Path(each.path) for each in walk(places, depth=DEEP, most=ENTRIES) if NAME in each.name)

@@ -20,7 +20,7 @@ from ...model.ports import AttemptTarget
 from ...model.run import is_below
 from ...processes import DEAD_STATES, Process, all_processes, ancestors, comm_of, status_of, variables_of, words_of
 from ..process.run_tree import RunTree
-from .inotify import OpenFile, born_ns, descriptors, open_for_writing
+from .inotify import OpenFile, born_ns, open_for_writing
 
 OTHERS_S = 10.0
 """Period in which all processes of the machine are examined while no output folder is known,"""
@@ -174,10 +174,10 @@ class Writers:
         # The paths that arguments name: ``--out=/data/a``, ``../b``.
         named = (word.partition("=")[2] if word.startswith("-") else word for word in words[1:] if "/" in word)
         at = {cwd, *(os.path.normpath(os.path.join(cwd, path)) for path in named)}  # noqa: PTH118
-        for number, path, writable in descriptors(pid):
-            at.add(os.path.dirname(path))  # noqa: PTH120
-            if writable:
-                self._remember(OpenFile(pid, path, number), "other")
+        for each in open_for_writing([pid], reading=True):
+            at.add(os.path.dirname(each.path))  # noqa: PTH120
+            if each.writable:
+                self._remember(each, "other")
         return Other(pid, name, owner, tuple(at))
 
     def beside(self, path: str, *, above: bool = True) -> str | None:

@@ -63,20 +63,11 @@ def is_own(choice: GpuChoice, index: int, uuid: str | None) -> bool | None:
     return None if any(name.startswith("MIG-") or uuid is None for name in names) else False
 
 
-THROTTLE_BITS: tuple[tuple[int, str], ...] = (
-    (0x002, "clock setting"),
-    (0x004, "power cap"),
-    (0x008, "hardware slowdown"),
-    (0x010, "sync boost"),
-    (0x020, "thermal (driver)"),
-    (0x040, "thermal (hardware)"),
-    (0x080, "power brake"),
-    (0x100, "display clock"),
-    (0x200, "board limit"),
-    (0x400, "reliability"),
-)
-"""nvmlClocksEventReason* (nvml.h). 0x1 means idle and is not throttling."""
-
+THROTTLE_WORDS = (
+    "clock setting", "power cap", "hardware slowdown", "sync boost", "thermal (driver)", "thermal (hardware)",
+    "power brake", "display clock", "board limit", "reliability",
+)  # fmt: skip
+"""nvmlClocksEventReason* (nvml.h), from bit 1 (0x2) on. Bit 0 means idle and is not throttling."""
 DRIVER_MESSAGES = {
     4: "No permission to use the NVIDIA driver: check the rights of /dev/nvidia* (in a container: the NVIDIA runtime)",
     9: "No NVIDIA GPU seen: driver not loaded (modprobe nvidia; under WSL2 update the Windows driver)",
@@ -167,14 +158,16 @@ class GpuList:
                 known = msgspec.structs.replace(known, own=known.own if device.index in self._known else own)
                 readings[device.index] = _without_values(known, f"no answer for {device.age_s:.0f} s")
                 continue
+            # None if the driver lists none or no amounts, or pids are not comparable.
+            held = None if device.procs is None or own_pids is None else [m for p, m in device.procs if p in own_pids]
             readings[device.index] = msgspec.structs.replace(
                 reading,
                 own=own,
                 pci=reading.pci or known.pci,
                 name=reading.name or known.name,
                 mem_total_bytes=known.mem_total_bytes if reading.mem_total_bytes is None else reading.mem_total_bytes,
-                throttle=None if bits is None else tuple(word for bit, word in THROTTLE_BITS if bits & bit),
-                own_mem_bytes=_own_memory(device.procs, own_pids),
+                throttle=None if bits is None else tuple(w for n, w in enumerate(THROTTLE_WORDS, 1) if bits >> n & 1),
+                own_mem_bytes=None if held is None or None in held else float(sum(m or 0 for m in held)),
                 trouble=trouble,
             )
         for index in self._known.keys() - readings.keys():
@@ -193,14 +186,6 @@ class GpuList:
 def _without_values(known: GpuReading, trouble: str) -> GpuReading:
     kept = {name: getattr(known, name) for name in ("index", "pci", "name", "mem_total_bytes", "own")}
     return GpuReading(**kept, trouble=trouble)
-
-
-def _own_memory(procs: tuple[tuple[int, int | None], ...] | None, pids: frozenset[int] | None) -> float | None:
-    """Memory of the trainer's processes; None if the driver lists none or no amounts, or pids are not comparable."""
-    if procs is None or pids is None:
-        return None
-    own = [memory for pid, memory in procs if pid in pids]
-    return None if any(memory is None for memory in own) else float(sum(memory or 0 for memory in own))
 
 
 class GpuDetailReadings:

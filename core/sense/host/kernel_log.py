@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple, Unpack
 
+from ...atomic_files import opened
 from ...model.observation import KernelLine, TerminationNotice
 from ...model.ports import AttemptTarget
 from ...processes import kernel_text
@@ -17,7 +18,7 @@ from ..sampler import Common, Sampler
 
 RELEVANT = re.compile(
     r"NVRM|\bXid\b|nvidia|dxgk|dxgvmb|\bdxg\b|[Oo]ut of memory|oom[-_]kill|oom_reaper|Killed process|"
-    r"I/O error|segfault at|general protection|blocked for more than|\bamdgpu\b",
+    r"I/O error|segfault at|general protection|blocked for more than|\bamdgpu\b"
 )
 RECORD_BYTES = 8192
 """The kernel returns one record per read and refuses a buffer that is too small for it."""
@@ -53,14 +54,11 @@ def records(fd: int) -> Iterator[tuple[bytes, str | None]]:
 def kernel_tail(lines: int, device: str = "/dev/kmsg") -> list[str]:
     """The last lines of the kernel's buffer, with seconds since boot. Raises OSError if it is not readable."""
     kept: deque[str] = deque(maxlen=lines)
-    fd = os.open(device, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
+    with opened(device, os.O_RDONLY | os.O_NONBLOCK) as fd:
         for record, text in records(fd):
             fields = record.split(b",", 3)
             since = f"[{int(fields[2]) / 1e6:.6f}] " if len(fields) > 2 and fields[2].isdigit() else ""
             kept.extend(() if text is None else (f"{since}{text}",))
-    finally:
-        os.close(fd)
     return list(kept)
 
 
@@ -69,13 +67,7 @@ class KernelLog(Sampler):
 
     name = "kernel log"
 
-    def __init__(
-        self,
-        *,
-        device: str = "/dev/kmsg",
-        interval_s: float = READ_S,
-        **common: Unpack[Common],
-    ) -> None:
+    def __init__(self, *, device: str = "/dev/kmsg", interval_s: float = READ_S, **common: Unpack[Common]) -> None:
         super().__init__(interval_s=interval_s, **common)
         self._device = device
         self._fd: int | None = None
@@ -261,12 +253,7 @@ class TerminationNotices(Sampler):
     name = "notices"
 
     def __init__(
-        self,
-        *,
-        cloud: Cloud | None,
-        address: str | None = None,
-        poll_s: float = POLL_S,
-        **common: Unpack[Common],
+        self, *, cloud: Cloud | None, address: str | None = None, poll_s: float = POLL_S, **common: Unpack[Common]
     ) -> None:
         super().__init__(interval_s=poll_s, **common)
         self._service = None if cloud is None else SERVICES[cloud]

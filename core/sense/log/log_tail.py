@@ -152,7 +152,8 @@ class FollowedFile:
         if self._fd is None:
             return self._open(first=first)
         waiting = os.fstat(self._fd).st_size - self._offset
-        if waiting < 0 or (waiting > 0 and self._was_rewritten()):
+        size = len(self._fingerprint)
+        if waiting < 0 or (waiting > 0 and os.pread(self._fd, size, self._offset - size) != self._fingerprint):
             return self._restart()
         if waiting == 0 and self._was_replaced():
             self._ended_looks += 1
@@ -211,10 +212,6 @@ class FollowedFile:
         self._fingerprint = os.pread(self._fd or 0, self._offset - before, before)
         return Refresh(waiting - self._offset, self._offset)
 
-    def _was_rewritten(self) -> bool:
-        size = len(self._fingerprint)
-        return os.pread(self._fd or 0, size, self._offset - size) != self._fingerprint
-
     def _was_replaced(self) -> bool:
         try:
             status = os.stat(self.path)  # noqa: PTH116  (10 Hz)
@@ -264,7 +261,12 @@ class FollowedLog(FollowedFile):
         while waiting > BURST_BYTES:
             size = min(waiting, STRETCH_BYTES)
             waiting -= size
-            yield from self._reduced(t, size)
+            reduction = BurstReduction(self._is_news)
+            while size > 0 and (block := self.read(min(size, BLOCK_BYTES))):
+                size -= len(block)
+                reduction.feed(block)
+            for piece in reduction.finish():
+                yield from self._chunks(t, piece.data, skipped=piece.skipped_bytes, lines=piece.skipped_lines)
         while waiting > 0 and (data := self.read(min(waiting, CHUNK_BYTES // 2))):
             waiting -= len(data)
             yield from self._chunks(t, data)
@@ -286,14 +288,6 @@ class FollowedLog(FollowedFile):
         """About how many lines were written and not judged. ``unread``: characters that were read already."""
         line = self.bytes_read / self.lines_read if self.lines_read else USUAL_LINE
         return round((self.waiting() + unread) / max(1.0, line))
-
-    def _reduced(self, t: Callable[[], float], size: int) -> Iterator[LogChunk]:
-        reduction = BurstReduction(self._is_news)
-        while size > 0 and (block := self.read(min(size, BLOCK_BYTES))):
-            size -= len(block)
-            reduction.feed(block)
-        for piece in reduction.finish():
-            yield from self._chunks(t, piece.data, skipped=piece.skipped_bytes, lines=piece.skipped_lines)
 
 
 class LogTail(Observer):
@@ -407,7 +401,6 @@ class LogTail(Observer):
         except OSError as fault:
             why = fault.strerror or str(fault)
             self._problems.report(
-                log.path,
-                f"{log.path}: the log cannot be read ({why}); progress is judged without it until it can",
+                log.path, f"{log.path}: the log cannot be read ({why}); progress is judged without it until it can"
             )
         return found

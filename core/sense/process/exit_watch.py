@@ -55,10 +55,6 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
     outputs: tuple[str, ...] = ()
 
 
-def nothing() -> None:
-    """For callers that have nothing to do before an exit is reported."""
-
-
 class _Look:
     """What was seen of an attempt. ``dead_s``, ``runner_dead_s``: since when, monotonic seconds."""
 
@@ -82,8 +78,8 @@ class ExitWatch(Observer):
     def __init__(
         self,
         *,
-        before_exit: Callable[[], None] = nothing,
-        before_success: Callable[[], None] = nothing,
+        before_exit: Callable[[], None] = lambda: None,
+        before_success: Callable[[], None] = lambda: None,
         on_output: Callable[[str], None] = lambda _path: None,
         grace_s: float = GRACE_S,
         runner_report_s: float = RUNNER_REPORT_S,
@@ -125,7 +121,7 @@ class ExitWatch(Observer):
         except OSError:
             return super().wait(pause_s)
         try:
-            return self._wakeup.wait(TOLD_POLL_S, trainer)
+            self._wakeup.wait(TOLD_POLL_S, trainer)
         finally:
             os.close(trainer)
 

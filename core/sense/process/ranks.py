@@ -181,9 +181,7 @@ class NodeSamples(Sampler):
             self._known[path.stem] = (read, _node(path.stem, fresh[-1], t))
             if known is not None:  # else this supervisor is new, and what ended before was told
                 ended += [
-                    observations.RankEnded(
-                        t=t, rank=each.rank, text=each.text, pid=each.pid, node=path.stem, wall=each.wall
-                    )
+                    observations.RankEnded(t=t, node=path.stem, **msgspec.structs.asdict(each))
                     for line in fresh
                     for each in line.ended
                 ]

@@ -239,20 +239,18 @@ class MountProbe:
     def _mounts(self, stuck: list[Process]) -> list[str]:
         points = [each.point for each in mount_points(kernel_text(f"{self._proc}/self/mountinfo"))]
         found: dict[str, None] = {}
-        for stat in stuck:
-            for path in self._paths(stat.pid):
+        for place in (f"{self._proc}/{stat.pid}" for stat in stuck):
+            # Working folder and open files, as the kernel names them; no file is touched.
+            links = [f"{place}/cwd", f"{place}/exe"]
+            with contextlib.suppress(OSError):
+                links += [f"{place}/fd/{number}" for number in os.listdir(f"{place}/fd")[:OPEN_FILES]]  # noqa: PTH208
+            for path in map(link_of, links):
+                if not path.startswith("/") or path.startswith(("/dev/", "/proc/", "/memfd:")):
+                    continue
                 inside = [p for p in points if path == p or path.startswith(p.rstrip("/") + "/")]
                 if inside and len(found) < MOST_MOUNTS:
                     found[max(inside, key=len)] = None
         return list(found)
-
-    def _paths(self, pid: int) -> list[str]:
-        """Working folder and open files of a process, as the kernel names them; no file is touched."""
-        links = [f"{self._proc}/{pid}/cwd", f"{self._proc}/{pid}/exe"]
-        with contextlib.suppress(OSError):
-            links += [f"{self._proc}/{pid}/fd/{n}" for n in os.listdir(f"{self._proc}/{pid}/fd")[:OPEN_FILES]]  # noqa: PTH208
-        paths = map(link_of, links)
-        return [path for path in paths if path.startswith("/") and not path.startswith(("/dev/", "/proc/", "/memfd:"))]
 
 
 # Bytes that the machine read back because it had dropped them for want of memory (``/proc/vmstat``).

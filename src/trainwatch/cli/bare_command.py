@@ -40,13 +40,11 @@ def act(args: argparse.Namespace) -> int:
 
         from .events import supervise_and_print
         from .output import outlive_reader
-        from .start import overrides_of, tell_checks
+        from .start import overrides_of, tell
 
         outlive_reader()
         ready = project_run(args.run_name, overrides_of(args), to_start=True, forced=args.force)
-        tell_checks(ready.plan, sys.stderr)
-        if ready.said:
-            warn(ready.said)
+        tell(ready)
         return supervise_and_print(
             ready.run, plan=ready.plan, first=ready.first, stop_trainer=args.stop_trainer, claim=ready.claim
         )
@@ -73,11 +71,8 @@ def _plain(args: argparse.Namespace) -> int:
     from .watch import runs_verb as show_runs
 
     run = run_to_show(args.run_name, overrides_of(args))
-    if run is None:
-        args.json = args.all = False
-        return show_runs(args)
-    args.json = False
-    return put(args, None, *status_lines(read_run(run).status))
+    args.json = args.all = False
+    return show_runs(args) if run is None else put(args, None, *status_lines(read_run(run).status))
 
 
 def open_screen(run: "RunDirectory | None", *, read_only: bool = False, launch_first: bool = False) -> int:

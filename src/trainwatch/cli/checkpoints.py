@@ -13,14 +13,7 @@ from .output import printable, put
 from .verb import PART_JSON, Verb, Verbs, arg, flag
 
 if TYPE_CHECKING:
-    from trainwatch.core.app.checkpoint_tools import (
-        CheckpointOverview,
-        Comparison,
-        KnownListing,
-        PruneOutcome,
-        PrunePlan,
-        Quality,
-    )
+    from trainwatch.core.app import checkpoint_tools as tools
     from trainwatch.core.model.checkpoint import Checkpoint
 
 
@@ -163,7 +156,7 @@ def rows(checkpoints: "Sequence[tuple[Checkpoint, str]]") -> list[str]:
     return [printable(line) for line in text_rows(CHECKPOINTS, checkpoints)]
 
 
-def quality_words(known: "Quality | None") -> str:
+def quality_words(known: "tools.Quality | None") -> str:
     """`` · fid 12.3 (best) · 4 of 5 stars: sharp``; empty if nothing is known."""
     if known is None:
         return ""
@@ -174,7 +167,7 @@ def quality_words(known: "Quality | None") -> str:
     return "".join(f" · {printable(part)}" for part in (score, rating) if part)
 
 
-def quality_object(known: "Quality | None") -> dict[str, Any]:
+def quality_object(known: "tools.Quality | None") -> dict[str, Any]:
     """Score and rating for ``--json``; null is unknown, or not evaluated, or not rated."""
     found = None if known is None else known.evaluation
     rating = None if known is None else known.rating
@@ -194,7 +187,7 @@ QUICK_LOOK = "  <- resume point if a deep check passes: only structure and sizes
 """No journal knows it: a launch reads all its values before it takes it."""
 
 
-def resume_words(checkpoint: "Checkpoint", found: "KnownListing") -> str:
+def resume_words(checkpoint: "Checkpoint", found: "tools.KnownListing") -> str:
     """Whether a restart would take it, and how far that is known; or why it does not, though it is complete."""
     why = found.unused.get(checkpoint.path)
     if why is not None:
@@ -205,7 +198,7 @@ def resume_words(checkpoint: "Checkpoint", found: "KnownListing") -> str:
     return doubt + ("  <- resume point" if checkpoint.path in found.known else QUICK_LOOK)
 
 
-def with_quality(found: "KnownListing") -> dict[str, Any]:
+def with_quality(found: "tools.KnownListing") -> dict[str, Any]:
     """The listing for ``--json``, each checkpoint with its score and rating; ``best``: path of the best one.
 
     ``unused``: why a restart does not use it, though it is complete; ``doubt``: what speaks against its weights, though
@@ -229,7 +222,7 @@ def with_quality(found: "KnownListing") -> dict[str, Any]:
     }
 
 
-def overview_lines(overview: "CheckpointOverview") -> Iterator[str]:
+def overview_lines(overview: "tools.CheckpointOverview") -> Iterator[str]:
     yield from rows([(overview.checkpoint, "")])
     if overview.unknown:
         from trainwatch.core.views import quantity
@@ -256,7 +249,7 @@ def overview_lines(overview: "CheckpointOverview") -> Iterator[str]:
         yield f"  … and {len(overview.tensors) - SHOWN_TENSORS:,} tensors more (--json lists all)"
 
 
-def comparison_lines(found: "Comparison") -> Iterator[str]:
+def comparison_lines(found: "tools.Comparison") -> Iterator[str]:
     """How far the weights moved, the largest changes first."""
     moved = "–" if found.relative_change is None else f"{found.relative_change:.2%}"
     yield f"{found.a} -> {found.b}: weights moved by {moved}"
@@ -281,7 +274,7 @@ def comparison_lines(found: "Comparison") -> Iterator[str]:
         yield f"  not compared: {name} ({why})"
 
 
-def plan_lines(plan: "PrunePlan", outcome: "PruneOutcome | None") -> Iterator[str]:
+def plan_lines(plan: "tools.PrunePlan", outcome: "tools.PruneOutcome | None") -> Iterator[str]:
     """The checkpoints that are kept, with reasons, and those that would be (or were) deleted."""
     for kept in plan.keep:
         yield f"keep    {kept.checkpoint.name:36} {kept.why}"

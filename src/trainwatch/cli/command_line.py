@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from trainwatch.core.app.errors import CliError, ExitCode, says_what_cannot_be_read
 
-from .output import discard_stdout, make_writable, warn, without_secrets
+from .output import discard, make_writable, warn, without_secrets
 from .parser import build_parser, refuse_misplaced, refuse_unknown, spelled_out
 
 
@@ -43,20 +43,18 @@ def _run(words: list[str]) -> int:
         sys.stdout.flush()  # a full disk fails here, where it can be reported
         return code
     except CliError as error:
-        from trainwatch.core.model.text import printable_lines
-
-        print(f"trainwatch: {printable_lines(str(error))}", file=sys.stderr)
+        warn(str(error))
         return int(error.code)
     except KeyboardInterrupt:
         return int(ExitCode.INTERRUPTED)
     except BrokenPipeError:  # `trainwatch events | head`
-        discard_stdout()
+        discard(sys.stdout)
         return int(ExitCode.DONE)
     except OSError as error:  # a full disk, a permission, a path
         if error.filename is None and error.errno != errno.ENOSPC:
             raise
         if error.filename is None:
-            discard_stdout()
+            discard(sys.stdout)
         where = "the output" if error.filename is None else os.fsdecode(error.filename)
         print(f"trainwatch: {where}: {error.strerror}", file=sys.stderr)
         missing = isinstance(error, FileNotFoundError | NotADirectoryError)
@@ -64,9 +62,7 @@ def _run(words: list[str]) -> int:
     except Exception as error:
         if not says_what_cannot_be_read(error):
             raise
-        from trainwatch.core.model.text import printable_lines
-
-        print(f"trainwatch: {printable_lines(str(error))}", file=sys.stderr)
+        warn(str(error))
         return int(ExitCode.FAILED)
 
 
@@ -84,7 +80,13 @@ def on_host(words: Sequence[str], command: Sequence[str] | None) -> int:
 
     name, rest = without_on(words)
     if name == ALL:
-        return _list_all(spelled_out(rest))
+        rest = spelled_out(rest)
+        if rest[:1] != ["runs"]:
+            raise CliError(ExitCode.USAGE, ALL_OF)
+        parser = build_parser(rest)
+        args, unknown = parser.parse_known_args([*rest, "--on", ALL])
+        refuse_unknown(unknown, parser, args.verb)
+        return int(args.act(args))
     host = host_named(name)
     if command is None and asks_screen(rest):
         from trainwatch.tui.ui.terminal import can_show_screen
@@ -97,15 +99,6 @@ def on_host(words: Sequence[str], command: Sequence[str] | None) -> int:
     if terminal and needs_terminal(all_words):
         return show_there(host, all_words)
     return run_there(host, all_words, may_ask=terminal, warn=warn)
-
-
-def _list_all(words: Sequence[str]) -> int:
-    if words[:1] != ["runs"]:
-        raise CliError(ExitCode.USAGE, ALL_OF)
-    parser = build_parser(words)
-    args, unknown = parser.parse_known_args([*words, "--on", ALL])
-    refuse_unknown(unknown, parser, args.verb)
-    return int(args.act(args))
 
 
 def asks_screen(words: Sequence[str]) -> bool:

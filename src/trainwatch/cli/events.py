@@ -5,14 +5,12 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 from trainwatch.core.app.errors import ExitCode
 from trainwatch.core.model import fact as facts
-from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.checkpoint import score_words
 from trainwatch.core.model.decision import EndWatch, NotifyPeople, Record
-from trainwatch.core.model.observation import Command
 from trainwatch.core.model.preset import ALLOWED_AGAIN
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.text import printable_lines, typed, verdict_word
@@ -23,9 +21,7 @@ from trainwatch.core.views.state.concerns import reason_of
 from .output import outlive_reader, print_json, printable, warn
 
 if TYPE_CHECKING:
-    from trainwatch.core.app.plan.launch_plan import LaunchPlan
     from trainwatch.core.app.runs.known_runs import RunDirectory
-    from trainwatch.core.app.runs.output_claim import OutputClaim
 
 
 def show(record: Record, run: str, *, as_json: bool) -> None:
@@ -93,21 +89,20 @@ def _fact_text(fact: facts.Fact, run: tuple[str, ...]) -> str | None:
             if fact.removed:
                 return f"checkpoint {known.name} removed"
             why = f" ({known.reason})" if known.reason else ""
-            at = (
-                f"step {known.step}"
-                if known.step is not None
-                else f"epoch {known.epoch}"
-                if known.epoch is not None
-                else ""
-            )
-            return f"checkpoint {known.name}: {verdict_word(known.verdict)}{why}{f', {at}' if at else ''}"
+            at = [f", {unit} {n}" for unit, n in (("step", known.step), ("epoch", known.epoch)) if n is not None]
+            return f"checkpoint {known.name}: {verdict_word(known.verdict)}{why}{''.join(at[:1])}"
         case facts.OutputKnown():
             return f"output folder: {fact.folder} ({fact.why})"
         case facts.CheckpointsSetAside():
             names = ", ".join(path.rstrip("/").rpartition("/")[2] for path in fact.paths)
             return f"no resume point: {names}: {fact.why}" if fact.why else f"a resume point again: {names}"
-        case facts.IncidentOpened():
-            return "\n".join(_incident_lines(fact.incident))
+        case facts.IncidentOpened(incident=new):
+            seen = (f"{each.what}{f' (log line {each.line})' if each.line else ''}" for each in new.evidence)
+            lines = (
+                f"INCIDENT {new.id}: {new.kind} {new.class_}: {new.reason}",
+                *(f"{'':21}evidence: {e}" for e in seen),
+            )
+            return "\n".join(lines)
         case facts.IncidentUpdated():
             return None if fact.incident.open else f"incident {fact.incident.id} closed: {fact.incident.ending}"
         case facts.HealthChanged(before="unknown", level="safe" | "underused"):
@@ -156,28 +151,15 @@ def _changed(fact: facts.RemedyApplied | facts.RemedyProposed) -> str:
     return ", ".join(said if fact.profile is None else [*said, f"profile {fact.profile}"])
 
 
-def _incident_lines(incident: Incident) -> list[str]:
-    lines = [f"INCIDENT {incident.id}: {incident.kind} {incident.class_}: {incident.reason}"]
-    for evidence in incident.evidence:
-        where = f" (log line {evidence.line})" if evidence.line else ""
-        lines.append(f"{'':21}evidence: {evidence.what}{where}")
-    return lines
-
-
 def _known(value: object) -> object:
     return "–" if value is None else value
 
 
-def supervise_and_print(
-    run: "RunDirectory",
-    *,
-    plan: "LaunchPlan | None" = None,
-    first: Command | None = None,
-    as_json: bool = False,
-    stop_trainer: bool = False,
-    claim: "OutputClaim | None" = None,
-) -> int:
-    """``supervise`` with every record printed as it is written. For a run that has ended it prints one line."""
+def supervise_and_print(run: "RunDirectory", *, as_json: bool = False, stop_trainer: bool = False, **given: Any) -> int:
+    """``supervise`` with every record printed as it is written. For a run that has ended it prints one line.
+
+    ``given``: of ``supervise``.
+    """
     from trainwatch.core.app.foreground import NothingToSuperviseError, supervise
     from trainwatch.core.app.supervise.state_keeper import OwnFiles
 
@@ -190,12 +172,10 @@ def supervise_and_print(
             run,
             listener=printer.begin,
             turning=printer.turn,
-            plan=plan,
-            first=first,
             stop_trainer=stop_trainer,
-            claim=claim,
             own_files=OwnFiles(run, as_json=as_json),
             after_fault=printer.after_fault,
+            **given,
         )
     except NothingToSuperviseError as ended:
         print(ended, file=sys.stdout if ended.code == ExitCode.DONE else sys.stderr)

@@ -3,7 +3,6 @@
 import argparse
 import contextlib
 import io
-import math
 import os
 import sys
 from _thread import RLock  # ``threading`` is not needed for anything else in a short verb
@@ -17,28 +16,11 @@ from trainwatch.core.model.text import printable, printable_json, printable_line
 if TYPE_CHECKING:
     from trainwatch.core.app.preflight.check import Check
 
-__all__ = ["check_line", "jsonable", "print_json", "printable", "printable_lines", "put", "warn"]
+__all__ = ["check_line", "print_json", "printable", "printable_lines", "put", "warn"]
 
 
 def warn(text: str) -> None:
     print(f"trainwatch: {printable_lines(text)}", file=sys.stderr, flush=True)
-
-
-def jsonable(value: Any) -> Any:
-    """Plain builtins with non-finite numbers as None, without secrets."""
-    import msgspec
-
-    return _finite(EDGE.value(msgspec.to_builtins(value)))
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, dict):
-        return {str(k): _finite(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(v) for v in value]
-    return value
 
 
 def print_json(value: Any) -> None:
@@ -74,12 +56,10 @@ def make_writable() -> None:
 
     Log lines and file names may hold any character; a replaced one is better than no output.
     """
-    if sys.stdout is None:
-        sys.stdout = _nowhere()
-    if sys.stderr is None:
-        sys.stderr = _nowhere()
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115  # open to the end
+        if isinstance(stream := getattr(sys, name), io.TextIOWrapper):
             stream.reconfigure(errors="replace")
 
 
@@ -143,7 +123,7 @@ class SafeStream:
         except OSError:
             if not self.outlives_reader:
                 raise
-            _discard(self._stream)
+            discard(self._stream)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -179,17 +159,9 @@ def _wait_until_unread() -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
 
-def discard_stdout() -> None:
+def discard(stream: IO[str]) -> None:
     """Discard buffered output: the reader has closed the pipe, or the disk is full."""
-    _discard(sys.stdout)
-
-
-def _discard(stream: IO[str]) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-def _nowhere() -> io.TextIOWrapper:
-    return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123  # lives as long as the process
 
 
 RESULT_WORDS = {"pass": "ok", "warn": "warn", "fail": "FAIL"}

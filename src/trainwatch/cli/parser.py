@@ -7,7 +7,8 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from trainwatch import __version__
-from trainwatch.core.app.errors import CliError, ExitCode, did_you_mean, nearest
+from trainwatch.core.app.errors import CliError, ExitCode
+from trainwatch.core.model.text import did_you_mean, nearest
 
 from .verb import Verb
 
@@ -63,7 +64,9 @@ class OneLineParser(argparse.ArgumentParser):
         if found is not None:
             known = listed_verbs() if self.top else [word.strip(" '\"") for word in found["known"].split(",")]
             what = f"{found['what']} takes no" if found["what"].startswith("-") else "there is no verb"
-            message = f'{what} "{found["word"]}"{_suggestion(found["word"], known)}'
+            # The nearest word, unless it starts processes: then all of them.
+            word = "" if nearest(found["word"], known) in STARTING else found["word"]
+            message = f'{what} "{found["word"]}"{did_you_mean(word, known)}'
         raise CliError(ExitCode.USAGE, f"{message}; see `{self.prog} --help`")
 
 
@@ -148,12 +151,6 @@ def _add(subparsers: Any, before: str, name: str, one: Verb) -> None:
         parts = inner.add_subparsers(title="parts", metavar="PART", dest="part", required=one.act is None)
         for part, row in one.parts:
             _add(parts, f"{before} {name}", part, row)
-
-
-def _suggestion(word: str, known: Sequence[str]) -> str:
-    """The nearest known word, unless it starts processes: then all of them."""
-    near = nearest(word, known)
-    return did_you_mean("", known) if near in STARTING else did_you_mean(word, known)
 
 
 def _overview() -> str:

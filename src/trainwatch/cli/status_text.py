@@ -64,12 +64,9 @@ def status_lines(status: dict[str, Any]) -> list[str]:
     question = status["question"]
     if question is not None:
         since = time.strftime("%H:%M", time.localtime(status["wall0"] + question["t"]))
-        asked = (
-            f"asks since {since}: {question['text']}"
-            if question["asks"]
-            else f"{since}: would have {question['would']}"
-        )
-        lines.append(f"  {asked}" + (f" ({question['price']})" if question["price"] else ""))
+        asked, would = f"asks since {since}: {question['text']}", f"{since}: would have {question['would']}"
+        price = f" ({question['price']})" if question["price"] else ""
+        lines.append(f"  {asked if question['asks'] else would}{price}")
         lines += [f"    {what}: `{command}`" for what, command in question["commands"].items()]
     if status["act"] not in {None, "all"}:
         lines.append(f"  {ACT_WORDS[status['act']]}; `{typed('act', 'all', status['id'])}` (or ask, notify) changes it")
@@ -81,7 +78,7 @@ def status_lines(status: dict[str, Any]) -> list[str]:
     for place in status["output"][-1:]:
         lines.append(f"  output {place['folder']} ({place['why']})")
     shown = [i for i in status["incidents"] if i["ended_by"] != "hang"][-5:]
-    lines += [f"  {line}" for i in shown for line in (_incident(i), *_advice(i))]
+    lines += [f"  {line}" for i in shown for line in _incident(i)]
     lines += [f"  {line}" for line in machine_lines(status)]
     if status["gpu_trouble"]:
         lines.append(f"  GPU: {status['gpu_trouble']}")
@@ -98,41 +95,32 @@ def status_lines(status: dict[str, Any]) -> list[str]:
 def attempt_line(status: dict[str, Any]) -> str:
     """The attempt and its process, the restarts that are left, the profile."""
     left = restarts_left(status["state"], status["budget"]["made"], status["budget"]["max"])
-    facts = (
-        f"attempt {status['attempt']}",
-        f"pid {status['pid'] or '–'}",
-        *left,
-        f"profile {status['profile'] or '–'}",
-    )
-    return " · ".join(facts)
+    process = f"attempt {status['attempt']}", f"pid {status['pid'] or '–'}"
+    return " · ".join((*process, *left, f"profile {status['profile'] or '–'}"))
 
 
-def _incident(i: dict[str, Any]) -> str:
-    """One line; the value of an open one about a reading stands with the newest readings."""
+def _incident(i: dict[str, Any]) -> list[str]:
+    """The value of an open one about a reading stands with the newest readings.
+
+    What follows and what to do is told of incidents that only a person can end; of others the report tells it.
+    """
     reason = i["reason"]
     if i["open"] and i["kind"] in {"disk", "health"}:
         reason = _VALUE.sub("", reason)
-    return f"{'open' if i['open'] else 'closed'} incident {i['id']}: {incident_words(i['kind'], i['title'], reason)}"
-
-
-def _advice(i: dict[str, Any]) -> list[str]:
-    """What follows and what to do, of incidents that only a person can end; of others the report tells it."""
-    if not i["open"] or i["class"] not in ADVISED:
-        return []
-    return [f"  {text}" for text in i["explanation"].split("; ", 1)]
+    advice = i["explanation"].split("; ", 1) if i["open"] and i["class"] in ADVISED else []
+    words = incident_words(i["kind"], i["title"], reason)
+    return [f"{'open' if i['open'] else 'closed'} incident {i['id']}: {words}", *(f"  {text}" for text in advice)]
 
 
 _VALUE = LazyPattern(r": [^(]*(?= \(limit)")
 
 
 def _checkpoint_lines(known: dict[str, Any]) -> list[str]:
-    newest = known["newest"]
-    if newest is None:
+    if (newest := known["newest"]) is None:
         return ["  no checkpoint yet"]
-    lines = [
-        f"  newest checkpoint {newest['name']} · {verdict_in_words(newest['verdict'])} · {quantity.age(known['age_s'])}"
-    ]
-    return [*lines, f"  scores: {printable(known['quality'])}"] if known["quality"] else lines
+    facts = (newest["name"], verdict_in_words(newest["verdict"]), known["doubt"], quantity.age(known["age_s"]))
+    scores = [f"  scores: {printable(known['quality'])}"] if known["quality"] else []
+    return [f"  newest checkpoint {' · '.join(filter(None, facts))}", *scores]
 
 
 def reason_words(status: dict[str, Any]) -> str:

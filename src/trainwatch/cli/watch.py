@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from trainwatch.core.app.errors import CliError, ExitCode
+from trainwatch.core.app.errors import CliError, ExitCode, ends_verb
 from trainwatch.core.model.text import typed
 
 from .output import end_when_unread, print_json, printable, put, warn
@@ -157,15 +157,12 @@ def following(what: str) -> tuple[Argument, Argument]:
 
 def _over(args: argparse.Namespace, run: "RunDirectory") -> Callable[[], bool] | None:
     """When following ends; None: nothing is followed."""
-    if args.follow_forever:
-        end_when_unread()
-        return lambda: False
-    if not args.follow:
+    if not (args.follow or args.follow_forever):
         return None
     from trainwatch.core.app.runs.waiting import Standings
 
     end_when_unread()
-    return Standings(run).over
+    return (lambda: False) if args.follow_forever else Standings(run).over
 
 
 @VERBS(
@@ -288,10 +285,8 @@ def attach_verb(args: argparse.Namespace) -> int:
     from trainwatch.core.app.wiring.supervisor import attach_argv
 
     run = run_of(args)
-    try:
+    with ends_verb(ExitCode.FAILED, RuntimeError):
         argv = attach_argv(run)
-    except RuntimeError as error:
-        raise CliError(ExitCode.FAILED, str(error)) from None
     if not sys.stdout.isatty():
         raise CliError(ExitCode.USAGE, f"attach needs a terminal; the log: `{typed('logs', run.id)}` (-f follows it)")
     os.execvp(argv[0], argv)
@@ -313,8 +308,6 @@ MISSING = "the screen in a browser needs textual-serve: pip install 'trainwatch-
 )
 def serve_verb(args: argparse.Namespace) -> int:
     """Serves until Ctrl-C; 1 if the port is taken."""
-    import asyncio
-
     try:
         from . import web
     except ImportError as error:
@@ -325,21 +318,12 @@ def serve_verb(args: argparse.Namespace) -> int:
 
     words = ["--run", find_run(args.run).id] if args.run else []
     words += ["--read-only"] if args.read_only else []
-    token = web.new_token()
-    title = f"trainwatch {args.run or ''}".strip()
-    server = web.TokenServer(web.screen_command(words), token, title)
-    web.use_browser_environment()
     try:
-        asyncio.run(web.serve(server, args.port, token, _listening))
+        web.serve_screens(words, args.port, f"trainwatch {args.run or ''}".strip())
     except OSError as error:
         why = error.strerror or error
         raise CliError(ExitCode.FAILED, f"port {args.port}: {why}; choose another with --port") from None
     return ExitCode.DONE
-
-
-def _listening(address: str) -> None:
-    print(address, flush=True)
-    print("Ctrl-C ends it; training and supervisor continue.", file=sys.stderr, flush=True)
 
 
 @VERBS(

@@ -155,8 +155,8 @@ class TokenServer(Server):
         return await super().handle_websocket(request.clone(rel_url=request.rel_url.update_query(size)))
 
 
-async def serve(server: TokenServer, port: int, token: str, listening: Callable[[str], None]) -> None:
-    """Serve until SIGINT or SIGTERM; port 0: any free one. ``listening``: takes the address. Raises OSError."""
+async def serve(server: TokenServer, port: int, token: str) -> None:
+    """Serve until SIGINT or SIGTERM; port 0: any free one. Prints the address. Raises OSError."""
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -165,24 +165,24 @@ async def serve(server: TokenServer, port: int, token: str, listening: Callable[
     await runner.setup()
     try:
         await web.TCPSite(runner, HOST, port).start()
-        listening(f"http://{HOST}:{runner.addresses[0][1]}{OPEN}{quote(token)}")
+        print(f"http://{HOST}:{runner.addresses[0][1]}{OPEN}{quote(token)}", flush=True)
+        print("Ctrl-C ends it; training and supervisor continue.", file=sys.stderr, flush=True)
         await ended.wait()
     finally:
         await runner.cleanup()
 
 
-def screen_command(words: Sequence[str]) -> tuple[str, ...]:
-    """What runs the screen with these options, in this environment."""
-    return (sys.executable, "-m", "trainwatch", *words)
-
-
-def use_browser_environment() -> None:
-    """The screens inherit this environment: it describes the terminal in the page, not the one of the server."""
+def serve_screens(words: Sequence[str], port: int, title: str) -> None:
+    """Serve screens with these options until Ctrl-C; prints the address. Raises OSError if the port is taken."""
+    token = secrets.token_urlsafe(TOKEN_BYTES)
+    server = TokenServer((sys.executable, "-m", "trainwatch", *words), token, title)
+    # The screens inherit this environment: it describes the terminal in the page, not the one of the server.
     os.environ["TERM"] = "xterm-256color"
     for name in ("TMUX", "STY", "COLUMNS", "LINES", "NO_COLOR"):
         os.environ.pop(name, None)
     if "utf" not in (os.environ.get("LC_ALL") or os.environ.get("LC_CTYPE") or os.environ.get("LANG") or "").lower():
         os.environ["LC_ALL"] = "C.UTF-8"
+    asyncio.run(serve(server, port, token))
 
 
 async def _focus(_: web.Request) -> web.StreamResponse:
@@ -197,10 +197,6 @@ def _scheme(request: web.Request) -> str:
     """What the browser uses; a proxy with TLS in front says so."""
     scheme: str = request.headers.get("X-Forwarded-Proto", request.scheme)
     return scheme
-
-
-def new_token() -> str:
-    return secrets.token_urlsafe(TOKEN_BYTES)
 
 
 def derived(token: str, use: str) -> str:
