@@ -117,13 +117,10 @@ class TrainwatchApp(App[None]):
 
     def on_mount(self) -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.action_leave)
-        self.app_resume_signal.subscribe(self, self._paint_again)
+        # The terminal is empty after Ctrl-Z and ``fg``, and Textual paints only what changes.
+        self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
         if self.first_run is None:
             self.action_place("launch" if self.launch_first else "runs")
-
-    def _paint_again(self, _app: App[Any]) -> None:
-        """Paint every cell: the terminal is empty after Ctrl-Z and ``fg``, and Textual paints only what changes."""
-        self.refresh(layout=True)
 
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, events.Key | events.MouseDown | events.AppFocus) and self.dashboard is not None:

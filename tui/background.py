@@ -237,7 +237,8 @@ class Poller:
         self._given: tuple[float, object] = (0.0, None)
         """When a snapshot was handed over last, and what it had to show at once."""
         if period_s > 0:
-            tasks.repeat(self._regular, period_s)
+            # None while the screen's thread does not come to show the one before.
+            tasks.repeat(lambda: None if self._handed else self._found(waits=True), period_s)
 
     def poll(self) -> None:
         """Poll now, in the background; while a poll that was asked for runs, once more after it."""
@@ -274,10 +275,6 @@ class Poller:
                 self.poll()
 
         return show
-
-    def _regular(self) -> Show | None:
-        """A poll that was not asked for; none while the screen's thread does not come to show the one before."""
-        return None if self._handed else self._found(waits=True)
 
     def _found(self, *, waits: bool) -> Show | None:
         """Poll; what shows the result, None: it ``waits``, since nothing is to be shown at once."""

@@ -102,20 +102,16 @@ class TerminalTitle:
             self._ring()
         if now.story.seq:
             self._known = opened
-        if self._has_title:
-            self._set(title_of(now, view, self._glyphs))
+        title = title_of(now, view, self._glyphs)
+        if self._has_title and title != self._title:
+            self._write(f"{'' if self._title else KEEP}\x1b]2;{plain(title)}\x07")
+            self._title = title
 
     def restore(self) -> None:
         """Restore the title that the terminal had."""
         if self._title:
             self._write(GIVE_BACK)
             self._title = ""
-
-    def _set(self, title: str) -> None:
-        if title != self._title:
-            before = "" if self._title else KEEP
-            self._title = title
-            self._write(f"{before}\x1b]2;{plain(title)}\x07")
 
 
 def title_of(now: Situation, view: HeaderView, glyphs: Glyphs) -> str:

@@ -48,6 +48,11 @@ class Column(msgspec.Struct, Generic[Row], frozen=True, kw_only=True):
         return self.style if isinstance(self.style, str) else self.style(row)
 
 
+def level_style(level: str) -> str:
+    """The style of a text of this level: what is safe is plain."""
+    return "text" if level == "safe" else level
+
+
 def shown_columns(columns: Sequence[Column[Row]], width: int | None, rows: Sequence[Row]) -> list[Column[Row]]:
     """The columns that a list of this width shows; None: of any width."""
     fit = [c for c in columns if width is None or c.from_width <= width < (c.below_width or width + 1)]

@@ -125,9 +125,10 @@ def _status(i: Incident, now: Situation) -> str:
     return f"{ending.partition(':')[0]} {at}" + (f", {quantity.duration(took)}" if took >= SHORT_S else "")
 
 
-def lasted_s(i: Incident) -> float:
-    """From when it began, which is before it was seen, until its end; 0 while it is open."""
-    return 0.0 if i.closed_t is None else max(0.0, i.closed_t - i.t) + (i.detect_s or 0.0)
+def lasted_s(i: Incident, until_t: float | None = None) -> float:
+    """From when it began, which is before it was seen, until then, or its end; 0 while it is open."""
+    end_t = i.closed_t if until_t is None else until_t
+    return 0.0 if end_t is None else max(0.0, end_t - i.t) + (i.detect_s or 0.0)
 
 
 def _did(i: Incident, now: Situation) -> str:
@@ -147,10 +148,10 @@ def _did(i: Incident, now: Situation) -> str:
 
 
 def _cost(i: Incident) -> str:
-    over, stopped = i.closed_t is not None and i.detect_s is not None, i.kind == "stall"
-    steps = () if i.lost_steps is None else (f"{quantity.plural(i.lost_steps, 'step')} again",)
-    down = (f"{quantity.duration(lasted_s(i))} without training",) if over and (steps or stopped) else ()
-    return " · ".join((*steps, *down))
+    cost = [] if i.lost_steps is None else [f"{quantity.plural(i.lost_steps, 'step')} again"]
+    if i.closed_t is not None and i.detect_s is not None and (cost or i.kind == "stall"):
+        cost.append(f"{quantity.duration(lasted_s(i))} without training")
+    return " · ".join(cost)
 
 
 # One incident as a card.

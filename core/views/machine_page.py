@@ -18,7 +18,7 @@ from ..model.observation import GpuReading, HostSample, ProcessSample
 from ..model.progress import SLOWED_BY_FAULT, Level
 from ..model.story import Situation
 from ..views import quantity
-from .columns import Column
+from .columns import Column, level_style
 from .dashboard import STALE_S, GpuView, Meter, gpu_pane_view, memory_view, old_words, process_now, processes_at
 from .metrics import CORES, RATE, axis_unit, value_text, words_of
 from .state.run_progress import SEVERITY, worst
@@ -394,17 +394,12 @@ def _fact(label: str, text: str, level: Level = "safe") -> Paragraph:
     text = text or quantity.UNKNOWN
     level = level if text != quantity.UNKNOWN else "unknown"
     bad = level in {"warning", "danger"}
-    return Paragraph(text, label, "text" if level == "safe" else level, level=level if bad else None)
+    return Paragraph(text, label, level_style(level), level=level if bad else None)
 
 
 def _style(name: str) -> Callable[[GpuCard], str]:
     """That of one of its readings."""
-
-    def style(card: GpuCard) -> str:
-        level: str = getattr(card.view, name).level
-        return "text" if level == "safe" else level
-
-    return style
+    return lambda card: level_style(getattr(card.view, name).level)
 
 
 GPU_COLUMNS: tuple[Column[GpuCard], ...] = (

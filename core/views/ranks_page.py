@@ -10,7 +10,7 @@ from ..model.progress import Level
 from ..model.run import JobRecord, left_s
 from ..model.story import Situation
 from ..views import quantity
-from .columns import Column
+from .columns import Column, level_style
 from .dashboard import gpu_view
 from .machine_page import STATES
 from .state.run_progress import worst
@@ -185,7 +185,7 @@ def node_columns(rows: Sequence[NodeRow], signs: Mapping[str, str]) -> tuple[Col
         return Column(
             title=f"gpu{at}", width=5, right=True, after=1,
             text=lambda row: f"{signs[cell(row).level]}{cell(row).text:>4}" if at < len(row.cells) else "",
-            style=lambda row: "text" if cell(row).level == "safe" else cell(row).level,
+            style=lambda row: level_style(cell(row).level),
         )  # fmt: skip
 
     return (
@@ -196,8 +196,7 @@ def node_columns(rows: Sequence[NodeRow], signs: Mapping[str, str]) -> tuple[Col
 
 
 def _rank_style(row: RankNow) -> str:
-    level = rank_level(row)
-    return level if level != "safe" else "text"
+    return level_style(rank_level(row))
 
 
 RANK_COLUMNS: tuple[Column[RankNow], ...] = (

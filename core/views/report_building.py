@@ -1,9 +1,8 @@
 """Builds a report from a run's story, its journal and facts about the machine. Pure."""
 
 import shlex
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate, pairwise, zip_longest
+from itertools import pairwise, zip_longest
 from pathlib import Path
 
 import msgspec
@@ -17,7 +16,7 @@ from ..model.story import Situation, Summary
 from ..views import quantity
 from . import checkpoint_list
 from .checkpoint_list import checkpoint_rows, scores_of
-from .incidents import evidence_words, title_now
+from .incidents import evidence_words, lasted_s, title_now
 from .length_words import by_words
 from .report import AttemptRow, Away, CheckpointRow, IncidentRow, Report, ReportSources, state_words, targets
 from .run_summary import is_over, summarise
@@ -166,15 +165,14 @@ def _incidents(now: Situation, particulars: Sequence[Record]) -> Iterator[Incide
     """In the order of time. What follows by itself is said once, also if it ends several: of the newest."""
     story, done = now.story, _done(particulars)
     followed = next((i for i in reversed(story.incidents) if next_by_itself(i, now)), None)
-    starts = list(accumulate((a.t for a in story.attempts), max))  # they rise, whatever the journal says
     sec_per_step = live_progress(now).sec_per_step
     for i in sorted(story.incidents, key=lambda i: i.t):
-        at = bisect_right(starts, i.t)
-        down_s, over_t = None, starts[at] if at < len(starts) else None
+        down_s, over_t = None, i.closed_t
         suspended = i.kind == "stall" and i.detect_s is not None
-        over_t = i.closed_t if suspended or i.lost_steps is not None else over_t  # else no automatic restart followed
+        if not suspended and i.lost_steps is None:  # no automatic restart followed
+            over_t = next((a.t for a in story.attempts if a.t > i.t), None)
         if (suspended or i.kind in {"crash", "hang"}) and i.closed_t is not None and over_t is not None:
-            down_s = max(0.0, over_t - i.t) + (i.detect_s or 0.0)
+            down_s = lasted_s(i, over_t)
         follows = f": {next_by_itself(i, now)}" if i is followed else ""
         yield IncidentRow(
             id=i.id,

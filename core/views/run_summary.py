@@ -19,6 +19,7 @@ from .state.concerns import (
     SILENT,
     Concern,
     concerns,
+    current_readings,
     diverged_since,
     loss_state,
     nan_since,
@@ -27,7 +28,7 @@ from .state.concerns import (
     room_now,
     since_step,
 )
-from .state.run_progress import LastStep, fraction, last_step, live_progress, run_progress
+from .state.run_progress import LastStep, bounds_now, fraction, last_step, live_progress, run_progress
 from .state.verdict import Verdict, last_seen, seen_by, standstill, unconfirmed, verdict
 from .words import answers, question_text, sentence
 
@@ -202,8 +203,8 @@ def needs(now: Situation) -> Iterator[Need]:
     yield from (need for need in _of_incidents(now, run) if need.incident not in said)
     yield from _of_checkpoints(now)
     told = any(i.kind == "disk" for i in story.open_incidents) or story.state_why.kind == "disk_full"
-    for reading in story.health.values():
-        if reading.level == "danger" and reading.metric.endswith("disk_free") and not told:
+    for reading in current_readings(story, now.gpu, now.host, bounds_now(now)):
+        if reading.level == "danger" and reading.metric == "disk_free" and not told:
             yield Need(kind="disk", text=f"The disk is nearly full: {quantity.size(reading.value)} free.")
 
 

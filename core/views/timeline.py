@@ -94,6 +94,8 @@ def timeline_view(now: Situation) -> TimelineView:
     later = ""
     if done_t is not None and done_t > end_t:
         later, done_t = quantity.clock(story.wall0 + done_t, now.now_wall), None
+    is_nan = any(i.class_ in NAN for i in story.open_incidents) or nan_since(story) is not None
+    no_loss = "NaN" if is_nan else quantity.UNKNOWN
     return TimelineView(
         end_t=end_t,
         now_t=now_t,
@@ -103,7 +105,7 @@ def timeline_view(now: Situation) -> TimelineView:
         expected=_expected(now, now_t, done_t if done_t is not None else end_t) if not over else (),
         bands=tuple(_bands(now, now_t if now.watched or over else min(now_t, max(story.t, now.progress_t)))),
         title=_title(now),
-        loss=_loss(now),
+        loss=no_loss if progress.loss is None else quantity.three_digits(progress.loss),
         sec_per_step=progress.sec_per_step,
         later=later,
         attempts=attempt_spans(story, now_t),
@@ -233,11 +235,3 @@ def _title(now: Situation) -> str:
     what = f"{step_words(c)} · {quantity.size(c.size_bytes)} · {verdict_in_words(c.verdict)}"
     scores = scores_of(story)
     return f"checkpoint {age} · {what}" + (f" · {scores}" if scores else "")
-
-
-def _loss(now: Situation) -> str:
-    loss = live_progress(now).loss
-    if loss is None:
-        is_nan = any(i.class_ in NAN for i in now.story.open_incidents) or nan_since(now.story) is not None
-        return "NaN" if is_nan else quantity.UNKNOWN
-    return quantity.three_digits(loss)

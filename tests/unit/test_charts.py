@@ -55,6 +55,12 @@ def test_the_pace_has_one_unit_in_texts_and_charts() -> None:
     assert shown_points("progress.sec_per_step", [(0, 0.2, 0.25, 0.5)], "steps/s") == ((0, 2.0, 4.0, 5.0),)
 
 
+def test_a_few_slow_steps_after_a_restart_do_not_change_the_unit_of_the_pace() -> None:
+    restarted = flat(*((t, 0.25) for t in range(100)), (100, 1.9), (101, 1.6))
+    assert unit_of("progress.sec_per_step", restarted) == "steps/s"
+    assert quantity.pace(1.6, "steps/s") == "0.625 steps/s"
+
+
 def test_series_have_titles_units_and_an_order() -> None:
     assert words_of("gpu3.vram").title == "GPU 3 VRAM"
     assert words_of("metric.train/tokens_per_sec").unit == "tokens/s"

@@ -41,7 +41,8 @@ def pieces_of(line: LogLine) -> tuple[Piece, ...]:
     over = (Piece(plain(EDGE.text(line.bar)), "label"),) if line.bar else ()
     if not at:
         return (*over, _piece(text, colours))
-    return (*over, _piece(text[:at].rstrip(), colours), _piece(text[at:], _moved(colours, at)))
+    moved = tuple((max(0, begin - at), end - at, style) for begin, end, style in colours if end > at)
+    return (*over, _piece(text[:at].rstrip(), colours), _piece(text[at:], moved))
 
 
 def colours_of(line: LogLine) -> tuple[Paint, ...]:
@@ -107,10 +108,6 @@ def _piece(text: str, colours: tuple[Paint, ...]) -> Piece:
     ends = [len(plain(text[:at])) if len(widened) != len(text) else at for _, at, _ in colours]
     words = [OWN_COLOUR + colour for _, _, colour in colours]
     return Piece(widened, style, tuple(zip(starts, ends, words, strict=True)))
-
-
-def _moved(colours: tuple[Paint, ...], by: int) -> tuple[Paint, ...]:
-    return tuple((max(0, begin - by), end - by, style) for begin, end, style in colours if end > by)
 
 
 def _spans(piece: Piece, begin: int, end: int, pattern: re.Pattern[str] | None) -> list[Span]:
@@ -284,7 +281,8 @@ class LogView(Pane):
             if self.cursor < first or (self.cursor == self.top and self.skip):
                 self.top, self.skip = self.cursor, 0
                 return
-            if self.cursor <= last and not self._cut_off(self.cursor):
+            visible = self.cursor <= last
+            if visible and sum(map(self._rows_of, range(self.top, self.cursor + 1))) - self.skip <= height:
                 return
             share = 1.0
         self.top, self.skip = self.cursor, 0
@@ -367,10 +365,6 @@ class LogView(Pane):
             if rows > 2 * height:
                 break
         return rows - height
-
-    def _cut_off(self, index: int) -> bool:
-        rows = sum(self._rows_of(at) for at in range(self.top, index + 1)) - self.skip
-        return rows > self.size.height
 
     def _rows_of(self, index: int) -> int:
         line = self.window.lines[index]

@@ -114,7 +114,7 @@ class ChartsPane(AxisPane):
         if scale is None:
             why = [pad("no value here" if y == (rows - 1) // 2 else "", width - GUTTER) for y in range(rows - 1)]
             return [*lines, *((("label", " " * GUTTER + text),) for text in why)]
-        factor, word = axis_unit(unit, scale.low, scale.high)
+        factor, word = axis_unit(unit, *scale)
         texts = [fitted(tick, GUTTER - 1) if tick else "" for tick in tick_rows(scale, rows - 1, factor)]
         if unit == COUNT:
             texts = ["" if "." in text else text for text in texts]

@@ -180,11 +180,17 @@ class GpuPane(MeterPane):
     def show(self, view: GpuPaneView, series: Mapping[SeriesQuery, Columns], window: TimeWindow) -> None:
         """Draw it."""
         if 0.0 < view.t - self.view.t < NUMBERS_REST_S and len(view.gpus) > 1:
-            view = _with_numbers_of(self.view, view)
+            # The GPUs of the view before where nothing but numbers has changed.
+            known = {beside_numbers(gpu): gpu for gpu in self.view.gpus}
+            gpus = tuple(known.get(beside_numbers(gpu), gpu) for gpu in view.gpus)
+            view = msgspec.structs.replace(view, gpus=gpus, t=self.view.t)
             series = self.charts.series if self.charts.series.keys() >= series.keys() else series
         self.view = view
         self.take(series, window)
-        self.set_title(*self._titles())
+        gpus = view.gpus
+        name, *others = {g.name for g in gpus if g.name} or {""}
+        title = f"GPU {gpus[0].index}" if len(gpus) == 1 else f"{len(gpus)} GPUs" if gpus else "GPU"
+        self.set_title(f"{title} · {name}" if name and not others else title, view.note)
         self.redraw()
 
     def series_queries(self) -> list[SeriesQuery]:
@@ -217,18 +223,6 @@ class GpuPane(MeterPane):
                 lines.append((("warning", f"{self.glyphs.levels['warning']} throttled: {gpu.throttle}"),))
             return lines
         return self._table(width, height)
-
-    def _titles(self) -> tuple[str, str]:
-        gpus = self.view.gpus
-        note = self.view.note or ""
-        if len(gpus) == 1:
-            name = f" · {gpus[0].name}" if gpus[0].name else ""
-            return f"GPU {gpus[0].index}{name}", note
-        title = f"{len(gpus)} GPUs" if gpus else "GPU"
-        names = {g.name for g in gpus if g.name}
-        if len(names) == 1:
-            title += f" · {names.pop()}"
-        return title, note
 
     def _table_columns(self, width: int) -> tuple[int, int]:
         """(cells for a name, cells of each of the two sparklines)."""
@@ -285,23 +279,14 @@ class GpuPane(MeterPane):
         return tuple(line)
 
     def _shown(self, height: int) -> tuple[GpuView, ...]:
-        """The GPUs that fit below the heading, with a line for the others."""
-        return self.view.gpus if len(self.view.gpus) <= height - 1 else self._worst_first(height - 2)
-
-    def _worst_first(self, rows: int) -> tuple[GpuView, ...]:
-        """The GPUs that fit, the ones with trouble first chosen, in the order of their index."""
+        """The GPUs that fit below the heading, with a line for the others: those with trouble, then by their index."""
+        if len(self.view.gpus) <= height - 1:
+            return self.view.gpus
         rank = {"danger": 0, "warning": 1, "underused": 2, "safe": 3, "unknown": 1}
         ordered = sorted(
             self.view.gpus, key=lambda g: (g.trouble is None, min(rank[m.level] for m in g.meters), g.index)
         )
-        return tuple(sorted(ordered[: max(0, rows)], key=lambda g: g.index))
-
-
-def _with_numbers_of(before: GpuPaneView, view: GpuPaneView) -> GpuPaneView:
-    """The view with the GPUs of the one before where nothing but numbers has changed, and with its time."""
-    known = {beside_numbers(gpu): gpu for gpu in before.gpus}
-    gpus = tuple(known.get(beside_numbers(gpu), gpu) for gpu in view.gpus)
-    return msgspec.structs.replace(view, gpus=gpus, t=before.t)
+        return tuple(sorted(ordered[: max(0, height - 2)], key=lambda g: g.index))
 
 
 def pressing(meters: Iterable[Meter]) -> tuple[str, ...]:
@@ -332,7 +317,9 @@ class CheckpointsPane(Pane):
     def lines(self, width: int, height: int) -> list[Line]:
         if not self.views:
             return [(("label", self.reason),)]
-        shown = self._newest(height)
+        # So many; the last one is that of a resume if it is older.
+        older = [v for v in self.views[height:] if v.resume] if height > 1 else []
+        shown = (*self.views[: height - 1], *older) if older else self.views[:height]
         step = max(len(v.step) for v in shown)
         steps = all(v.step.startswith("step ") for v in shown)  # else names stand there, which begin at the left
         size = max(len(v.size) for v in shown)
@@ -355,11 +342,6 @@ class CheckpointsPane(Pane):
                 line.append(("label", f": {v.why}"))
             lines.append(tuple(line))
         return lines
-
-    def _newest(self, rows: int) -> tuple[CheckpointRow, ...]:
-        """So many; the last one is that of a resume if it is older."""
-        older = [v for v in self.views[rows:] if v.resume]
-        return (*self.views[: rows - 1], *older) if older and rows > 1 else self.views[:rows]
 
 
 # The incidents on the dashboard.

@@ -1,5 +1,6 @@
 """The head of the screen: one sentence, one bar."""
 
+import re
 from itertools import groupby
 
 from rich.cells import cell_len
@@ -15,6 +16,7 @@ from ..ui.cells import Line, Span, clauses, cut, fit, size_of, width_of, wrap_wo
 from ..ui.chart import bar
 from .pane import Bar, Pane, Part
 
+KEY_SIGN = re.compile(r"(\[[^\]]*\])")
 SENTENCE_ROWS = 2
 VITAL_ROWS = 4
 NARROW_ROWS = 4
@@ -143,17 +145,9 @@ def _emphasise(row: str, style: str, verdict: Verdict, *, first: bool) -> tuple[
         if number:
             spans.append(("label" if first and number == 1 else "text", " · "))
         loud = verdict.level if verdict.worst and part in verdict.worst else "text"
-        spans += _keys(part, style if opens else loud)
+        pieces = enumerate(KEY_SIGN.split(part))
+        spans += [("key" if at % 2 else style if opens else loud, text) for at, text in pieces]
     return tuple((name, "".join(text for _, text in same)) for name, same in groupby(spans, key=lambda span: span[0]))
-
-
-def _keys(text: str, style: str) -> tuple[Span, ...]:
-    spans: list[Span] = []
-    while "[" in text and "]" in text.partition("[")[2]:
-        before, _, tail = text.partition("[")
-        key, _, text = tail.partition("]")
-        spans += [(style, before), ("key", f"[{key}]")]
-    return (*spans, (style, text))
 
 
 # The footer: the keys that apply now.

@@ -86,10 +86,6 @@ class GaugesPane(ScrolledPane):
         """Columns of title, value and level of a gauge in one line."""
         return max(len(g.label) for g in self.gauges) + max(len(g.text) for g in self.gauges) + 5
 
-    def _values(self, gauge: Meter, count: int) -> Columns:
-        known = stretch(self.charts.of(gauge.series or "", count), count)
-        return ((None,) * (count - len(known)) + known)[:count]
-
     def _gauge(self, gauge: Meter, width: int, rows: int) -> list[Line]:
         if rows < GAUGE_ROWS:
             return [self._one_line(gauge, width)]
@@ -105,7 +101,8 @@ class GaugesPane(ScrolledPane):
 
     def _curve(self, gauge: Meter, width: int, rows: int) -> list[Line]:
         cells = max(1, width - GUTTER)
-        values = self._values(gauge, cells * 2)
+        values = stretch(self.charts.of(gauge.series or "", cells * 2), cells * 2)
+        values = ((None,) * (cells * 2 - len(values)) + values)[: cells * 2]
         known = [value for value in values if value is not None]
         high = gauge.high if gauge.high is not None else round_step(max([*known, gauge.low]), 1)
         upper, lower = axis_ends(gauge.series or "", gauge.low, high)

@@ -134,17 +134,14 @@ class RowsPane(ScrolledPane):
                 self.follow(self)
 
     def lines(self, width: int, height: int) -> list[Line]:
-        lines = self._shown(width, height)
-        below = len(self.rows) - self.top - max(1, height - len(self.head))
-        self.tell_hidden(f"{below} more ↓" if below > 0 else f"{self.top} more ↑" if self.rows and self.top else "")
-        return lines
-
-    def _shown(self, width: int, height: int) -> list[Line]:
         if not self.rows:
+            self.tell_hidden("")
             return sentence(self.message, width)
         room = max(1, height - len(self.head))
         self.top = max(0, min(self.top, len(self.rows) - room, self.cursor))
         self.top = max(self.top, self.cursor - room + 1)
+        below = len(self.rows) - self.top - room
+        self.tell_hidden(f"{below} more ↓" if below > 0 else f"{self.top} more ↑" if self.top else "")
         lines: list[Line] = [(("text", "  "), *line) for line in self.head]
         for number, row in enumerate(self.rows[self.top : self.top + room], self.top):
             lines.append((("accent", f"{self.glyphs.cursor} " if number == self.cursor else "  "), *row))

@@ -1,7 +1,7 @@
 """The timeline pane: time of day, events, loss and seconds per step on one axis."""
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import groupby
 
 from ...core.views import quantity
@@ -150,7 +150,7 @@ class AxisPane(Pane):
                 )
             values = shown_values(metric, values, unit, step_s)
             bounds = self.range_of(metric, values)
-            return (curve(values, rows, *bounds, glyphs), Scale(*bounds)) if bounds else ([""] * rows, None)
+            return curve(values, rows, *bounds, glyphs) if bounds else [""] * rows, bounds
 
         depends = (answer, asked, since_t, until_t, columns, rows, glyphs, quiet, unit)
         return self.last_values.get(metric, depends, work)
@@ -390,14 +390,10 @@ def mark_columns(
         free = next((c for c in near if 0 <= c <= now and c not in taken and c not in found), None)
         if free is not None:
             found[free] = mark
-    return dict(_in_order(found))
-
-
-def _in_order(found: dict[int, Mark]) -> Iterator[tuple[int, Mark]]:
-    """The same columns, with the events of neighbouring ones in the order of time."""
     for _, group in groupby(enumerate(sorted(found)), key=lambda each: each[1] - each[0]):
         beside = [column for _, column in group]
-        yield from zip(beside, sorted((found[c] for c in beside), key=lambda m: (m.t, -RANK[m.kind])), strict=True)
+        found |= zip(beside, sorted((found[c] for c in beside), key=lambda m: (m.t, -RANK[m.kind])), strict=True)
+    return found
 
 
 # What stands to the left of a curve: its label, its newest value, and the ticks of its scale.

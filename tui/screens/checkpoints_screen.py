@@ -107,7 +107,11 @@ class CheckpointsScreen(RunPage):
             tail=self._tail, ids=lambda row: row.path,
         )  # fmt: skip
         self.work.show(self.session.long_task.state)
-        self._show_detail()
+        if self.state.report is not None:
+            self.page.show(self.state.report[1], title=self.state.report[0], hint="[Esc] close")
+            return
+        row = self._row
+        self.page.show(() if row is None else checkpoint_facts(row), title="" if row is None else row.name)
 
     def _tail(self, row: CheckpointRow, left: int) -> Iterator[Span]:
         """That a resume takes it, in so many cells; what else is known of it."""
@@ -117,14 +121,6 @@ class CheckpointsScreen(RunPage):
             yield "accent", mark if len(mark) <= left else f" {cursor}"
         if detail := row.why or row.verified:
             yield "label", f" · {detail}"
-
-    def _show_detail(self) -> None:
-        if self.state.report is not None:
-            title, facts = self.state.report
-            self.page.show(facts, title=title, hint="[Esc] close")
-            return
-        row = self._row
-        self.page.show(() if row is None else checkpoint_facts(row), title="" if row is None else row.name)
 
     @property
     def _row(self) -> CheckpointRow | None:

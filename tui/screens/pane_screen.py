@@ -99,8 +99,10 @@ class PanedScreen(Screen[None]):
         self._boxes = boxes
         for name, pane in self.panes.items():
             box = boxes.get(name)
-            _put(pane, box)
+            pane.display = box is not None
             if box is not None:
+                pane.styles.offset = box[:2]
+                pane.styles.width, pane.styles.height = box[2:]
                 pane.set_class(box[3] < BORDERED_ROWS or name in self._bare, "-bare")
 
     def show_message(self, text: str) -> None:
@@ -128,11 +130,3 @@ class PanedScreen(Screen[None]):
 def is_place(screen: object) -> "TypeGuard[PlaceScreen]":
     """Whether it is a screen over the dashboard. Without one its class is not loaded."""
     return isinstance(screen, PanedScreen) and screen.place != ""
-
-
-def _put(pane: Pane, box: Box | None) -> None:
-    pane.display = box is not None
-    if box is not None:
-        x, y, w, h = box
-        pane.styles.offset = (x, y)
-        pane.styles.width, pane.styles.height = w, h

@@ -61,8 +61,8 @@ def right(text: str, width: int) -> str:
     return " " * missing + text if missing >= 0 else cut(text, width)
 
 
-def fit(line: Iterable[Span], width: int, style: str = "text") -> Line:
-    """Exactly ``width`` cells: cut with an ellipsis, or padded with spaces of ``style``. Equal neighbours join."""
+def fit(line: Iterable[Span], width: int) -> Line:
+    """Exactly ``width`` cells: cut with an ellipsis, or padded with spaces. Equal neighbours join."""
     spans: list[Span] = []
     left = width
     for name, text in line:
@@ -75,7 +75,7 @@ def fit(line: Iterable[Span], width: int, style: str = "text") -> Line:
         left -= min(size, left)
         _push(spans, name, shown)
     if left > 0:
-        _push(spans, style, " " * left)
+        _push(spans, "text", " " * left)
     return tuple(spans)
 
 
@@ -91,11 +91,11 @@ def beside(parts: Sequence[Iterable[Span]], each: int, gap: int) -> Line:
     return tuple(span for blank, part in zip(blanks, parts, strict=True) for span in (*blank, *fit(part, each)))
 
 
-def clauses(parts: Iterable[str], width: int, separator: str = " · ") -> str:
+def clauses(parts: Iterable[str], width: int) -> str:
     """As many whole parts as fit, from the first; the first one is cut if it does not fit alone."""
     text = ""
     for part in parts:
-        longer = f"{text}{separator}{part}" if text else part
+        longer = f"{text} · {part}" if text else part
         if size_of(longer) > width:
             break
         text = longer

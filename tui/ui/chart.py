@@ -151,17 +151,14 @@ def bar(share: float, width: int, glyphs: Glyphs) -> tuple[str, str]:
     return filled, " " * (width - len(filled))
 
 
-class Scale(msgspec.Struct, frozen=True):
-    """From ``low`` at the bottom to ``high`` at the top."""
-
-    low: float
-    high: float
+Scale = tuple[float, float]
+"""The values at the bottom and at the top."""
 
 
 def tick_rows(scale: Scale, rows: int, factor: float = 1.0) -> list[str]:
     """The ticks of the values by row, at least two numbers if there are two rows; ``factor``: of their unit."""
     most = max(1, min(rows - 1, 2 + rows // 4))
-    low, high = scale.low / factor, scale.high / factor
+    low, high = scale[0] / factor, scale[1] / factor
     found: tuple[float, ...] = ()
     for more in range(most, most + 4):
         found = found if len(found) > 1 else ticks(low, high, more)
@@ -427,13 +424,17 @@ def window(
     length_s = USUAL_S if zoom is None else LENGTHS_S[zoom]
     long = quantity.duration(length_s)
     if cursor_t is not None:
-        return made(cursor_t - length_s * BEFORE_EVENT, length_s, f"{long} about {_clock(wall0 + cursor_t)}")
+        return made(
+            cursor_t - length_s * BEFORE_EVENT,
+            length_s,
+            f"{long} about {quantity.clock(wall0 + cursor_t, seconds=True)}",
+        )
     if end_t < length_s:
         # A young run fills its charts from the left: they are repainted one cell at a time, until the span grows.
         shown_s = length_s if zoom is not None else min(length_s, _grown_span(end_t, YOUNG_PARTS))
         return made(0.0, shown_s, "since the start")
     if over:
-        return made(end_t - length_s, length_s, f"{long} until {_clock(wall0 + end_t)}")
+        return made(end_t - length_s, length_s, f"{long} until {quantity.clock(wall0 + end_t, seconds=True)}")
     grain = max(length_s * GRAIN_SHARE, COLUMN_LEAST_S)
     return made(math.ceil(end_t / grain) * grain - length_s, length_s, f"last {long}", scrolls=True)
 
@@ -450,7 +451,3 @@ def _grown_span(span_s: float, parts: int = 64) -> float:
     """Rounded up, so that it does not grow with every poll; ``parts``: of its doubling, how often it grows."""
     grain = max(2.0 ** math.ceil(math.log2(span_s)) / parts, COLUMN_LEAST_S)
     return math.ceil(span_s / grain) * grain
-
-
-def _clock(wall: float) -> str:
-    return quantity.clock(wall, seconds=True)

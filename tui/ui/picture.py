@@ -61,7 +61,9 @@ def decode(path: str, room: tuple[int, int]) -> Picture:
         except PictureError:
             raise
         except Exception as error:  # a damaged file may raise anything
-            raise PictureError(f"is damaged, half-written or no picture: {_first_line(error)}") from error
+            # Pillow puts the repr of the file object into its message.
+            why = str(error).partition("\n")[0].partition(" <_io")[0] or type(error).__name__
+            raise PictureError(f"is damaged, half-written or no picture: {why}") from error
 
 
 def _shrunk(image: "Image.Image", room: tuple[int, int]) -> Picture:
@@ -78,9 +80,3 @@ def _shrunk(image: "Image.Image", room: tuple[int, int]) -> Picture:
         ground.alpha_composite(flat)
         flat = ground
     return Picture(pixels=flat.convert("RGB"), width=width, height=height)
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).splitlines()
-    # Pillow puts the repr of the file object into its message.
-    return lines[0].partition(" <_io")[0] if lines else type(error).__name__

@@ -66,23 +66,21 @@ def _wait_for_hangup(parent: int) -> None:
     while True:
         if any(event & (select.POLLHUP | select.POLLERR | select.POLLNVAL) for _, event in poll.poll(LOOK_S * 1000)):
             os._exit(GONE)
-        if os.getppid() != parent and not _in_foreground():
+        if os.getppid() != parent and _foreground() != os.getpgrp():
             os._exit(GONE)
 
 
 def in_background() -> bool:
     """True if another process group has the terminal of stdin."""
-    try:
-        return os.tcgetpgrp(0) not in {0, os.getpgrp()}  # 0: that group is outside of this container
-    except OSError:
-        return False
+    return _foreground() not in {0, os.getpgrp()}
 
 
-def _in_foreground() -> bool:
+def _foreground() -> int:
+    """The process group that has the terminal of stdin; 0 if that is outside of this container, or there is none."""
     try:
-        return os.tcgetpgrp(0) == os.getpgrp()
+        return os.tcgetpgrp(0)
     except OSError:
-        return False
+        return 0
 
 
 # The colour themes, dark and light, and both for terminals of 16 colours.

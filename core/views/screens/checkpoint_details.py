@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ...model.checkpoint import CheckpointOverview, Sample, score_words
 from .. import quantity
 from ..checkpoint_list import CheckpointRow, how_many, step_words
-from ..columns import Column
+from ..columns import Column, level_style
 from ..state.concerns import AFTER_NAN
 from ..words import Paragraph
 
@@ -26,7 +26,7 @@ CHECKPOINT_COLUMNS: tuple[Column[CheckpointRow], ...] = (
     Column(title="age", text=lambda r: r.age, width=13, right=True, style="label", from_width=48),
     Column(title="score", text=lambda r: r.score.partition(" ")[2], width=14, right=True, from_width=70, if_any=True,
            style=lambda r: "strong" if r.best else "text"),
-    Column(title="verdict", text=lambda r: r.word, before=2, style=lambda r: r.level if r.level != "safe" else "text"),
+    Column(title="verdict", text=lambda r: r.word, before=2, style=lambda r: level_style(r.level)),
 )  # fmt: skip
 """Columns of the list, left to right."""
 

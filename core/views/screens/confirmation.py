@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ...model.checkpoint import Checkpoint
 from ...model.run import LIVE_STATES
 from ...model.story import Situation, WithheldAction
 from .. import quantity
@@ -96,7 +95,11 @@ def resume_price(
         lines.append(f"{quantity.plural(lost, 'step')} will be repeated.")
     lines += _remedy_lines(now, take, without_remedies=without_remedies)
     word = "Restart" if now.story.state in LIVE_STATES else "Resume"
-    typed = _typed(now, lost if now.story.state in LIVE_STATES else _given_away(now, chosen))
+    newest = resume_point(now)
+    given_away = lost if now.story.state in LIVE_STATES else 0
+    if now.story.state not in LIVE_STATES and newest is not None and (chosen is None or chosen.path != newest.path):
+        given_away = steps_since(chosen, newest.step)
+    typed = _typed(now, given_away)
     return Price(title=f"{word} the training?", lines=tuple(lines), confirm=word.lower(), lost_steps=lost, typed=typed)
 
 
@@ -140,14 +143,6 @@ def _typed(now: Situation, lost: int | None) -> bool:
     """Whether so many steps are a minute of work or more, as far as is known."""
     pace_s = live_progress(now).sec_per_step
     return lost != 0 and (lost is None or pace_s is None or lost * pace_s >= LITTLE_S)
-
-
-def _given_away(now: Situation, chosen: Checkpoint | None) -> int | None:
-    """Steps between a checkpoint and the newest complete one."""
-    newest = resume_point(now)
-    if newest is None or (chosen is not None and chosen.path == newest.path):
-        return 0
-    return steps_since(chosen, newest.step)
 
 
 def _loss_line(now: Situation) -> str:

@@ -7,7 +7,7 @@ from ...model.launch import LaunchCheck, LaunchOffer, LaunchPreview
 from ...model.preset import Change
 from ...model.progress import Level
 from .. import quantity
-from ..columns import Column
+from ..columns import Column, level_style
 from ..words import STATE_WORDS, Paragraph, shown
 
 LEVELS: dict[str | None, Level] = {"fail": "danger", "warn": "warning", None: "unknown", "pass": "safe"}
@@ -76,7 +76,7 @@ def check_rows(checks: Sequence[LaunchCheck], *, beside: bool = True) -> list[Pa
             rows.append(Paragraph(f"{before}checking …", name, "label", level=level))
             continue
         first, *more = check.found.splitlines() or [""]
-        rows.append(Paragraph(f"{before}{first}", name, "text" if level == "safe" else level, level=level))
+        rows.append(Paragraph(f"{before}{first}", name, level_style(level), level=level))
         rows += [Paragraph(line, style="label", mark=BELOW) for line in more]
         if check.remedy and check.result != "pass":
             rows.append(Paragraph(f"→ {check.remedy}", mark=BELOW))

@@ -96,7 +96,8 @@ def lost_time(
     gaps = list(story.unseen)
     if unseen_from_t is not None:
         gaps.append(NothingSeen(since_t=unseen_from_t, until_t=end_t))
-    silent_t = min(_silent_from_t(story), math.inf if silent_from_t is None else silent_from_t)
+    quiet = (i.t - (i.detect_s or 0.0) for i in story.open_incidents if i.kind == "quiet")
+    silent_t = min(*quiet, math.inf, math.inf if silent_from_t is None else silent_from_t)
     for from_t, until_t, what in _parts(story, begin_t, end_t, silent_t):
         lasted_s = max(0.0, until_t - from_t)
         if what in {"running", "startup", "silent"}:
@@ -134,7 +135,10 @@ def steps_redone(story: RunStory, log_steps: Mapping[int, int] = {}) -> int:
 def _parts(story: RunStory, begin_t: float, end_t: float, silent_t: float) -> Iterator[tuple[float, float, str]]:
     """The time from the first launch to the end: from, until, where it went. ``silent_t``: no step came since then."""
     ends = [span.t for span in story.states[1:]]
-    unnoticed_s = _unnoticed_s(story)
+    unnoticed_s: dict[float, float] = {}
+    for i in story.incidents:
+        if i.kind in {"crash", "hang"}:  # how long it had lasted when it was noticed
+            unnoticed_s[i.t] = max(unnoticed_s.get(i.t, 0.0), i.detect_s or 0.0)
     for span, next_t in zip(story.states, [*ends, end_t], strict=True):
         since_t, until_t = max(span.t, begin_t), min(next_t, end_t)
         if until_t <= since_t:
@@ -163,17 +167,3 @@ def _not_seen(gaps: Sequence[NothingSeen], from_t: float, until_t: float) -> Ite
         seconds = min(gap.until_t, until_t) - max(gap.since_t, from_t)
         if seconds > 0.0:
             yield ("unknown", seconds) if gap.trained_s is None else ("frozen", max(0.0, seconds - gap.trained_s))
-
-
-def _unnoticed_s(story: RunStory) -> dict[float, float]:
-    """How long the failures that were noticed at a time had lasted, by that time."""
-    found: dict[float, float] = {}
-    for i in story.incidents:
-        if i.kind in {"crash", "hang"}:
-            found[i.t] = max(found.get(i.t, 0.0), i.detect_s or 0.0)
-    return found
-
-
-def _silent_from_t(story: RunStory) -> float:
-    """Since when no step came, if that is an open silence; infinite without one."""
-    return min((i.t - (i.detect_s or 0.0) for i in story.open_incidents if i.kind == "quiet"), default=math.inf)

@@ -8,7 +8,7 @@ import msgspec
 from ...model.checkpoint import Evaluation
 from ...model.resume import ResumeWay
 from ...model.run import LIVE_STATES, OutputPlace
-from ...model.story import RunStory, Situation, SupervisorLife, Trouble, WithheldAction
+from ...model.story import Situation, SupervisorLife, Trouble, WithheldAction
 from ..checkpoint_list import scores_of
 from ..length_words import resume_object
 from ..metrics import view_command
@@ -45,12 +45,16 @@ def status_object(
     summary = summarise(now, run) if summary is None else summary
     story, gpu, host, now_t = now.story, now.gpu, now.host, now.now_t
     attempt, seen = story.attempt, live_progress(now)
+    lost = lost_time(story, now_t)
     read = [sample.t for sample in (gpu, host) if sample is not None]
     created, expected = story.run, None if story.run is None else story.run.expected
     folder = None if created is None else created.output_dir
     told = () if created is None or folder is None else (OutputPlace(folder=folder, why=created.output_why or "told"),)
     asked = None if story.question is None else story.question.action
-    lost = lost_time(story, now_t)
+    up_s = None  # since the newest attempt began; after its end, its length
+    if attempt is not None:
+        last_t = now_t if story.state in LIVE_STATES else story.t
+        up_s = max(0.0, last_t - attempt.t) if attempt.ended_t is None else attempt.ended_t - attempt.t
     newest = next((each for each in reversed(story.checkpoints) if story.origin(each) != "unknown"), None)
     return {
         "run": run,
@@ -62,7 +66,7 @@ def status_object(
         "pid": attempt.pid if attempt and attempt.ended_t is None else None,
         "runner_pid": attempt.runner_pid if attempt and attempt.ended_t is None else None,
         "log": attempt.log if attempt else None,
-        "uptime_s": _uptime(story, now_t),
+        "uptime_s": up_s,
         "progress": msgspec.to_builtins(seen),
         "overall": {"step": summary.position.step, "total_steps": summary.position.total_steps},
         "last_step_age_s": None if now.step_t is None else max(0.0, now_t - now.step_t),
@@ -130,14 +134,6 @@ def _score(found: Evaluation | None) -> dict[str, Any] | None:
         return None
     named = {"metric": found.metric or None, "why": found.why or None}
     return {"path": found.path, "step": found.step, "score": found.score, "values": found.values, **named}
-
-
-def _uptime(story: RunStory, now_t: float) -> float | None:
-    """Seconds since the newest attempt began; after its end, its length."""
-    if story.attempt is None:
-        return None
-    end_t, last_t = story.attempt.ended_t, now_t if story.state in LIVE_STATES else story.t
-    return max(0.0, last_t - story.attempt.t) if end_t is None else end_t - story.attempt.t
 
 
 def backup_line(found: dict[str, Any] | None) -> str | None:
