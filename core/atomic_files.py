@@ -7,6 +7,7 @@ Standard library only: the runner imports this.
 
 import contextlib
 import os
+from collections.abc import Iterator
 from typing import TypeVar
 
 P = TypeVar("P", bound=str | os.PathLike[str])
@@ -25,14 +26,11 @@ def write_atomically(path: str | os.PathLike[str], data: bytes, *, mode: int = 0
     Raises OSError; the old file is then untouched and the temporary one removed.
     """
     temporary = temporary_beside(os.fspath(path))
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
-        try:
+        with opened(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode) as descriptor:
             write_all(descriptor, data)
             if durable:
                 os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
         os.replace(temporary, path)
     except OSError:
         with contextlib.suppress(OSError):
@@ -40,6 +38,16 @@ def write_atomically(path: str | os.PathLike[str], data: bytes, *, mode: int = 0
         raise
     if durable:
         sync_directory(os.path.dirname(path) or ".")
+
+
+@contextlib.contextmanager
+def opened(path: str | os.PathLike[str], flags: int, mode: int = 0o600) -> Iterator[int]:
+    """The descriptor of a file, which no started program inherits, closed at the end. Raises OSError."""
+    descriptor = os.open(path, flags | os.O_CLOEXEC, mode)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def write_all(descriptor: int, data: bytes) -> None:
@@ -54,12 +62,8 @@ def sync_directory(path: str | os.PathLike[str]) -> None:
 
     Does nothing if the filesystem cannot sync folders (9p, some FUSE).
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        with contextlib.suppress(OSError):
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    with opened(path, os.O_RDONLY | os.O_DIRECTORY) as descriptor, contextlib.suppress(OSError):
+        os.fsync(descriptor)
 
 
 def is_file_at(descriptor: int, path: str | os.PathLike[str]) -> bool:

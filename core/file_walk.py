@@ -7,6 +7,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
 
 def walk(
@@ -41,6 +42,15 @@ def walk(
                     later = linked if entry.is_symlink() else waiting
                     later.append((os.path.realpath(entry.path) if entry.is_symlink() else entry.path, level + 1))
         seen.add(folder)
+
+
+def leaves(link: Path, folder: Path) -> bool:
+    """Whether a link in ``folder`` (a real path) leads out of it, to all of it, or to nothing."""
+    try:
+        target = link.resolve(strict=True)
+    except (OSError, RuntimeError):  # the second: a link that leads to itself
+        return True
+    return target == folder or not target.is_relative_to(folder)
 
 
 def entries_of(folder: str) -> list[os.DirEntry[str]]:

@@ -171,8 +171,17 @@ class CheckpointCommands:
 
     def _run(self, decision: EvaluateCheckpoint, folder: Path) -> tuple[int | None, str, bool]:
         """(exit code, why its score is unknown, whether it was ended for the training)."""
-        env = {**self._environment(decision), MARK: str(folder)}
-        argv = self._argv(decision)
+        gpu, command = "" if decision.gpu is None else str(decision.gpu), self.spec.settings.evaluate.command
+        env = {**self.base_env, **self.spec.env, "TRAINWATCH_CHECKPOINT": decision.path, MARK: str(folder)}
+        env |= {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": gpu}
+        env.pop(ATTEMPT_VARIABLE, None)
+        step = "" if decision.step is None else str(decision.step)
+        words = {"{checkpoint}": decision.path, "{step}": step, "{output_dir}": self.spec.output_dir or ""}
+        words["{run}"] = self.spec.name
+        if isinstance(command, str):
+            argv = ["sh", "-c", _filled(command, {name: shlex.quote(value) for name, value in words.items()})]
+        else:
+            argv = [_filled(word, words) for word in command]
         with (folder / "stdout.txt").open("wb") as out, (folder / "stderr.txt").open("wb") as errors:
             process = subprocess.Popen(
                 bound(["sh", "-c", _BEHIND, "sh", *argv], tree=True, cwd=self.spec.cwd, path=env.get("PATH")),
@@ -218,27 +227,6 @@ class CheckpointCommands:
         if written > MOST_OUTPUT_BYTES:
             return f"it printed more than {MOST_OUTPUT_BYTES / 1e6:.0f} MB and was ended"
         return ""
-
-    def _argv(self, decision: EvaluateCheckpoint) -> list[str]:
-        words = {
-            "{checkpoint}": decision.path,
-            "{step}": "" if decision.step is None else str(decision.step),
-            "{output_dir}": self.spec.output_dir or "",
-            "{run}": self.spec.name,
-        }
-        command = self.spec.settings.evaluate.command
-        if isinstance(command, str):
-            return ["sh", "-c", _filled(command, {name: shlex.quote(value) for name, value in words.items()})]
-        return [_filled(word, words) for word in command]
-
-    def _environment(self, decision: EvaluateCheckpoint) -> dict[str, str]:
-        env = {**self.base_env, **self.spec.env}
-        env.pop(ATTEMPT_VARIABLE, None)
-        return env | {
-            "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-            "CUDA_VISIBLE_DEVICES": "" if decision.gpu is None else str(decision.gpu),
-            "TRAINWATCH_CHECKPOINT": decision.path,
-        }
 
     def _to_folder(self, found: Checkpoint) -> tuple[bool, str]:
         """A folder of the run's own below the one that is set; nothing there is written over."""

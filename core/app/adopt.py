@@ -13,24 +13,8 @@ from pathlib import Path
 import msgspec
 
 from .. import processes, spool
-from ..act.adopt import (
-    AdoptionError,
-    LogPlace,
-    PaneSeen,
-    Trainer,
-    is_trainwatch,
-    log_of,
-    look_at,
-    pane_on,
-    panes_of,
-    panes_of_server,
-    piped_already,
-    record_start,
-    tap,
-    topmost,
-    trainer_in,
-    unreadable,
-)
+from ..act import adopt as trainers
+from ..act.adopt import AdoptionError, LogPlace, PaneSeen, Trainer
 from ..act.config.trainer_config import config_of
 from ..act.launch.launching import find_attempt
 from ..act.local_engine import BASELINE
@@ -93,22 +77,22 @@ def adopt(request: AdoptRequest) -> tuple[RunDirectory, tuple[str, ...]]:
 def _adopt(request: AdoptRequest) -> tuple[RunDirectory, tuple[str, ...]]:
     settings = _settings(request)
     pid, pane = _process(request, settings.tmux)
-    trainer = look_at(pid)
+    trainer = trainers.look_at(pid)
     known = _run_of(trainer)
     if known is not None:
-        log = log_of(trainer, request.log).log if request.log else None
+        log = trainers.log_of(trainer, request.log).log if request.log else None
         changed = take_over_options(known, request.options, request.command, log)
         again = f"process {pid} already belongs to run {known.id}, which had no supervisor; it is supervised again"
         return known, (again, *(f"from now on: {difference}" for difference in changed))
-    place = log_of(trainer, request.log)
+    place = trainers.log_of(trainer, request.log)
     if place.log is None:
         if pane is None or pane.tty != place.tty:
-            pane = pane_on(settings.tmux, place.tty or "", os.environ)
+            pane = trainers.pane_on(settings.tmux, place.tty or "", os.environ)
         if pane is None:
             other = "which is not a pane of this tmux server (--socket NAME selects another one) and"
-            raise unreadable(trainer, f"terminal {place.tty}, {other}")
+            raise trainers.unreadable(trainer, f"terminal {place.tty}, {other}")
         if pane.piped:
-            raise AdoptionError("unclear", piped_already(pane))
+            raise AdoptionError("unclear", trainers.piped_already(pane))
     spec = _spec(request, settings, trainer, place, pane)
     require_own_output(spec)
     run = RunDirectory.create(home(), spec)
@@ -117,8 +101,8 @@ def _adopt(request: AdoptRequest) -> tuple[RunDirectory, tuple[str, ...]]:
         if log is None and pane is not None:
             log = str(run.attempt(1) / "train.log")
             make_private(run.attempt(1))
-            tap(settings.tmux, pane, trainer.identity, Path(log), os.environ)
-        record_start(run.attempt(1), trainer, log or "")
+            trainers.tap(settings.tmux, pane, trainer.identity, Path(log), os.environ)
+        trainers.record_start(run.attempt(1), trainer, log or "")
     except (OSError, AdoptionError) as error:
         shutil.rmtree(run.path, ignore_errors=True)  # it was made above
         if isinstance(error, AdoptionError):
@@ -148,9 +132,9 @@ def _process(request: AdoptRequest, tmux: Tmux) -> tuple[int, PaneSeen | None]:
         return request.pid, None
     if not request.session:
         watched = {each.trainer.pid for run in all_runs() if is_held(run.lock) for each in attempts_of(run)}
-        found = find_training(panes_of_server(tmux, os.environ), processes.all_processes(), survey(), watched)
+        found = find_training(trainers.panes_of_server(tmux, os.environ), processes.all_processes(), survey(), watched)
         return found.pid, found.pane
-    panes = panes_of(tmux, request.session, os.environ)
+    panes = trainers.panes_of(tmux, request.session, os.environ)
     ours = next((pane.run for pane in panes if pane.run is not None), None)
     if ours is not None:
         _refuse_watched(ours, f"tmux session {request.session} is the window of run {ours}")
@@ -158,7 +142,7 @@ def _process(request: AdoptRequest, tmux: Tmux) -> tuple[int, PaneSeen | None]:
             ExitCode.USAGE,
             f"tmux session {request.session} shows run {ours}; supervise it again with: {typed('resume', ours)}",
         )
-    return trainer_in(panes, request.session)
+    return trainers.trainer_in(panes, request.session)
 
 
 def _refuse_watched(run_id: str, what: str) -> None:
@@ -268,7 +252,7 @@ def find_training(
     """
     own, found = processes.ancestors(os.getpid(), running), list[Candidate]()
     for pane in panes:
-        for process in topmost(pane.pid, running, own) if pane.run is None else ():
+        for process in trainers.topmost(pane.pid, running, own) if pane.run is None else ():
             if process.pid not in known:
                 found += _candidate(process, running, gpus, pane)
     return choose([*found, *_elsewhere(panes, running, gpus, known)])
@@ -305,7 +289,7 @@ def _elsewhere(
         with contextlib.suppress(OSError):
             own = process.state not in processes.DEAD_STATES and place.stat().st_uid == os.geteuid()
             is_python = own and (place / "exe").readlink().name.startswith(_PROGRAMS)
-            if own and (is_python or process.pid in users) and not is_trainwatch(process.pid):
+            if own and (is_python or process.pid in users) and not trainers.is_trainwatch(process.pid):
                 may.add(process.pid)
     may -= processes.ancestors(os.getpid(), running)
     for pid in sorted(may - shells - set(known)):
@@ -318,7 +302,7 @@ def _candidate(
     process: Process, running: Mapping[int, Process], gpus: GpuSurvey, pane: PaneSeen | None
 ) -> Iterator[Candidate]:
     try:
-        trainer = look_at(process.pid)
+        trainer = trainers.look_at(process.pid)
     except AdoptionError:
         return
     if trainer.attempt is not None:  # another run's, or of another state folder
@@ -335,7 +319,7 @@ def _signs(trainer: Trainer, tree: Collection[int], gpus: GpuSurvey) -> Iterator
     if held:
         yield f"uses GPU {', '.join(map(str, held))}"
     with contextlib.suppress(AdoptionError):
-        log = log_of(trainer, None).log
+        log = trainers.log_of(trainer, None).log
         if log is None:
             return
         progress = progress_in_log([end_of(log, _TAIL_BYTES)], lambda _: None)

@@ -1,7 +1,7 @@
 """The error of a use case: an exit code and one sentence with the problem, its place, and what to do next."""
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 
@@ -61,20 +61,6 @@ def file_errors(place: object = "") -> Iterator[None]:
             yield
     except OSError as error:
         raise CliError(ExitCode.FAILED, f"{place or error.filename}: {error.strerror or error}") from None
-
-
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that is spelled most like this one, if one is near."""
-    from ..config.document import nearest as nearest_word
-
-    return nearest_word(word, known)
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """``; did you mean "status"?``, or nothing."""
-    from ..config.document import did_you_mean as nearest_word
-
-    return nearest_word(word, known)
 
 
 def says_what_cannot_be_read(error: Exception) -> bool:

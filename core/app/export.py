@@ -17,6 +17,7 @@ from ..model.observation import Base, GpuSample, HostSample, ProcessSample, Star
 from ..model.redact import EDGE
 from ..model.run import TERMINAL_STATES
 from ..model.settings import Settings
+from ..model.text import did_you_mean
 from ..store.history_reader import HistoryReader
 from ..store.journal import JournalTooNew, load_story
 from ..store.lock import is_held
@@ -26,7 +27,7 @@ from ..store.trace import TraceReading, trace_lines
 from ..views.charts import STEPS, ExportRow, attempt_spans, csv_lines, series_rows
 from ..views.metrics import Sample, exposition
 from ..views.run_metrics import BUILD, METRICS, UNREADABLE, RunNow, run_samples
-from .errors import CliError, ExitCode, did_you_mean, ends_verb
+from .errors import CliError, ExitCode, ends_verb
 from .runs.known_runs import all_runs, example_verb, find_run, here, home
 from .runs.run_status import read_run
 from .runs.waiting import turns

@@ -7,14 +7,13 @@ import msgspec
 
 from ..act.config.derive import misfit
 from ..act.notify import send_notice
-from ..config.document import did_you_mean
 from ..model.fact import CommandReceived, Note, SupervisorEnded
 from ..model.observation import Command, Reply, Request
 from ..model.preset import NO_PROFILE
 from ..model.resume import resume_support
 from ..model.run import PAUSED_STATES
-from ..model.story import how_to_resume
-from ..model.text import printable, typed
+from ..model.story import how_to_resume, how_to_train_on
+from ..model.text import did_you_mean, printable, typed
 from ..store.control_client import ControlError, NoSupervisor, SupervisorSilent, send
 from ..store.journal import JournalFollower, fold_whole_lines, load_story
 from ..store.lock import is_held
@@ -104,10 +103,11 @@ def send_command(run: RunDirectory, command: Command, *, starts_supervisor: bool
     except NoSupervisor:
         if starts_supervisor or trainer_pid(run) is not None:
             return _start_with(run, command)
-        state, name = story_now(run).state, printable(run.load_spec().name)
-        how = f"to go on with it: {how_to_resume(load_story(run.journal), (run.id,))} (or S on the screen)"
+        story, name = story_now(run), printable(run.load_spec().name)
+        state = story.state
+        how = f"to go on with it: {how_to_resume(story, (run.id,))} (or S on the screen)"
         if state == "finished":
-            how = f"`{typed('resume', run.id, '--from', 'newest')}` trains on, if it is told to train longer"
+            how = how_to_train_on(story, (run.id,))
         elif state == "idle":
             how = f"`{typed('resume', run.id)}` (or S on the screen) starts it"
         raise CliError(
@@ -137,10 +137,10 @@ def _require_place(run: RunDirectory, named: str, verb: str) -> None:
 def _start_with(run: RunDirectory, command: Command) -> str:
     """Start a detached supervisor that begins with this command."""
     name = printable(run.load_spec().name)
-    state = story_now(run).state
+    story = story_now(run)
+    state = story.state
     if state == "finished" and command.verb == "resume" and command.checkpoint is None and not command.fresh:
-        again = typed("resume", run.id, "--from", "newest")
-        return f"{name} is finished: nothing to resume (`{again}` trains on, if it is told to train longer)"
+        return f"{name} is finished: nothing to resume ({how_to_train_on(story, (run.id,))})"
     require_own_output_to_start(run)
     if _is_plain_resume(command) and trainer_pid(run) is not None:
         # It needs a supervisor and no new attempt, also if it ends before the supervisor is there.

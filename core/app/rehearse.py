@@ -37,24 +37,13 @@ from ..spool import read_start
 from ..store.journal import load_story, read_journal
 from ..store.learned import keep_rehearsal, source_digest
 from ..store.run_directory import RunDirectory
+from . import rehearsal_verdict as verdict
 from .apart import Job, Judged, Say, done_apart, end_trainer, short_run, short_spec
 from .errors import CliError, ExitCode
 from .gpu_survey import GpuSurvey, survey
 from .plan.launch_plan import LaunchPlan
 from .plan.resume_plan import resuming_by_itself
 from .plan.specs import definitions_of
-from .rehearsal_verdict import (
-    Seen,
-    Stage,
-    conclude,
-    offline,
-    outlook,
-    prove_loss,
-    prove_steps,
-    reading_of,
-    recorded,
-    tells_apart,
-)
 from .runs.ended_attempt import attempts_of
 from .runs.known_runs import end_of, home
 from .runs.output_claim import lock_rival
@@ -93,7 +82,7 @@ def rehearse(plan: LaunchPlan, limit_s: float, scratch: Path | None, say: Say, *
         run=spec.name, command=spec.command, wall=began, took_s=time.time() - began, apart=apart, preset=spec.preset,
         touched=tuple(changed) if max(len(before), len(after)) < MOST_FILES else (),
     )  # fmt: skip
-    result = conclude(plan, seen, known, limit_s)
+    result = verdict.conclude(plan, seen, known, limit_s)
     if result.verdict != "unknown":
         try:
             keep_rehearsal(home(), spec.cwd, result, source)
@@ -102,10 +91,10 @@ def rehearse(plan: LaunchPlan, limit_s: float, scratch: Path | None, say: Say, *
     return result
 
 
-def _seen_apart(job: Job, plan: LaunchPlan, limit_s: float, *, hasty: bool) -> tuple[Seen, Apart]:
+def _seen_apart(job: Job, plan: LaunchPlan, limit_s: float, *, hasty: bool) -> tuple[verdict.Seen, Apart]:
     """``hasty``: killed at the first sight of a checkpoint, for a training that takes seconds."""
     work = partial(_rehearse, settings=plan.spec.settings, limit_s=limit_s, hasty=hasty)
-    seen, apart = done_apart(job, work, plan, lambda f: spec_apart(plan.spec, f, offline(plan, os.environ, f)))
+    seen, apart = done_apart(job, work, plan, lambda f: spec_apart(plan.spec, f, verdict.offline(plan, os.environ, f)))
     return (seen if apart == "overlay" else msgspec.structs.replace(seen, saved_in=plan.spec.output_dir)), apart
 
 
@@ -152,7 +141,7 @@ class Stages:
         """``first_sight``: looks for a checkpoint by itself; the kill then follows at once. None: the judge does."""
         self.states: dict[int, JudgeState] = {}
         """Attempt → the last state of the judge in it."""
-        self.stage: Stage = "start"
+        self.stage: verdict.Stage = "start"
         self.timed_out = False
         self.killed = False
         self.first_checkpoint: str | None = None
@@ -199,7 +188,7 @@ class Stages:
                 pass
         return False
 
-    def _next(self, stage: Stage) -> None:
+    def _next(self, stage: verdict.Stage) -> None:
         self.stage, self._since = stage, time.monotonic()
 
     @property
@@ -218,7 +207,7 @@ class Stages:
             seen = self._first_sight()
             found = None if seen is None else (seen.name, seen.step)
             begun = state.attempt.beat_t is not None  # a log without any (tqdm off) tells no more if it is waited for
-            if seen is not None and begun and not tells_apart(state, seen.step or state.attempt.step):
+            if seen is not None and begun and not verdict.tells_apart(state, seen.step or state.attempt.step):
                 return
         if found is None:
             return
@@ -231,13 +220,13 @@ class Stages:
 
     def _enough(self, state: JudgeState) -> bool:
         """Whether what was printed so far tells a resume from a new start, or it will not get better."""
-        reading, step, known = reading_of(state), state.attempt.step, self.newest(state)
+        reading, step, known = verdict.reading_of(state), state.attempt.step, self.newest(state)
         total = reading.progress.run_total_steps or reading.progress.total_steps
         longest = min(LOSS_WAIT_S, max(LOSS_WAIT_LEAST_S, self.checkpoint_after_s or 0.0))
         if total is not None and step is not None and step >= SHARE_OF_TOTAL * total:
             return True
         place = None if known is None else known.step if known.position is None else known.position
-        if place is None or step is None or not tells_apart(state, place):
+        if place is None or step is None or not verdict.tells_apart(state, place):
             return self._waited > 2 * longest
         fall = fall_until(reading.curve, place)
         told = not reading.curve.seen or (fall is not None and fall.clear)
@@ -258,8 +247,8 @@ class Stages:
 
 def _is_settled(before: JudgeState, after: JudgeState) -> bool:
     """Whether the judge has said what it saw of the resume, and the losses that it compares are there."""
-    losses = len(reading_of(after).curve.first)
-    return after.attempt.resume_verdict != "open" and losses >= min(FEW, reading_of(before).curve.seen)
+    losses = len(verdict.reading_of(after).curve.first)
+    return after.attempt.resume_verdict != "open" and losses >= min(FEW, verdict.reading_of(before).curve.seen)
 
 
 # The run of a rehearsal: that of the user, with a state folder of its own and the settings of a rehearsal.
@@ -318,7 +307,9 @@ SHOWN_LINES = 8
 TAIL_BYTES = 1 << 16
 
 
-def _rehearse(given: RunSpec, scratch: Path, say: Say, *, settings: Settings, limit_s: float, hasty: bool) -> Seen:
+def _rehearse(
+    given: RunSpec, scratch: Path, say: Say, *, settings: Settings, limit_s: float, hasty: bool
+) -> verdict.Seen:
     """``given``: with the settings of a rehearsal; ``settings``: those of the user."""
     from .wiring.sensors import replay_of
 
@@ -335,9 +326,9 @@ def _rehearse(given: RunSpec, scratch: Path, say: Say, *, settings: Settings, li
         resumes = False
     tonight = msgspec.structs.replace(given, settings=settings)
     tonight = resuming_by_itself(tonight) if seen.steps.holds else tonight  # as `run` starts it once this is proven
-    has_loss = 1 in stages.states and reading_of(stages.states[1]).progress.loss is not None
+    has_loss = 1 in stages.states and verdict.reading_of(stages.states[1]).progress.loss is not None
     begin = partial(replay_of, tonight, definitions)
-    faults = outlook(begin, recorded(run.trace), tonight, resumes=resumes, has_loss=has_loss)
+    faults = verdict.outlook(begin, verdict.recorded(run.trace), tonight, resumes=resumes, has_loss=has_loss)
     return msgspec.structs.replace(seen, faults=faults)
 
 
@@ -351,7 +342,7 @@ def _first_sight(spec: RunSpec, preset: Preset) -> Checkpoint | None:
     return next((c for c in found if (not c.unknown_make or c.mtime <= settled) and origin(c) == "run"), None)
 
 
-def _seen(stages: Stages, run: RunDirectory, spec: RunSpec, scratch: Path, *, takes_path: bool) -> Seen:
+def _seen(stages: Stages, run: RunDirectory, spec: RunSpec, scratch: Path, *, takes_path: bool) -> verdict.Seen:
     """What the story and the judge show. ``takes_path``: the command is told which checkpoint to take."""
     story, before, after = load_story(run.journal), stages.states.get(1), stages.states.get(2)
     attempt = story.attempts[1] if len(story.attempts) > 1 else None
@@ -366,10 +357,10 @@ def _seen(stages: Stages, run: RunDirectory, spec: RunSpec, scratch: Path, *, ta
     resume = [i.reason for i in story.incidents if i.kind == "resume" and i.class_ in {"started_over", COUNTS_ANEW}]
     facts = (record.fact for record in read_journal(run.journal))
     notes = [fact.text for fact in facts if isinstance(fact, Note) and fact.about == "resume"]
-    said, loss = (notes or resume or [""])[-1].removeprefix(VERIFIED), prove_loss(after)
+    said, loss = (notes or resume or [""])[-1].removeprefix(VERIFIED), verdict.prove_loss(after)
     newest = None if before is None else stages.newest(before)
     log = story.attempts[-1].log if story.attempts else None
-    return Seen(
+    return verdict.Seen(
         stage=stages.stage,
         over=story.state_reason,
         timed_out=stages.timed_out,
@@ -383,8 +374,8 @@ def _seen(stages: Stages, run: RunDirectory, spec: RunSpec, scratch: Path, *, ta
         finished=done,
         failure=next((i.reason for i in failed), ""),
         last_step=None if before is None else before.attempt.step,
-        total_steps=None if before is None else reading_of(before).progress.total_steps,
-        steps=prove_steps(before, after, loss, said),
+        total_steps=None if before is None else verdict.reading_of(before).progress.total_steps,
+        steps=verdict.prove_steps(before, after, loss, said),
         loss=loss,
         written=tuple(_new_files(scratch, spec)),
         log_tail=tuple(end_of(log, TAIL_BYTES).splitlines()[-SHOWN_LINES:]),

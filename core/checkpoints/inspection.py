@@ -1,5 +1,6 @@
 """The verdict on one checkpoint (a file, a set of shards, a directory): quick from structure and sizes, or deep."""
 
+import contextlib
 import re
 import stat
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ..file_walk import leaves
 from ..model.checkpoint import KIND_OF, NAMES_KEPT, Checkpoint, Holds, kind_of
 from ..model.checkpoint_files import SHARD, is_part, is_temporary, read_name, says_state, tensor_format
 from ..model.checkpoint_suffixes import INDEX_SUFFIX
@@ -135,13 +137,9 @@ def _beside(path: Path, names: list[str]) -> Members:
     files: dict[str, Member] = {}
     real = path.parent.resolve()
     for name in names:
-        place = path.parent / name
-        try:
-            if not place.resolve(strict=True).is_relative_to(real):
-                continue
-            files[name] = Member.at(place)
-        except (OSError, RuntimeError):
-            continue
+        with contextlib.suppress(OSError):
+            if not leaves(path.parent / name, real):
+                files[name] = Member.at(path.parent / name)
     return Members(root=path.parent, files=files, folders=(), strays=())
 
 
@@ -250,7 +248,8 @@ def verify(
         finding = subject.examine(Scanner(pace))
     changed = next((name for name, seen in _signature(subject.members).items() if seen != before[name]), None)
     if changed is not None:
-        finding = finding.with_damage(Growing(f"{changed}: changed while it was read"))
+        damages = (*finding.damages, Growing(f"{changed}: changed while it was read"))
+        finding = msgspec.structs.replace(finding, damages=damages)
     pace.finish()
     return conclude(subject, finding)
 
@@ -354,14 +353,9 @@ def _stable(name: str, subject: Subject) -> str:
     return f"{_NUMBER.sub('#', member)}: {tensor}" if member else tensor
 
 
-def has_optimizer(subject: Subject, finding: Finding) -> bool:
-    """A member of its own, or inside a file."""
-    return optimizer_in(subject.members, finding.files)
-
-
 def holding(subject: Subject, finding: Finding) -> Holds | None:
     """What the checkpoint holds; None if that is unknown: DCP's parts, and files whose objects cannot be listed."""
-    if has_optimizer(subject, finding):
+    if optimizer_in(subject.members, finding.files):
         return "state"
     if finding.layout in {"file", "shards"}:
         return "weights" if all(f.contents is not None for f in finding.files.values()) and finding.files else None
@@ -372,18 +366,12 @@ def holding(subject: Subject, finding: Finding) -> Holds | None:
 
 def _anything(path: Path) -> Subject:
     """A subject for a path that was asked for but is not a checkpoint by its name."""
-    unknown = unknown_subject(path)
-    if unknown is not None:
-        return unknown
-    status = path.stat()
-    forced = None
-    if stat.S_ISREG(status.st_mode):
-        forced = file_subject(path, force=True)
-    elif stat.S_ISDIR(status.st_mode):
-        forced = directory_subject(path, force=True)
-    if forced is not None:
-        return forced
-    return Subject.unreadable(path, Corrupt(f"{path.name}: is not a checkpoint of a known layout"))
+    found = unknown_subject(path)
+    if found is None and stat.S_ISREG(mode := path.stat().st_mode):
+        found = file_subject(path, force=True)
+    elif found is None and stat.S_ISDIR(mode):
+        found = directory_subject(path, force=True)
+    return found or Subject.unreadable(path, Corrupt(f"{path.name}: is not a checkpoint of a known layout"))
 
 
 def _signature(members: Members) -> dict[str, tuple[int, int, int] | None]:

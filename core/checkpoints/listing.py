@@ -7,6 +7,7 @@ from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..file_walk import leaves
 from ..model.checkpoint import (
     Checkpoint,
     CheckpointListing,
@@ -34,9 +35,9 @@ from ..processes import status_of
 from .formats.byte_range import Damage
 from .formats.tensor_file import STATE_FILES, read_json
 from .formats.tensors import Mapping, shown
-from .inspection import Subject, conclude, has_optimizer, inspect_any, subject_of_any
+from .inspection import Subject, conclude, inspect_any, subject_of_any
 from .layouts.directory import is_checkpoint_directory
-from .layouts.layout_reading import Finding, weights_in
+from .layouts.layout_reading import Finding, optimizer_in, weights_in
 from .unknown_state import is_named_state, is_orbax
 
 ALIKE_AT_MOST = 64
@@ -151,7 +152,7 @@ def _entries(directory: Path, globs: Sequence[str]) -> list[tuple[Path, bool]]:
         for entry in found
         if not is_temporary(entry.name)
         and matches(entry.name, globs)
-        and not (entry.is_symlink() and _leaves(directory / entry.name, real))
+        and not (entry.is_symlink() and leaves(directory / entry.name, real))
     ]
 
 
@@ -178,14 +179,6 @@ def _age_order(checkpoint: Checkpoint) -> tuple[object, ...]:
     return (*order, not Path(checkpoint.path).is_symlink(), checkpoint.name)
 
 
-def _leaves(link: Path, real: Path) -> bool:
-    try:
-        target = link.resolve(strict=True)
-    except (OSError, RuntimeError):
-        return True
-    return target == real or not target.is_relative_to(real)
-
-
 # What a checkpoint holds, in numbers and names, found without torch and without running code.
 
 COMPILED_PREFIX = "_orig_mod."
@@ -206,7 +199,7 @@ def show(path: Path) -> CheckpointOverview | None:
     for tensor in tensors:
         dtypes[tensor.dtype] = dtypes.get(tensor.dtype, 0) + math.prod(tensor.shape)
     trees = [found.contents.tree for found in finding.files.values() if found.contents is not None]
-    tops = [key for tree in trees if isinstance(tree, Mapping) for key in tree.keys()]  # noqa: SIM118  no dict
+    tops = [key for tree in trees if isinstance(tree, Mapping) for key in tree.texts]
     names = [tensor.name for tensor in tensors]
     return CheckpointOverview(
         checkpoint=checkpoint,
@@ -215,7 +208,7 @@ def show(path: Path) -> CheckpointOverview | None:
         tensors=tensors,
         parameters=sum(dtypes.values()),
         dtypes=dtypes,
-        has_optimizer=has_optimizer(subject, finding),
+        has_optimizer=optimizer_in(subject.members, finding.files),
         has_ema=any("ema" in name.lower() for name in [*subject.members.files, *tops]),
         compiled=any(COMPILED_PREFIX in name for name in names),
         state=_state(subject, finding),

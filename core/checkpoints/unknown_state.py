@@ -86,7 +86,9 @@ def _what_file(path: Path, *, likely: bool) -> str | None:
         return "binary"
     if len(head) < HEAD_BYTES and _is_pointer(head.decode("utf-8", "replace"), path):
         return None
-    named = (says_state(path.name) and _suffix_is_unknown(path.name)) or says_checkpoint(path.name)
+    suffix = path.name.rpartition(".")[1:]
+    unknown = bool(suffix[0]) and f".{suffix[1].lower()}" not in TEXT_SUFFIXES
+    named = (says_state(path.name) and unknown) or says_checkpoint(path.name)
     if likely or named or is_numbered_text(path.name):
         return "text"
     return None
@@ -103,11 +105,6 @@ def _is_pointer(text: str, path: Path) -> bool:
             return any(entry.name.startswith(tuple(words)) for entry in entries if entry.name != path.name)
     except OSError:
         return False
-
-
-def _suffix_is_unknown(name: str) -> bool:
-    suffix = "." + name.rpartition(".")[2].lower()
-    return "." in name and suffix not in TEXT_SUFFIXES
 
 
 def _what_folder(path: Path, *, named: bool) -> str | None:

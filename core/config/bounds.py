@@ -27,26 +27,7 @@ from ..model.settings import (
     Watch,
 )
 from ..model.shipped import SHAPE_GROUPS, expand
-from ..model.text import listen_address
-
-
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word that was probably meant, or None. The dashes of options make no likeness."""
-    import difflib  # slow to import
-
-    lowered = {name.lower().lstrip("-"): name for name in known}
-    found = difflib.get_close_matches(word.lower().lstrip("-"), lowered, n=1, cutoff=0.6)
-    return lowered[found[0]] if found else None
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return ``; did you mean "…"?``, or the known words if none is near."""
-    names = sorted(known)
-    guess = nearest(word, names)
-    if guess is not None:
-        return f'; did you mean "{guess}"?'
-    return f"; there are: {', '.join(names)}" if names else ""
-
+from ..model.text import did_you_mean, listen_address
 
 # Rules: each returns the problem of a value, or None.
 
@@ -222,7 +203,6 @@ def end_after(text: str) -> Callable[[float], float | None]:
 HTTP = r"http://[\w.\-]+(:\d{1,5})?"
 WEB = r"https?://[^\s/]+.*"
 SLURM_TIME = r"\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}"
-_REGEX = "must be a regular expression"
 _NAMED = of_form(r"[A-Za-z0-9][\w.-]*", "may hold letters, digits and . _ - only")
 
 BOUNDS: dict[type[msgspec.Struct], dict[str, Rule]] = {

@@ -12,9 +12,8 @@ from typing import Any
 
 import msgspec
 
+from ..model.text import did_you_mean, nearest
 from .bounds import checked
-from .bounds import did_you_mean as did_you_mean  # noqa: PLC0414  words of messages, for other packages too
-from .bounds import nearest as nearest  # noqa: PLC0414
 
 KeyPath = tuple[str | int, ...]
 """Keys from the root; an int is the index in an array."""
@@ -212,17 +211,10 @@ def _syntax_problem(path: Path, text: str, error: tomllib.TOMLDecodeError) -> Pr
     line = int(found[1]) if found and found[1] else text.count("\n") + 1
     said = _PLACE.sub("", str(error)).strip()
     twice = _TWICE.fullmatch(said)
-    told = _KEYS.sub(_in_brackets, said) if twice is None else _second(text, line, ast.literal_eval(twice[1]))
+    told = _KEYS.sub(lambda keys: f"[{'.'.join(ast.literal_eval(keys[0]))}]", said)
+    if twice is not None:  # a table that is declared again in this line: all before it is TOML
+        key = ast.literal_eval(twice[1])
+        first = key_lines("\n".join(text.replace("\r\n", "\n").split("\n")[: line - 1])).get(key)
+        where = "" if first is None else f"; the first one is in line {first}: write all its keys there"
+        told = f"a second [{'.'.join(map(str, key))}]{where}"
     return Problem(display_path(path), line, f"not TOML: {told}")
-
-
-def _second(text: str, line: int, key: KeyPath) -> str:
-    """Of a table that is declared again in this line: where the first one is. All before it is TOML."""
-    before = "\n".join(text.replace("\r\n", "\n").split("\n")[: line - 1])
-    first = key_lines(before).get(key)
-    where = "" if first is None else f"; the first one is in line {first}: write all its keys there"
-    return f"a second [{'.'.join(map(str, key))}]{where}"
-
-
-def _in_brackets(keys: re.Match[str]) -> str:
-    return f"[{'.'.join(ast.literal_eval(keys[0]))}]"

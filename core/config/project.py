@@ -13,8 +13,9 @@ import msgspec
 from ..model.preset import SaveSignal
 from ..model.run import PLACEHOLDERS, EngineName
 from ..model.settings import End, Profiles, Settings
+from ..model.text import did_you_mean
 from .bounds import SECRET_KEYS, checked, filled, out_of_order, show
-from .document import ConfigError, Document, KeyPath, Problem, UnknownRun, did_you_mean, display_path
+from .document import ConfigError, Document, KeyPath, Problem, UnknownRun, display_path
 from .hosts import read_hosts
 from .location import FILE_NAME, find_project
 

@@ -153,7 +153,8 @@ class LossSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     diverged: Literal["warn", "rollback", "stop"] = "warn"
     """``warn``: notify, and say it until the loss comes back; the newest checkpoint stays the resume point.
-    ``rollback``, ``stop``: as in ``[nan]``, once the loss is 100 times its lowest for ten lines in a row."""
+    ``rollback``, ``stop``: as in ``[nan]``, once the loss is 100 times its lowest for ten lines in a row; a restart or
+    resume before that goes back, too."""
 
 
 class Checkpoints(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

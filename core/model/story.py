@@ -248,13 +248,16 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 # ``resume`` alone is refused then, because a start would train from the beginning and write over what was saved.
 
 
-def ways_on(run: tuple[str, ...]) -> str:
-    """The commands that go on with such a run, as a clause. ``run``: its id."""
-    return (
-        f"`{typed('resume', *run)}` once the training script has an option that takes the path of a checkpoint, "
-        f"`{typed('resume', *run, '--', 'NEW', 'COMMAND')}` with a command that has one, or "
-        f"`{typed('resume', *run, '--fresh')}` from the beginning, over what was saved"
-    )
+PLACE = "an option that takes the path of a checkpoint"
+
+
+def ways_on(run: tuple[str, ...], *, finished: bool = False) -> str:
+    """The commands that go on with such a run, as a clause. ``run``: its id. ``finished``: ``resume`` alone is none."""
+    another = f"`{typed('resume', *run, '--', 'NEW', 'COMMAND')}` with a command that has"
+    anew = f"`{typed('resume', *run, '--fresh')}` from the beginning, over what was saved"
+    if finished:
+        return f"{another} {PLACE}, or {anew}"
+    return f"`{typed('resume', *run)}` once the training script has {PLACE}, {another} one, or {anew}"
 
 
 def lacks_place(story: RunStory) -> bool:
@@ -268,6 +271,12 @@ def lacks_place(story: RunStory) -> bool:
 def how_to_resume(story: RunStory, run: tuple[str, ...]) -> str:
     """The command that goes on with a run that is over; all of them if ``resume`` alone is refused."""
     return ways_on(run) if lacks_place(story) else f"`{typed('resume', *run)}`"
+
+
+def how_to_train_on(story: RunStory, run: tuple[str, ...]) -> str:
+    """The same of a run that is finished."""
+    again = f"`{typed('resume', *run, '--from', 'newest')}` trains on, if it is told to train longer"
+    return ways_on(run, finished=True) if lacks_place(story) else again
 
 
 # The input of every view: the story of a run, its newest readings and the time.

@@ -4,7 +4,7 @@ import functools
 import math
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 # Regular expressions that compile at their first use: tables have hundreds, and one log needs a dozen.
@@ -307,3 +307,24 @@ def next_round(now: float, period_s: float) -> float:
     """
     due = (now // period_s + 1.0) * period_s
     return due if due > now else due + period_s  # rounding of the product
+
+
+# The word that was meant.
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that was probably meant, or None. The dashes of options make no likeness."""
+    import difflib  # slow to import
+
+    lowered = {name.lower().lstrip("-"): name for name in known}
+    found = difflib.get_close_matches(word.lower().lstrip("-"), lowered, n=1, cutoff=0.6)
+    return lowered[found[0]] if found else None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ``; did you mean "…"?``, or the known words if none is near."""
+    names = sorted(known)
+    guess = nearest(word, names)
+    if guess is not None:
+        return f'; did you mean "{guess}"?'
+    return f"; there are: {', '.join(names)}" if names else ""

@@ -57,12 +57,17 @@ class Wakeup:
         except OSError:
             return  # full: it is awake already; or closed: it has ended
 
-    def wait(self, timeout_s: float | None, *others: int) -> None:
-        """Wait until somebody wakes it or another descriptor is readable, at most this long (None: no limit)."""
+    def wait(self, timeout_s: float | None, *others: int) -> bool:
+        """Wait until it is woken or another descriptor is readable, at most this long (None: no limit).
+
+        Returns whether it was woken.
+        """
         poll = select.poll()
         for descriptor in (self._read, *others):
             poll.register(descriptor, select.POLLIN)
-        poll.poll(None if timeout_s is None else max(0.0, timeout_s) * 1000)
+        return any(
+            each == self._read for each, _ in poll.poll(None if timeout_s is None else max(0.0, timeout_s) * 1000)
+        )
 
     def clear(self) -> None:
         try:

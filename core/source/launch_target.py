@@ -295,16 +295,13 @@ def _name(option: str) -> str:
 def is_same(known: RunSpec, spec: RunSpec) -> bool:
     if known.command == spec.command:
         return True
-    if len(known.command) != len(spec.command) and not _may_be_same(known.command, spec.command):
+    # A cheap look before files are read: both name a file of the same name, or one of them is a shell line.
+    scripts = [{Path(w.strip("\"'")).name for w in " ".join(each.command).split()} for each in (known, spec)]
+    named = any(name.endswith((".py", ".sh")) for name in scripts[0] & scripts[1])
+    if len(known.command) != len(spec.command) and not named:
         return False
     first, second = training_of(known), training_of(spec)
     return first is not None and first == second
-
-
-def _may_be_same(one: Sequence[str], other: Sequence[str]) -> bool:
-    """A cheap look before files are read: both name a file of the same name, or one of them is a shell line."""
-    scripts = [{Path(word.strip("\"'")).name for word in " ".join(words).split()} for words in (one, other)]
-    return any(name.endswith((".py", ".sh")) for name in scripts[0] & scripts[1])
 
 
 def may_save_alike(known: RunSpec, spec: RunSpec) -> bool:

@@ -270,7 +270,11 @@ def _of_parameters(module: Module, function: Function, separator: str, known: _K
         if known is not None and inner in known.classes:
             yield from _fields(known, inner, separator, prefix=f"{parameter.arg}.", nested=True)
             continue
-        described = next((n for n in (default, *_further_parts(annotation)) if isinstance(n, ast.Call)), None)
+        further: list[ast.expr] = []
+        match annotation:
+            case ast.Subscript(slice=ast.Tuple(elts=parts)) if last(dotted(annotation)) == "Annotated":
+                further = parts[1:]
+        described = next((n for n in (default, *further) if isinstance(n, ast.Call)), None)
         option = _of_name(module, parameter, parameter.arg, annotation, default, described, separator)
         yield msgspec.structs.replace(option, parameter=function.name)
 
@@ -348,13 +352,6 @@ def _class_in(annotation: ast.expr | None) -> str:
         inner = annotation.slice
         return _class_in(inner.elts[0] if isinstance(inner, ast.Tuple) and inner.elts else inner)
     return last(dotted(annotation))
-
-
-def _further_parts(annotation: ast.expr | None) -> list[ast.expr]:
-    match annotation:
-        case ast.Subscript(slice=ast.Tuple(elts=parts)) if last(dotted(annotation)) == "Annotated":
-            return parts[1:]
-    return []
 
 
 # --- declared by variables ---

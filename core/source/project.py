@@ -99,11 +99,6 @@ def default_of(function: Function, name: str) -> ast.expr | None:
     return None
 
 
-def ends(body: list[ast.stmt]) -> bool:
-    """Whether nothing after such a block runs."""
-    return bool(body) and isinstance(body[-1], ast.Return | ast.Raise | ast.Continue | ast.Break)
-
-
 def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
     """The nodes of a module or function without those of the functions in it."""
     for child in ast.iter_child_nodes(node):

@@ -233,7 +233,13 @@ def _candidate(number: int, flow: ValueFlow, given: Mapping[int, str]) -> Candid
     if (
         points < ENOUGH
         or (number in _saved(flow) and not named)
-        or not (wanted or _is_used(option, flow, events, number))
+        or not (
+            wanted
+            or option.dest.startswith("$")
+            or option.dest in flow.read
+            or option.parameter
+            or any(number in e.of() or any(g.of == number for g in e.guards) for e in events)
+        )
         or (option.takes in _SWITCHED and (on_already or switched_off or not (loads or option.says_resume)))
         or (option.takes not in _SWITCHED and not (loads or named or option.library == "lightning"))
     ):
@@ -321,11 +327,6 @@ def _restores(events: Sequence[Event], of: set[int]) -> int:
         if event.kind == "count" or (event.kind in {"part", "hand"} and steps):
             points = 2
     return max(points, min(2, len(parts)))
-
-
-def _is_used(option: Option, flow: ValueFlow, events: Sequence[Event], number: int) -> bool:
-    known = option.dest.startswith("$") or option.dest in flow.read or bool(option.parameter)
-    return known or any(number in e.of() or any(g.of == number for g in e.guards) for e in events)
 
 
 def _by_itself(flow: ValueFlow, given: Mapping[int, str]) -> Finding:

@@ -173,7 +173,11 @@ def _parts(text: str) -> Iterator[str]:
             yield Operator(operator)
             at += len(operator)
             if operator == "\n" and ends:
-                at, ends = _after_documents(text, at, ends), []
+                for mark in ends:  # over the here-documents that begin here
+                    line = ""
+                    while at < len(text) and line != mark:
+                        line, at = text[at : _line_end(text, at)].strip(), _line_end(text, at) + 1
+                ends = []
         else:
             word, at = word + char, at + 1
     if word or quoted:
@@ -208,14 +212,3 @@ def _end_of_group(text: str, at: int) -> int:
 def _line_end(text: str, at: int) -> int:
     end = text.find("\n", at)
     return len(text) if end < 0 else end
-
-
-def _after_documents(text: str, at: int, ends: list[str]) -> int:
-    """Position after the here-documents that begin at ``at``."""
-    for word in ends:
-        while at < len(text):
-            line_end = _line_end(text, at)
-            line, at = text[at:line_end].strip(), line_end + 1
-            if line == word:
-                break
-    return at

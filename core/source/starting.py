@@ -131,16 +131,12 @@ def _own_ends(module: Module, node: ast.AST, code: str) -> Iterator[OwnEnd]:
         case ast.Expr() | ast.Raise():
             code = f"{code} {ast.unparse(node)}"
         case ast.Call(args=[text]) if resolved(module, node.func) in _EXITS:
-            parts = _parts(text)
+            # its last line as what is written out of it, before, between and after what is filled in
+            parts = tuple(re.split("\0+", _template(text).rstrip().rpartition("\n")[2]))
             if len(_WORD.findall(" ".join(parts))) > 1:
                 yield OwnEnd(parts, code[:LONGEST_CODE], f"{module.shown}:{node.lineno}")
     for child in ast.iter_child_nodes(node):
         yield from _own_ends(module, child, code)
-
-
-def _parts(text: ast.expr) -> tuple[str, ...]:
-    """The last line of a text as what is written out of it, before, between and after what is filled in."""
-    return tuple(re.split("\0+", _template(text).rstrip().rpartition("\n")[2]))
 
 
 def _template(text: ast.expr) -> str:
@@ -365,7 +361,8 @@ class _Reader:
             happens = self.values.happens(site)
             options = tuple(name for name in sorted(self.values.asked) if self.values.options.get(name))
             if happens is not False:
-                found.append(Deletion(site.place, _shown(folder), sure=bool(happens), options=options))
+                shown = "".join(f"{{{part}}}" if n % 2 else part for n, part in enumerate(folder.split(UNKNOWN)))
+                found.append(Deletion(site.place, shown, sure=bool(happens), options=options))
         return tuple(found)
 
     def refusals(self) -> set[int]:
@@ -417,8 +414,3 @@ def _filled(word: str, known: Mapping[str, str]) -> str:
 def known_option(command: Sequence[str], word: str) -> KnownOption | None:
     line, name = " ".join(command), word.partition("=")[0]
     return next((each for each in KNOWN if name in each.names and re.search(each.program, line)), None)
-
-
-def _shown(folder: str) -> str:
-    parts = folder.split(UNKNOWN)
-    return "".join(f"{{{part}}}" if number % 2 else part for number, part in enumerate(parts))

@@ -4,10 +4,12 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from .project import FUNCTIONS, Scope, ends
+from .project import FUNCTIONS, Scope
 
 CAUGHT = ast.Name(id="an exception", ctx=ast.Load())
 """The test around what an ``except`` does."""
+_ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+"""Nothing after a block that such a statement ends runs."""
 
 
 class Site(NamedTuple):
@@ -55,9 +57,9 @@ def steps_of(body: Iterable[ast.stmt], at: Site) -> Iterator[Step]:
                 yes, no = at.under(test), at.under(test, wanted=False)
                 yield from steps_of(inner, yes)
                 yield from steps_of(orelse, no)
-                if ends(inner) and not orelse:
+                if not orelse and isinstance(inner[-1], _ENDS):
                     at = no
-                elif orelse and ends(orelse):
+                elif orelse and isinstance(orelse[-1], _ENDS):
                     at = yes
             case (
                 ast.For(target=target, iter=values, body=inner, orelse=orelse)

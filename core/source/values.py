@@ -245,9 +245,10 @@ class KnownValues:
         at: Scope | None = scope
         while at is not None:
             is_parameter = isinstance(at.node, FUNCTIONS) and any(p.arg == name for p in parameters(at.node))
-            bound = [
-                each for each in self._bound.get((id(at.node), name), []) if not (is_parameter and _uses(each, name))
-            ]
+            bound = self._bound.get((id(at.node), name), [])
+            if is_parameter:  # not where it is only set to another form of itself (``out = Path(out)``)
+                own = [[n for n in ast.walk(b) if isinstance(n, ast.Name) and n.id == name] if b else [] for b in bound]
+                bound = [each for each, names in zip(bound, own, strict=True) if not names]
             if bound:
                 first = bound[0] if len(bound) == 1 and not is_parameter and name not in self._rebound else None
                 return unknown if first is None else self.of(first, at, depth + 1)
@@ -363,11 +364,6 @@ class KnownValues:
         return unknown
 
 
-def _uses(value: ast.expr | None, name: str) -> bool:
-    """Whether a name is only set to another form of itself (``out = Path(out)``)."""
-    return value is not None and any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(value))
-
-
 def set_options(declared: tuple[Option, ...], args: tuple[str, ...], environment: Mapping[str, str]) -> dict[str, Any]:
     """What each option is set to by the trainer's words and environment, by its ``dest``; else its default."""
     found: dict[str, Any] = {}
@@ -404,9 +400,7 @@ def _given(option: Option, args: Sequence[str], environment: Mapping[str, str]) 
     found = word_given(all_names(option), args, flag=option.takes == "flag")
     if found is None or found[0] == option.negated:
         return None if found is None else False
-    return True if found[1] is None else _plain(found[1], option)
-
-
-def _plain(text: str, option: Option) -> Any:
-    truth = option.takes in {"truth", "flag"} or isinstance(option.default, bool) or text in {"True", "False"}
+    text, truth = found[1], option.takes in {"truth", "flag"} or isinstance(option.default, bool)
+    if text is None:
+        return True
     return text.lower() not in _NO if truth or text.lower() in {"true", "false"} else text

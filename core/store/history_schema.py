@@ -36,57 +36,24 @@ class Tier(msgspec.Struct, frozen=True):
 TIERS = (Tier(1, 3600), Tier(10, 86_400), Tier(60, 8 * 86_400), Tier(600, None))
 """Each span divides the next, and each keep is a multiple of the next span, so that buckets merge whole."""
 
-COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
-    "gpu": (
-        ("util", "util_pct"),
-        ("vram", "mem_used_bytes"),
-        ("temp", "temp_c"),
-        ("power", "power_w"),
-        ("clock", "clock_mhz"),
-        ("mem_clock", "clock_mem_mhz"),
-        ("fan", "fan_pct"),
-        ("pcie_in", "pcie_received"),
-        ("pcie_out", "pcie_sent"),
-    ),
-    "host": (
-        ("ram_used", "ram_used_bytes"),
-        ("ram_available", "ram_available_bytes"),
-        ("swap_used", "swap_used_bytes"),
-        ("disk_free", "disk_free_bytes"),
-        ("cpu", "cpu_pct"),
-        ("psi_memory", "psi_memory_pct"),
-        ("disk_read", "disk_read"),
-        ("disk_written", "disk_written"),
-        ("net_in", "net_received"),
-        ("net_out", "net_sent"),
-    ),
-    "process": (
-        ("cpu", "cpu_cores"),
-        ("rss", "rss_bytes"),
-        ("procs", "procs"),
-        ("read_bytes", "read_bytes"),
-        ("write_bytes", "write_bytes"),
-    ),
-    "progress": (
-        ("step", "any_step"),
-        ("epoch", "epoch"),
-        ("loss", "loss"),
-        ("lr", "lr"),
-        ("sec_per_step", "sec_per_step"),
-    ),
-    "metric": (("value", "value"),),
+_COLUMNS = {
+    "gpu": "util util_pct, vram mem_used_bytes whole, temp temp_c, power power_w, clock clock_mhz whole, "
+    "mem_clock clock_mem_mhz whole, fan fan_pct whole, pcie_in pcie_received whole, pcie_out pcie_sent whole",
+    "host": "ram_used ram_used_bytes whole, ram_available ram_available_bytes whole, swap_used swap_used_bytes whole, "
+    "disk_free disk_free_bytes whole, cpu cpu_pct, psi_memory psi_memory_pct, disk_read disk_read whole, "
+    "disk_written disk_written whole, net_in net_received whole, net_out net_sent whole",
+    "process": "cpu cpu_cores, rss rss_bytes whole, procs procs, read_bytes read_bytes whole, "
+    "write_bytes write_bytes whole",
+    "progress": "step any_step, epoch epoch, loss loss, lr lr, sec_per_step sec_per_step",
+    "metric": "value value",
 }
+_ROWS = {source: [row.split() for row in rows.split(",")] for source, rows in _COLUMNS.items()}
+COLUMNS = {source: tuple((metric, field) for metric, field, *_ in rows) for source, rows in _ROWS.items()}
 """Source → (metric, field of the model). Of ``metric``, the column ``gpu`` is the number of a name in metric_names.
 
 Units are those of the model: per cent, bytes, bytes a second, °C, W, MHz, cores, seconds."""
 
-WHOLE: dict[str, frozenset[str]] = {
-    "gpu": frozenset({"vram", "clock", "mem_clock", "fan", "pcie_in", "pcie_out"}),
-    "host": frozenset(
-        {"ram_used", "ram_available", "swap_used", "disk_free", "disk_read", "disk_written", "net_in", "net_out"}
-    ),
-    "process": frozenset({"rss", "read_bytes", "write_bytes"}),
-}
+WHOLE = {source: frozenset(row[0] for row in rows if row[2:]) for source, rows in _ROWS.items()}
 """Columns that are kept in whole bytes, MHz and per cent of the fan: SQLite stores a whole number in 1 to 6 bytes, any
 other one in 8. A week of eight GPUs has 46 MB with them, 60 MB without (all columns known and changing each second)."""
 
@@ -96,7 +63,7 @@ Reading = GpuReading | HostSample | ProcessSample | Progress
 
 def readings(source: str, value: Reading) -> tuple[float | None, ...]:
     """Return the kept readings of a sample in the order of COLUMNS; None = unknown."""
-    whole = WHOLE.get(source, frozenset())
+    whole = WHOLE[source]
     values = ((column, getattr(value, field)) for column, field in COLUMNS[source])
     return tuple(
         None if v is None or not math.isfinite(v) else round(v) if column in whole else v for column, v in values
@@ -143,7 +110,7 @@ def migrate(connection: sqlite3.Connection) -> None:
         wanted = ["t", "gpu", *(f"{metric}{suffix}" for metric, _ in metrics for suffix in ("", "_min", "_max"))]
         for tier in TIERS:
             place, name = RECENT if tier == TIERS[0] else "main", table(source, tier)
-            known = _columns(connection, place, name)
+            known = {str(column[1]) for column in connection.execute(f"PRAGMA {place}.table_info({name})")}
             if not known:
                 columns = ", ".join(f"{column} REAL" for column in wanted[2:])
                 connection.execute(
@@ -155,10 +122,6 @@ def migrate(connection: sqlite3.Connection) -> None:
                 if column not in known:
                     connection.execute(f"ALTER TABLE {place}.{name} ADD COLUMN {column} REAL")
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-
-
-def _columns(connection: sqlite3.Connection, place: str, name: str) -> set[str]:
-    return {str(column[1]) for column in connection.execute(f"PRAGMA {place}.table_info({name})")}
 
 
 def insert_statement(source: str) -> str:
@@ -195,7 +158,7 @@ def fill_statement(source: str, tier: Tier, finer: Tier) -> str:
     merged = ", ".join(
         f"{mean}, NULLIF(MIN(COALESCE({c}_min, {c})), {mean}), NULLIF(MAX(COALESCE({c}_max, {c})), {mean})"
         for c in names
-        for mean in [f"ROUND(AVG({c}))" if c in WHOLE.get(source, ()) else f"AVG({c})"]
+        for mean in [f"ROUND(AVG({c}))" if c in WHOLE[source] else f"AVG({c})"]
     )
     return (
         f"INSERT OR REPLACE INTO {table(source, tier)} (t, gpu, {into}) "  # noqa: S608

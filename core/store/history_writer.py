@@ -118,7 +118,9 @@ class HistoryWriter:
         if self._refused or not (any(self._rows.values()) or self._metrics or (whole and self._changed)):
             return
         try:
-            connection = self._stands() or self._open()
+            if self._recent is not None and not self._recent.exists():
+                self._drop()  # what was in memory is gone: a logout may delete its folder
+            connection = self._connection or self._open()
             if connection is None:
                 return
             changed = dict(self._changed)
@@ -181,12 +183,6 @@ class HistoryWriter:
                 since = (now - tier.keep_s) // coarser.span_s * coarser.span_s  # whole buckets of the coarser one
                 connection.execute(f"DELETE FROM {table(source, tier)} WHERE t < ?", (since,))  # noqa: S608
 
-    def _stands(self) -> sqlite3.Connection | None:
-        """The connection, unless what was in memory is gone: a logout may delete its folder."""
-        if self._recent is not None and not self._recent.exists():
-            self._drop()
-        return self._connection
-
     def _open(self) -> sqlite3.Connection | None:
         self.path.touch(mode=0o600)
         connection = sqlite3.connect(self.path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False)
@@ -242,22 +238,21 @@ class HistoryWriter:
             self._drop()
         damaged = isinstance(error, UnicodeDecodeError)  # of a message of SQLite that quotes what is damaged
         if damaged or getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE:
-            self._put_aside()
-
-    def _put_aside(self) -> None:
-        """Rename the damaged history; the next commit begins a new one."""
-        with contextlib.suppress(OSError):
-            remove_recent(self.path)
-            for suffix in ("-wal", "-shm", "-journal"):
-                Path(f"{self.path}{suffix}").unlink(missing_ok=True)
-            self.path.replace(f"{self.path}.damaged")
+            with contextlib.suppress(OSError):  # the next commit begins a new one
+                remove_recent(self.path)
+                _remove(self.path, "-wal", "-shm", "-journal")
+                self.path.replace(f"{self.path}.damaged")
 
 
 def remove_recent(history: Path) -> None:
     """Remove the finest tier from memory. Raises OSError."""
     if (place := recent_in_memory(history)) is not None:
-        for suffix in ("", "-wal", "-shm", "-journal"):
-            Path(f"{place}{suffix}").unlink(missing_ok=True)
+        _remove(place, "", "-wal", "-shm", "-journal")
+
+
+def _remove(place: Path, *suffixes: str) -> None:
+    for suffix in suffixes:
+        Path(f"{place}{suffix}").unlink(missing_ok=True)
 
 
 def _write_metrics(

@@ -18,7 +18,7 @@ import msgspec
 
 from trainwatch import __version__
 
-from ..atomic_files import is_file_at
+from ..atomic_files import is_file_at, opened
 from ..model import fact, story, story_fold
 from ..model.decision import JOURNAL_VERSION, DecisionBase, Entry, Record
 from ..model.fact import FactBase, JudgeSnapshot, Outcome, ProgressMade
@@ -103,7 +103,9 @@ class JudgeStates:
         payload = encode_line(snapshot.state)
         place = next(each for each in NAMES if each != self._kept)
         try:
-            _write(self._folder / place, payload)
+            with opened(self._folder / place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as descriptor:
+                write_all(descriptor, payload)
+                os.fdatasync(descriptor)
         except OSError:
             return snapshot
         self._put = place
@@ -135,15 +137,6 @@ def _content(path: Path, name: str) -> bytes | None:
     except OSError:
         return None
     return payload if f"{crc32(payload):08x}" == checksum else None
-
-
-def _write(path: Path, payload: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        write_all(descriptor, payload)
-        os.fdatasync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 # The story of a journal, kept in a file beside it, so that a reader folds only the records that came after.
@@ -416,7 +409,10 @@ class JournalWriter:
         """Open the file if it is not open."""
         if self._descriptor < 0:
             clear_leftovers(self.path.parent)
-            self._seq, self._torn = last_number(self.path)
+            reading = JournalReading(self.path, read_stored(self.path))
+            for _ in reading:
+                pass
+            self._seq, self._torn = reading.seq, bool(reading.unfinished)
             self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             sync_directory(self.path.parent)
 
@@ -488,17 +484,6 @@ class JournalWriter:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def last_number(path: Path) -> tuple[int, bool]:
-    """The highest number in the file, unknown kinds included, and whether its last line lacks its end.
-
-    Raises JournalTooNew, OSError.
-    """
-    reading = JournalReading(path, read_stored(path))
-    for _ in reading:
-        pass
-    return reading.seq, bool(reading.unfinished)
 
 
 def record_of(seq: int, t: float, wall: float, entry: Entry | Outcome) -> Record:

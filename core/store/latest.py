@@ -14,6 +14,7 @@ from zlib import crc32
 
 import msgspec
 
+from ..atomic_files import opened
 from ..model.json_line import encode_line
 from ..model.progress import Outlook, Progress
 from ..processes import status_of
@@ -118,11 +119,8 @@ def newest_path(history: Path) -> Path:
 
 def rewrite(path: Path, data: bytes) -> None:
     """Replace the beginning of a file by ``data``. Raises OSError."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
+    with opened(path, os.O_WRONLY | os.O_CREAT) as descriptor:
         os.pwrite(descriptor, data, 0)
-    finally:
-        os.close(descriptor)
 
 
 def _write_framed(path: Path, payload: bytes) -> None:

@@ -15,12 +15,13 @@ from typing import TypeVar
 
 import msgspec
 
+from ..atomic_files import opened
 from ..file_walk import walk
 from ..model.checkpoint import Rating
 from ..model.launch import QUEUE_VERSION, Queue, Rehearsal, TrialResult
 from ..model.run import Habits, faded, without_pace
 from ..model.story import Look
-from .home import make_private, write_atomically
+from .home import make_private, write_all, write_atomically
 
 VERSION = 1
 LIMIT_BYTES = 4 << 20
@@ -193,10 +194,9 @@ def trials_folder(home: Path) -> Path:
 def keep_trial(home: Path, run_id: str, result: TrialResult) -> None:
     """Add a result. Raises OSError."""
     path = make_private(trials_folder(home) / "results") / f"{run_id}.jsonl"
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "ab") as file:
-        file.write(msgspec.json.encode(result) + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
+    with opened(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND) as descriptor:
+        write_all(descriptor, msgspec.json.encode(result) + b"\n")
+        os.fsync(descriptor)
 
 
 def newest_trials(home: Path, run_id: str) -> dict[str, TrialResult]:
@@ -255,12 +255,9 @@ def _read_list(path: Path, kind: type[L], version: int) -> L:
 def _locked(path: Path) -> Iterator[None]:
     """No other process changes the list meanwhile. Makes its folder. Raises OSError."""
     make_private(path.parent)
-    descriptor = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
+    with opened(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT) as descriptor:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
-    finally:
-        os.close(descriptor)
 
 
 def _write_list(path: Path, found: Queue | _Ratings) -> None:

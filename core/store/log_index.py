@@ -11,6 +11,8 @@ import struct
 from bisect import bisect_left
 from pathlib import Path
 
+from ..atomic_files import opened
+
 FILE_NAME = "log.index"
 POINT = struct.Struct("<dQ")
 BEGIN = 1 << 63
@@ -48,8 +50,7 @@ class LogIndexWriter:
 
     def _write(self, t: float, size: int) -> None:
         before = self._size
-        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
+        with opened(self._path, os.O_RDWR | os.O_CREAT) as fd:
             known = os.fstat(fd).st_size // POINT.size
             newest = _point(fd, known - 1)[1] & ~BEGIN if known else 0
             if size < newest:  # the log was truncated: the old points do not apply to it
@@ -59,8 +60,6 @@ class LogIndexWriter:
             if known == 0 and self._size is None and self._empty_t is not None:
                 points = POINT.pack(self._empty_t, BEGIN) + POINT.pack(t, size)
             os.pwrite(fd, points, known * POINT.size)
-        finally:
-            os.close(fd)
 
 
 class LogIndex:

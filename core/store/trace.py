@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from ..atomic_files import opened
 from ..model.json_line import encode_line
 from ..model.observation import Exit, Meta, Observation, Start
 from .home import write_all
@@ -95,14 +96,11 @@ class TraceWriter:
                 self._size = max((end for end, _ in members_of(file)), default=0)  # of whole ones
         if self._size + len(data) > self.limit_bytes:
             self._drop_older_half()
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
+        with opened(self.path, os.O_WRONLY | os.O_CREAT) as descriptor:
             os.ftruncate(descriptor, self._size)  # what a torn write left
             os.lseek(descriptor, self._size, os.SEEK_SET)
             write_all(descriptor, data)
             self._size += len(data)
-        finally:
-            os.close(descriptor)
 
     def _drop_older_half(self) -> None:
         """Rewrite beside and rename: a reader (or a power cut) in between sees the longer trace.

@@ -9,7 +9,7 @@ from ..model.progress import Level
 from ..model.story import RunStory, Situation
 from ..model.text import verdict_word
 from . import quantity
-from .state.concerns import AFTER_NAN, doubt_of
+from .state.concerns import AFTER_DIVERGENCE, AFTER_NAN, barred, doubt_of
 
 LEVELS: dict[str, Level] = {
     "complete": "safe",
@@ -146,7 +146,8 @@ def checkpoint_rows(
             c = msgspec.structs.replace(c, **found)
         judged.append((c, v))
     doubts = {c.path: doubt_of(c, story) for c, _ in judged}
-    resume = newest_resumable([c for c, _ in judged if doubts[c.path] != AFTER_NAN], story.set_aside)
+    bars = barred(story)
+    resume = newest_resumable([c for c, _ in judged if doubts[c.path] not in bars], story.set_aside)
     best, aside = story.best, story.set_aside
     return tuple(
         CheckpointRow(
@@ -185,12 +186,15 @@ def how_many(verdicts: Iterable[str], noun: str = "") -> str:
     return f"{quantity.count(complete)}{all_}{of} complete{rest}"
 
 
-def resume_point(now: Situation) -> Checkpoint | None:
-    """The newest checkpoint that a restart may take, complete or opaque, from before a NaN of the loss, or None."""
+def resume_point(now: Situation, *, undoubted: bool = False) -> Checkpoint | None:
+    """The newest checkpoint that a restart may take, complete or opaque, from before a NaN of the loss, or None.
+
+    ``undoubted``: also from before a divergence that the settings leave to a person.
+    """
     story = now.story
-    own = (c for c in reversed(story.checkpoints) if story.origin(c) != "unknown")
-    finite = (c for c in own if doubt_of(c, story) != AFTER_NAN)
-    return newest_resumable(finite, story.set_aside)
+    bars = frozenset({AFTER_NAN, AFTER_DIVERGENCE}) if undoubted else barred(story)
+    own = (c for c in reversed(story.checkpoints) if story.origin(c) != "unknown" and doubt_of(c, story) not in bars)
+    return newest_resumable(own, story.set_aside)
 
 
 def steps_since(checkpoint: Checkpoint | None, step: int | None) -> int | None:

@@ -14,6 +14,7 @@ from ..model.checkpoint import Checkpoint
 from ..model.launch import QueueEntry, TrialResult
 from ..model.text import gib, verdict_word
 from . import quantity
+from .words import STATE_WORDS
 
 Row = TypeVar("Row")
 
@@ -87,7 +88,7 @@ def _step(row: Mapping[str, Any]) -> str:
 
 RUNS: tuple[Column[Mapping[str, Any]], ...] = (
     Column(title="run", text=lambda r: str(r["id"])),
-    Column(title="state", text=lambda r: str(r["state"])),
+    Column(title="state", text=lambda r: STATE_WORDS[r["state"]]),
     Column(title="attempt", text=lambda r: f"attempt {r['attempt']}", right=True),
     Column(title="step", text=_step, right=True),
     Column(title="left", text=lambda r: "" if r.get("eta_s") is None else f"{quantity.duration(r['eta_s'])} left",

@@ -148,12 +148,12 @@ def matching(metrics: Sequence[str], sought: str) -> tuple[str, ...]:
 
 
 def unit_of(metric: str, points: Sequence["Point"]) -> str:
-    """The unit in which a series is shown; of the pace that of its newest value."""
+    """The unit in which a series is shown; of the pace that of most of its values, as slow steps begin each attempt."""
     unit = words_of(metric).unit
     if unit != PACE:
         return unit
-    newest = next((p[2] for p in reversed(points) if p[2] > 0), 1.0)
-    return quantity.pace_unit(newest)
+    units = [quantity.pace_unit(p[2]) for p in reversed(points) if p[2] > 0]
+    return max(units, key=units.count, default=quantity.S_PER_STEP)  # of as many values, that of the newest
 
 
 def shown_points(metric: str, points: Sequence["Point"], unit: str) -> tuple["Point", ...]:

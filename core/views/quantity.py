@@ -115,11 +115,11 @@ def _day(wall: float) -> int:
     return int((wall + time.localtime(wall).tm_gmtoff) // DAY_S)
 
 
-def pace(sec_per_step: float | None) -> str:
-    """2.50 s/step, or 8.30 steps/s if a step takes less than a second."""
+def pace(sec_per_step: float | None, unit: str = "") -> str:
+    """2.50 s/step, or 8.30 steps/s if a step takes less than a second. ``unit``: the one that it is shown in anyway."""
     if sec_per_step is None or not math.isfinite(sec_per_step) or sec_per_step <= 0:
-        return f"{UNKNOWN} s/step"
-    unit = pace_unit(sec_per_step)
+        return f"{UNKNOWN} {unit or S_PER_STEP}"
+    unit = unit or pace_unit(sec_per_step)
     return f"{three_digits(sec_per_step if unit == S_PER_STEP else 1 / sec_per_step)} {unit}"
 
 

@@ -222,7 +222,7 @@ def _checkpoint(row: checkpoint_list.CheckpointRow) -> CheckpointRow:
         size_bytes=c.size_bytes,
         mtime=c.mtime,
         verdict=c.verdict,
-        reason=c.reason or "",
+        reason="; ".join(filter(None, (row.doubt, c.reason))),
         good=c.verdict == "complete",
         unknown=not c.understood,
         score=row.score,

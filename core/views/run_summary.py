@@ -256,8 +256,9 @@ def _of_incidents(now: Situation, run: tuple[str, ...]) -> Iterator[Need]:
         text = f"The loss is NaN{since_step(nan)}: {worthless}. Resume from a checkpoint before it."
         yield Need(kind="nan", text=text, incident=nan.id)
     if diverged is not None and not diverged.acknowledged:
-        back = typed("resume", *run, "--from", "CHECKPOINT")
-        text = f"The loss diverged{since_step(diverged)}: {worthless}. `{back}` goes back."
+        before = resume_point(now, undoubted=True)
+        back = f"`{typed('resume', *run, '--from', before.path)}` goes back" if before else "Nothing was saved before"
+        text = f"The loss diverged{since_step(diverged)}: {worthless}. {back}."
         yield Need(kind="diverged", text=text, incident=diverged.id)
     for incident in sorted(now.story.open_incidents, key=lambda i: i.severity != "danger"):
         if incident.acknowledged or incident.severity == "info" or incident is diverged:

@@ -65,8 +65,7 @@ class TimelineView(msgspec.Struct, frozen=True, kw_only=True):
     bands: tuple[Band, ...] = ()
     title: str = ""
     loss: str = quantity.UNKNOWN
-    pace: str = quantity.UNKNOWN
-    pace_unit: str = quantity.S_PER_STEP
+    sec_per_step: float | None = None
     wall0: float = 0.0
     later: str = ""
     attempts: tuple[AttemptSpan, ...] = ()
@@ -105,8 +104,7 @@ def timeline_view(now: Situation) -> TimelineView:
         bands=tuple(_bands(now, now_t if now.watched or over else min(now_t, max(story.t, now.progress_t)))),
         title=_title(now),
         loss=_loss(now),
-        pace=quantity.pace(progress.sec_per_step),
-        pace_unit=quantity.pace_unit(progress.sec_per_step) if progress.sec_per_step else quantity.S_PER_STEP,
+        sec_per_step=progress.sec_per_step,
         later=later,
         attempts=attempt_spans(story, now_t),
         wall0=story.wall0,

@@ -85,6 +85,11 @@ def title_of(incident: Incident) -> str:
     return incident.title or named or TITLES.get(incident.class_, incident.class_.replace("_", " "))
 
 
+def incident_words(kind: str, title: str, reason: str) -> str:
+    """``crash: CUDA out of memory: …``; the reason alone of what is not named by its title. ``title``: ``title_of``."""
+    return ": ".join((kind, title, reason) if kind in {"crash", "hang"} else (kind, reason))
+
+
 def how_likely(confidence: float) -> str:
     """A confidence of 0 to 1 in words, with the number: ``very likely (97 %)``."""
     word = next(word for least, word in _LIKELY if confidence >= least)

@@ -103,6 +103,20 @@ def test_a_run_without_supervisor_and_trainer_is_not_shown_as_running(world: Wor
     assert status["reason"] == "no supervisor is running, and the trainer of attempt 1 has ended without an exit record"
 
 
+def test_an_end_that_nobody_watched_is_shown_with_its_exit_code_and_its_last_step(world: World) -> None:
+    """It was shown at the step of the supervisor's death, until somebody resumed it."""
+    world.write("--steps", "60", "--hold-at", "20")
+    watch = world.headless()
+    world.at_step(20)
+    watch.murder()
+    (world.project / "out" / "go").touch()
+    said = "no supervisor is running, and attempt 1 has ended (exit code 0), "
+    until(lambda: world.status()["reason"].startswith(said), "the runner has written how the trainer ended")
+    status = world.status()
+    assert (status["state"], status["overall"]["step"]) == ("interrupted", 60)
+    assert status["reason"].endswith(", while nobody watched")
+
+
 def test_killing_the_screen_does_not_affect_the_run(world: World) -> None:
     world.write(*LONG)
     world.headless()

@@ -238,7 +238,7 @@ def test_lost_file_events_are_found_by_the_periodic_scan(
     def no_watch_left(*_: object, **__: object) -> None:
         raise OSError(24, "inotify instance limit reached")
 
-    monkeypatch.setattr(checkpoint_directory, "observe", no_watch_left)
+    monkeypatch.setattr(checkpoint_directory, "Inotify", no_watch_left)
     trouble: list[str] = []
     sensor = make(WATCH, on_problem=trouble.append)
     wait_until(lambda: sensor.means == "rescan", "the first look")

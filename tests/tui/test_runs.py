@@ -3,10 +3,11 @@
 from typing import Any
 
 import msgspec
+import pytest
 
 from tests.fakes.feed import FakePicker, healthy
 from tests.tui.conftest import showing, until
-from trainwatch.core.views.screens.run_list import RUN_COLUMNS, run_row
+from trainwatch.core.views.screens.run_list import RUN_COLUMNS, began_at, run_row
 from trainwatch.tui.panes.rows_pane import row_cells
 from trainwatch.tui.screens.runs_screen import RunsScreen
 from trainwatch.tui.ui.cells import UNICODE, size_of
@@ -53,6 +54,29 @@ async def test_runs_are_hidden_and_shown_again() -> None:
         screen.table.go(shown(screen).index("mira"))
         await pilot.press("h", "H")
         await until(pilot, lambda: "mira" in shown(screen), "shown again")
+
+
+@pytest.mark.parametrize("width", [80, 120])
+async def test_two_runs_of_one_name_are_told_apart_and_only_the_chosen_one_is_hidden(width: int) -> None:
+    async with showing(healthy(), size=(width, 40)) as (app, pilot):
+        screen = await opened(app, pilot)
+        picker: Any = app.picker
+        first, second, *others = picker.runs()
+        twin = msgspec.structs.replace(second, name=first.name)
+        picker._known = lambda: (first, twin, *others)
+        await pilot.press("L")
+        await until(pilot, lambda: shown(screen)[:2] == [first.name] * 2, "two of one name")
+        began = [began_at(card, screen.now.now_wall) for card in (first, twin)]
+        lines = screen.table.plain_lines()
+        assert began[0] != began[1]
+        assert [began[0] in lines[1], began[1] in lines[2]] == [True, True]
+        await pilot.press("down", "h")
+        await until(pilot, lambda: twin.id not in [card.id for card in screen.listed], "the chosen one is hidden")
+        assert first.id in [card.id for card in screen.listed]
+        assert began[1] in screen.key_bar.message
+        await pilot.press("h")
+        await until(pilot, lambda: twin.id in [card.id for card in screen.listed], "the same key takes it back")
+        assert not any(card.hidden for card in screen.cards or ())
 
 
 async def test_without_any_run_nothing_is_offered_to_look_for_one_and_it_is_said_once() -> None:

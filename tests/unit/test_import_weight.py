@@ -38,7 +38,6 @@ def test_looking_after_a_run_loads_no_screen_and_nothing_heavy() -> None:
         "ruamel",
         "tomlkit",
         "psutil",
-        "watchdog",
     }
     assert not modules & {"urllib.request", "http.client", "ssl", "email", "statistics"}, "half a megabyte to two each"
     for_few_runs = {"configparser", "difflib", "fractions", "hmac", "pickletools", "random", "secrets", "tempfile"}
@@ -120,7 +119,7 @@ def test_pure_packages_load_no_package_that_does_io(package: str) -> None:
 
 SLOW = {"asyncio", "ctypes", "gzip", "secrets", "socket", "subprocess", "tempfile"}
 """Modules of Python that take a millisecond or more."""
-HEAVY = {"libtmux", "numpy", "psutil", "textual", "tomlkit", "watchdog"}
+HEAVY = {"libtmux", "numpy", "psutil", "textual", "tomlkit"}
 
 
 def loaded_by_call(*words: str, home: Path, before: str = "") -> set[str]:

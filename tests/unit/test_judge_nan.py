@@ -163,7 +163,8 @@ def stained(nonfinite: tuple[str, ...]) -> World:
 def test_a_finite_checkpoint_shows_that_only_the_average_is_stained() -> None:
     world = told(stained(()), *["nan"] * 300)
     assert world.of(StopAttempt) == []
-    assert apply.before_nan_t(world.state) is None
+    crash(world)
+    assert world.wait(60.0).of(StartAttempt)[-1].resume_from == "out/step-late"
 
 
 def test_a_checkpoint_with_nan_shows_that_it_is_not_the_average_alone() -> None:

@@ -8,7 +8,7 @@ import pytest
 from tests.builders import World, judge
 from tests.unit.test_judge_recovery import crash, save
 from trainwatch.core.model.decision import Decision, NotifyPeople, Record, StartAttempt
-from trainwatch.core.model.observation import Exit, LogChunk
+from trainwatch.core.model.observation import Command, Exit, LogChunk
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import LossSettings, Settings
 from trainwatch.core.model.story import RunStory, Situation
@@ -138,3 +138,64 @@ def test_the_settings_may_end_it(action: str) -> None:
         assert '[loss] diverged = "stop"' in status(world)["reason"]
     else:
         assert [start.resume_from for start in world.of(StartAttempt)][1:] == ["out/step-100"]
+
+
+def settled(count: int) -> list[float]:
+    """It falls for half of the steps, and then stays where it is, but for its noise."""
+    dice = random.Random(7)
+    good = falling(count // 2)
+    return [*good, *(good[-1] * dice.uniform(0.8, 1.2) for _ in range(count - len(good)))]
+
+
+def rising(world: World, good: list[float], until: float, every: int = 40) -> list[int]:
+    """Rise by 2 % a step from the end of ``good``, saving every ``every`` steps; the steps that were saved."""
+    value, saved = good[-1], []
+    while value < until * good[-1] and world.word == "running":
+        train(world, PLAIN, [value])
+        value *= 1.02
+        if (step := world.state.attempt.step or 0) % every == 0:
+            save(world, f"out/step-{step}", step)
+            saved.append(step)
+    return saved
+
+
+@pytest.mark.parametrize("action", ["rollback", "stop"])
+def test_a_loss_that_rises_slowly_is_acted_on_when_it_is_far(action: str) -> None:
+    """It was told at ten times its lowest, and then never acted on."""
+    good = settled(200)
+    world = train(World(judge(Settings(loss=LossSettings(diverged=action)))).begin(), PLAIN, good)  # type: ignore[arg-type]
+    save(world, "out/step-200", 200)
+    assert len(rising(world, good, 1e4)) > 5
+    world.see(Exit(t=world.t + 1.0, signal=15, died_t=world.t + 0.5))
+    if action == "stop":
+        assert checkpoint_views(now_of(world))[-1].resume, "a resume goes back, too"
+        world.see(Command(t=world.t + 1.0, verb="resume"))
+    world.wait(60.0)
+    assert [start.resume_from for start in world.of(StartAttempt)][1:] == ["out/step-200"]
+
+
+@pytest.mark.parametrize(("action", "begins"), [("warn", -1), ("rollback", 0)])
+def test_a_crash_while_the_loss_diverges_goes_back_if_the_settings_say_so(action: str, begins: int) -> None:
+    good = settled(200)
+    world = train(World(judge(Settings(loss=LossSettings(diverged=action)))).begin(), PLAIN, good)  # type: ignore[arg-type]
+    save(world, "out/step-200", 200)
+    saved = [200, *rising(world, good, 40.0)]
+    assert [i.class_ for i in world.incidents if i.open] == ["diverging"]
+    crash(world)
+    world.wait(60.0)
+    assert world.of(StartAttempt)[1].resume_from == f"out/step-{saved[begins]}"
+
+
+def test_a_person_is_told_which_save_is_the_last_one_before_the_loss_rose() -> None:
+    good = settled(200)
+    world = train(World(judge()).begin(), PLAIN, good)
+    save(world, "out/step-200", 200)
+    saved = rising(world, good, 1e4)
+    world.see(Exit(t=world.t + 1.0, code=0, died_t=world.t + 0.5))
+    (need,) = (need for need in needs(now_of(world)) if need.kind == "diverged")
+    assert "--from out/step-200` goes back" in need.text
+    report = build_report(
+        now_of(world), ReportSources(spec=RunSpec(id="r", name="r", command=("c",), cwd="/", created_wall=1000.0))
+    )
+    marked = {row.name for row in report.checkpoints if row.reason == "saved after the loss diverged"}
+    assert marked == {f"step-{step}" for step in saved}

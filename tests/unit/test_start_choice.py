@@ -143,6 +143,18 @@ def test_a_run_that_ended_is_refused_and_the_ways_are_named(state: RunState) -> 
     assert "model-step00000020" in message
 
 
+@pytest.mark.parametrize("state", ["finished", "given_up", "stopped"])
+def test_only_what_works_is_named_if_the_command_has_no_place_for_a_checkpoint(state: RunState) -> None:
+    """It named `--from newest`, which was refused, too."""
+    run = ran(NO_PLACE, state=state)
+    saved()
+    message = refused(NO_PLACE)
+    assert "--from" not in message
+    assert f"`trainwatch resume {run.id}`" not in message
+    for way in (f"trainwatch resume {run.id} -- NEW COMMAND", "run --fresh"):
+        assert way in message
+
+
 def test_a_run_whose_saves_are_of_an_unknown_make_is_not_written_over() -> None:
     ran(state="given_up", step=None)
     Path("out").mkdir()
@@ -348,7 +360,7 @@ def test_a_refused_start_makes_nothing_and_the_dry_run_says_so(
     saved()
     before = sorted(p.name for p in (folder / "out").iterdir())
     assert main(["run", "--detach", "--", *COMMAND]) == 4
-    assert main(["run", "--dry-run", "--json", "--", *COMMAND]) == 0
+    assert main(["run", "--dry-run", "--json", "--", *COMMAND]) == 4
     shown = json.loads(capsys.readouterr().out)
     assert "of no run that is known here" in shown["problem"]
     assert shown["start"] is None
@@ -393,7 +405,7 @@ def test_a_project_whose_state_was_deleted_does_not_begin_over_its_checkpoints(f
     descriptor = os.open("out/.trainwatch.lock", os.O_RDWR | os.O_CREAT, 0o600)
     locks.write_slot(descriptor, locks.SUPERVISOR, killed)
     os.close(descriptor)
-    with pytest.raises(CliError, match="trainwatch run --from newest`"):
+    with pytest.raises(CliError, match="over what is there: `trainwatch run --fresh`"):
         project_run(None, to_start=True)
     assert not (folder / "home").exists()
     looked_at = project_run(None).run  # the screen makes the run's folder before anything is started

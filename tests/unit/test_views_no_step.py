@@ -49,7 +49,7 @@ def test_status_says_what_follows_and_what_to_write() -> None:
         return status_object(now, run="luca")
 
     lines = status_lines(status(told()))
-    at = lines.index(f"  open incident 9: progress no_step: {REASON}")
+    at = lines.index(f"  open incident 9: progress: {REASON}")
     assert lines[at + 1 : at + 3] == [f"    {FOLLOWS}", f"    {ADVICE}"]
     (row,) = [i for i in status(told())["incidents"] if i["id"] == 9]  # type: ignore[attr-defined]
     assert row["explanation"] == f"{FOLLOWS}; {ADVICE}"

@@ -1,7 +1,7 @@
 """A list with a cursor."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from rich.segment import Segment
@@ -17,22 +17,27 @@ from ..ui.chart import bar
 from .pane import ScrolledPane
 
 Row = TypeVar("Row")
+Ids = Callable[[Any], object] | None
 MEASURED = 64
 """Of more rows only the longest one is measured for the widths of the columns."""
 
 
 class RowsPane(ScrolledPane):
-    """``rows`` under fixed ``head`` lines; the cursor is an index into ``rows``, kept in view."""
+    """``rows`` under fixed ``head`` lines; the cursor is an index into ``rows``, kept in view.
+
+    ``items``: what the rows are of, one each. The cursor stays on its row's id once it was moved.
+    """
 
     rows: tuple[Line, ...] = ()
+    items: Sequence[Any] = ()
     head: tuple[Line, ...] = ()
     message = ""
     cursor = 0
     ids: tuple[object, ...] = ()
     chosen: object = None
-    """The id of the row that the cursor stays on, once it was moved."""
+    """The id of the row that the cursor stays on; None: none yet, so it stays at its place."""
     stays = False
-    """It stays also before it was moved."""
+    """It stays on a row also before it was moved."""
 
     follow: Callable[["RowsPane"], None] | None = None
     """Called as soon as the cursor has moved: a message would come after rows and cursor have changed again."""
@@ -45,10 +50,17 @@ class RowsPane(ScrolledPane):
             self.pane = pane
 
     def show(
-        self, rows: Sequence[Line], *, head: Sequence[Line] = (), message: str = "", ids: Sequence[object] = ()
+        self,
+        rows: Sequence[Line],
+        items: Sequence[Row],
+        head: Sequence[Line] = (),
+        message: str = "",
+        *,
+        ids: Ids = None,
     ) -> None:
-        """Draw them; ``message`` is shown if there are none. ``ids``: a cursor that was moved stays on its row's id."""
-        self.rows, self.head, self.message, self.ids = tuple(rows), tuple(head), message, tuple(ids)
+        """Draw them; ``message`` is shown if there are none. ``ids``: of each item; None: they have none."""
+        self.rows, self.items, self.head, self.message = tuple(rows), items, tuple(head), message
+        self.ids = () if ids is None else tuple(map(ids, items))
         if self.chosen in self.ids:
             self.cursor = self.ids.index(self.chosen)
         self.cursor = max(0, min(self.cursor, len(self.rows) - 1))
@@ -69,7 +81,7 @@ class RowsPane(ScrolledPane):
         tail: Callable[[Row, int], Iterable[Span]] = lambda _row, _left: (),
         instead: Callable[[Row], str | None] = lambda _row: None,
         head_from: int = 0,
-        ids: Sequence[object] = (),
+        ids: Ids = None,
         old: bool = False,
     ) -> None:
         """Draw rows by their columns. ``note``: on the lower border; ``message``: why there are none, else ``note``.
@@ -95,7 +107,12 @@ class RowsPane(ScrolledPane):
             lines.append(tuple(("unknown", text) for _, text in cells) if old else tuple(cells))
         head = (*sign, *heading_cells(columns, fit_to, width))
         headed = width >= head_from and any(c.title for c in columns)
-        self.show(lines, head=[head] if headed else [], message=message or note, ids=ids)
+        self.show(lines, rows, [head] if headed else [], message or note, ids=ids)
+
+    @property
+    def here(self) -> Any:
+        """The item under the cursor; None if there is none."""
+        return self.items[self.cursor] if self.items else None
 
     @property
     def room(self) -> int:

@@ -4,8 +4,9 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import groupby
 
+from ...core.views import quantity
 from ...core.views.charts import silences
-from ...core.views.metrics import fitted, shown_values, words_of
+from ...core.views.metrics import fitted, shown_values, unit_of
 from ...core.views.timeline import RANK, Mark, TimelineView, event_words, events, ticks
 from ..ui.cells import Line, Span, fit, pad, right
 from ..ui.chart import (
@@ -117,8 +118,10 @@ class AxisPane(Pane):
         return self.last_values.get("silences", (query, steps, view.attempts, view.steps_until_t), work)
 
     def unit(self, metric: str) -> str:
-        """In which its values are shown."""
-        return self.view.pace_unit if metric == PACE else words_of(metric).unit
+        """In which its values are shown: the pace in that of most values on the axis, without any of the newest."""
+        drawn = next((values for query, values in self.series.items() if query.metric == metric == PACE), ())
+        known = [v for v in drawn if v is not None] or [self.view.sec_per_step or 1.0]
+        return unit_of(metric, [(0.0, v, v, v) for v in known])
 
     def range_of(self, metric: str, values: Columns) -> tuple[float, float] | None:
         """From where to where its scale goes; None without values."""
@@ -266,7 +269,9 @@ class TimelinePane(AxisPane):
         pace_rows = 0 if rest < 4 else max(2, rest * 2 // 5)
         loss_rows = min(rest - pace_rows, 12)
         lines += self._chart(LOSS, ("loss", view.loss), loss_rows, width)
-        lines += self._chart(PACE, (view.pace_unit, view.pace.partition(" ")[0]), min(pace_rows, 8), width)
+        unit = self.unit(PACE)
+        pace = quantity.pace(view.sec_per_step, unit).partition(" ")[0]
+        lines += self._chart(PACE, (unit, pace), min(pace_rows, 8), width)
         return lines
 
     def cuts(self, width: int) -> tuple[int, ...]:

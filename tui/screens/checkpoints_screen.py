@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from time import time
-from typing import Any
+from typing import Any, cast
 
 from ...core.model.checkpoint import Checkpoint, CheckpointListing
 from ...core.model.ports import RunServices
@@ -104,7 +104,7 @@ class CheckpointsScreen(RunPage):
         title = f"checkpoints · {count_text(self.rows)}" if self.rows else "checkpoints"
         self.table.show_table(
             CHECKPOINT_COLUMNS, self.rows, title=title, message=self.message(), level=lambda row: row.level,
-            tail=self._tail, ids=[row.path for row in self.rows],
+            tail=self._tail, ids=lambda row: row.path,
         )  # fmt: skip
         self.work.show(self.session.long_task.state)
         self._show_detail()
@@ -128,7 +128,7 @@ class CheckpointsScreen(RunPage):
 
     @property
     def _row(self) -> CheckpointRow | None:
-        return self.rows[self.table.cursor] if self.rows else None
+        return cast("CheckpointRow | None", self.table.here)
 
     def reload(self) -> None:
         """Read the directory in a thread."""

@@ -1,7 +1,7 @@
 """Key 3: every incident of the run, and all about the one under the cursor."""
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from textual import events
 
@@ -66,7 +66,8 @@ class IncidentsScreen(RunPage):
     place = "incidents"
     keys = INCIDENT_KEYS
     views: tuple[IncidentView, ...] = ()
-    chosen: int | None = None
+    chosen: Any = None
+    """The number of the incident that is shown."""
     card: IncidentCard | None = None
     _evidence_of: tuple[int, bool] | None = None
     _where: tuple[str, ...] = ()
@@ -75,6 +76,7 @@ class IncidentsScreen(RunPage):
     def bodies(self) -> Sequence[Pane]:
         self.table = RowsPane(id="incidents")
         self.page = PagePane(id="detail")
+        self.table.stays = True
         return (self.table, self.page)
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
@@ -89,14 +91,13 @@ class IncidentsScreen(RunPage):
 
     def show(self) -> None:
         self.views = incident_views(self.now)
-        at = next((i for i, v in enumerate(self.views) if v.id == self.chosen), 0)
-        self.table.cursor = at
         opened = sum(v.open for v in self.views)
         count = f" · {len(self.views)}" + (f" · {opened} open" if opened else "") if self.views else ""
         self.table.set_title(f"incidents{count}")
         rows = [headline(v, self.table.room, self.table.glyphs, pale=True)[0] for v in self.views]
-        self.table.show(rows, message=NONE_SO_FAR)
-        self.chosen = self.views[at].id if self.views else None
+        self.table.chosen = self.chosen
+        self.table.show(rows, self.views, message=NONE_SO_FAR, ids=lambda view: view.id)
+        self.chosen = self.table.chosen
         where = self._where if self._evidence_of is not None and self._evidence_of[0] == self.chosen else ()
         self.card = None if self.chosen is None else incident_card(self.now, self.chosen, where)
         if self.card is None:
@@ -154,7 +155,7 @@ class IncidentsScreen(RunPage):
         self.tasks.fetch(lambda: services.files(card.number), took)
 
     def row_chosen(self, pane: RowsPane) -> None:
-        self.choose(self.views[pane.cursor].id)
+        self.choose(pane.here.id)
 
     def choose(self, incident: int) -> None:
         self.page.top, self.page.link = 0, None

@@ -168,8 +168,7 @@ class LaunchScreen(PlaceScreen):
     @property
     def offer(self) -> LaunchOffer | None:
         """The run of the file under the cursor; None on the typed command."""
-        offers = self.offers
-        return offers[self.table.cursor] if self.table.cursor < len(offers) else None
+        return next(iter(self.offers[self.table.cursor :]), None)
 
     @property
     def opens(self) -> str | None:

@@ -170,7 +170,7 @@ class MachineScreen(RunPage):
         none = f"No process with “{sought}”: / changes the filter, Esc ends it" if sought else self.why_none
         self.processes.show_table(
             columns, rows, title=title + (f" · with “{sought}”" if sought else ""), note=note or none,
-            ids=[ids(row) for row in rows], old=old,
+            ids=ids, old=old,
         )  # fmt: skip
 
     def action_sort(self) -> None:
@@ -183,7 +183,7 @@ class MachineScreen(RunPage):
         self.draw()
 
     def copied(self) -> str:
-        row = next(iter(self.rows[self.processes.cursor :] or self.rows[-1:]), None)
+        row = self.processes.here
         return "" if row is None else f"{row.pid} {command(row.command)}"
 
     def on_pane_pressed(self, message: Pane.Pressed) -> None:
@@ -457,11 +457,11 @@ class RanksScreen(MachineScreen):
         view, signs = self.view, self.nodes.glyphs.levels
         self.nodes.show_table(
             node_columns(view.nodes, signs), view.nodes, title=view.nodes_title, note=view.job, message=view.message,
-            level=lambda row: row.level, ids=[row.name for row in view.nodes],
+            level=lambda row: row.level, ids=lambda row: row.name,
         )  # fmt: skip
         self.ranks.show_table(
             RANK_COLUMNS, view.ranks, title=view.title, note=view.note, message=view.message,
-            level=rank_level, ids=[row.rank for row in view.ranks],
+            level=rank_level, ids=lambda row: row.rank,
         )  # fmt: skip
 
     def read_details(self) -> None:
@@ -472,10 +472,9 @@ class RanksScreen(MachineScreen):
         self.found = table or self.found
 
     def action_rank(self) -> None:
-        rows = self.view.ranks
-        if not rows:
+        row = self.ranks.here
+        if row is None:
             return
-        row = rows[min(self.ranks.cursor, len(rows) - 1)]
         like = "like the others" if rank_level(row) == "safe" else "not known"
         told = {column.title: column.text(row) for column in RANK_COLUMNS}
         facts = (

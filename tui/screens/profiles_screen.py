@@ -60,7 +60,6 @@ class ProfilesScreen(RunPage):
     """By profile: what a launch would change, or the error."""
     trials: Mapping[str, TrialResult] = {}
     """What was measured on this machine, by profile."""
-    _placed_cursor = False
 
     @property
     def profiles(self) -> Sequence[Profile]:
@@ -113,13 +112,13 @@ class ProfilesScreen(RunPage):
     def show(self) -> None:
         ladder = self.session.run.plan.settings.profiles.ladder
         self.view = profiles_view(self.now, self.profiles, ladder, self.trials)
-        if not self._placed_cursor and self.now.story.seq:
-            self._placed_cursor = True
-            self.table.cursor = next((i for i, r in enumerate(self.view.rungs) if r.now), 0)
+        if self.table.chosen is None and self.now.story.seq:
+            self.table.chosen = next((rung.name for rung in self.view.rungs if rung.now), None)
         glyphs = self.table.glyphs
         now: Span = ("safe", glyphs.levels["safe"])
         self.table.show_table(
             LADDER_COLUMNS, self.view.rungs, message=NO_PROFILES, level=lambda rung: rung.use,
+            ids=lambda rung: rung.name,
             signs={"now": now, "last": now, "next": ("accent", glyphs.expected), "": ("accent", " ")},
             title="ladder · safest first" if ladder else "profiles · no ladder is set",
         )  # fmt: skip
@@ -129,19 +128,16 @@ class ProfilesScreen(RunPage):
         profile = self._profile
         if profile is None:
             return "profile"
-        is_now = self.view is not None and self.view.rungs[self.table.cursor].now
-        return f"{profile.name} · a {'restart' if is_now else 'switch'} would change"
+        return f"{profile.name} · a {'restart' if self.table.here.now else 'switch'} would change"
 
     @property
     def _in_use(self) -> bool:
         """The run uses the profile under the cursor, and no switch to another one is due."""
-        rungs = self.view.rungs if self.view is not None else ()
-        at = self.table.cursor
-        return at < len(rungs) and rungs[at].now and not self.now.story.profile_pending
+        return bool(self.table.items) and self.table.here.now and not self.now.story.profile_pending
 
     @property
     def _profile(self) -> Profile | None:
-        return self.profiles[self.table.cursor] if self.profiles else None
+        return self.profiles[self.table.cursor] if self.table.items else None
 
     def _difference(self) -> list[Paragraph]:
         profile, view = self._profile, self.view
@@ -149,7 +145,7 @@ class ProfilesScreen(RunPage):
             return []
         first = "last" if view.over else "now"
         found = [Paragraph(text=text, label=first if i == 0 else "", style="text") for i, text in enumerate(view.why)]
-        rung = view.rungs[self.table.cursor]
+        rung = self.table.here
         if rung.description and rung.description != rung.title:
             found.append(Paragraph(text=rung.description, label="about"))
         if rung.expect:

@@ -18,8 +18,9 @@ from ...core.views.screens.run_list import (
     RunRow,
     Sort,
     Which,
+    began_at,
     listed,
-    run_row,
+    run_rows,
     shown_name,
 )
 from ...core.views.words import Paragraph
@@ -80,6 +81,8 @@ class RunsScreen(PlaceScreen):
     cards: tuple[RunCard, ...] | None = None
     choice = ListChoice()
     _trouble = ""
+    _hid: str | None = None
+    """The run that was hidden last, until the cursor moves: the same key shows it again, and hides no other one."""
 
     def head_alone(self) -> HeaderView:
         """What can be done here: without runs nothing can be opened."""
@@ -115,14 +118,18 @@ class RunsScreen(PlaceScreen):
         return listed(self.cards or (), sort=choice.sort, which=choice.which, words=choice.words, hidden=choice.hidden)
 
     def show(self) -> None:
-        wall = self.now.now_wall or time()
-        rows = [run_row(c, wall, self.current) for c in self.listed]
+        rows = run_rows(self.listed, self._wall, self.current)
         self.table.show_table(
             RUN_COLUMNS, rows, title=self._title(len(rows)), message=self._message, level=lambda row: row.level,
-            head_from=HEADING_FROM, ids=[row.card.id for row in rows],
+            head_from=HEADING_FROM, ids=lambda row: row.card.id,
         )  # fmt: skip
-        at = min(self.table.cursor, len(rows) - 1)
-        self.page.show(about_run(rows[at]) if rows else (), title=shown_name(rows[at].card) if rows else "")
+        self.page.show(
+            about_run(self.table.here) if rows else (), title=shown_name(self.table.here.card) if rows else ""
+        )
+
+    @property
+    def _wall(self) -> float:
+        return self.now.now_wall or time()
 
     @property
     def _message(self) -> str:
@@ -164,17 +171,18 @@ class RunsScreen(PlaceScreen):
     @property
     def chosen(self) -> RunCard | None:
         """The run under the cursor."""
-        return next((card for card in self.listed if card.id == self.table.chosen), None)
+        return self.table.here.card if self.table.items else None
 
     def choose(self, choice: ListChoice) -> None:
         """Show other runs, or another order."""
-        self.choice = choice
+        self.choice, self._hid = choice, None
         self.draw()
 
     def on_rows_pane_chosen(self, _: RowsPane.Chosen) -> None:
         self.action_open()
 
     def row_chosen(self, _: RowsPane) -> None:
+        self._hid = None
         self.draw()
 
     def action_sort(self) -> None:
@@ -231,20 +239,20 @@ class RunsScreen(PlaceScreen):
         self.app.push_screen(dialog, answered)
 
     def action_hide(self) -> None:
-        picker, card = self.application.picker, self.chosen
+        picker = self.application.picker
+        card = next((card for card in self.cards or () if card.id == self._hid), self.chosen)
         if card is None:
             return
-        done = (
-            f"Shown again: {card.name}."
-            if card.hidden
-            else f"Hidden: {card.name}. H shows hidden runs, h shows it again."
-        )
+        hides = card.id != self._hid and not card.hidden
+        name = f"{card.name}, begun {began_at(card, self._wall)}"
+        done = f"Hidden: {name}. h shows it again, H lists hidden runs." if hides else f"Shown again: {name}."
 
         def shown(_: object, trouble: str) -> None:
+            self._hid = card.id if hides and not trouble else None
             self.show_message(trouble or done)
             self.action_reload()
 
-        self.tasks.fetch(lambda: picker.hide(card.id, not card.hidden), shown)
+        self.tasks.fetch(lambda: picker.hide(card.id, hides), shown)
 
 
 def about_run(row: RunRow) -> list[Paragraph]:

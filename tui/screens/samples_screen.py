@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from time import time
+from typing import cast
 
 from rich.color import Color
 from rich.segment import Segment
@@ -55,7 +56,6 @@ class SamplesScreen(RunPage):
     """(path, mtime, room) of what is drawn or being decoded."""
     picture: Picture | None = None
     trouble = ""
-    _chosen: str | None = None
     _asked = 0
 
     def bodies(self) -> Sequence[Pane]:
@@ -93,8 +93,7 @@ class SamplesScreen(RunPage):
     @property
     def chosen(self) -> Sample | None:
         """The picture that is shown: the newest until another is chosen."""
-        found = self.samples or ()
-        return next((s for s in found if s.path == self._chosen), found[0] if found else None)
+        return cast("Sample | None", self.table.here)
 
     @property
     def fits(self) -> bool:
@@ -105,11 +104,9 @@ class SamplesScreen(RunPage):
 
     def show(self) -> None:
         samples = self.samples or ()
-        chosen, wall = self.chosen, self.now.now_wall or time()
-        self.table.cursor = samples.index(chosen) if chosen is not None else 0
-        self.table.show_table(
-            sample_columns(wall), samples, title=f"samples · {len(samples)}" if samples else "samples"
-        )
+        wall, title = self.now.now_wall or time(), f"samples · {len(samples)}" if samples else "samples"
+        self.table.show_table(sample_columns(wall), samples, title=title, ids=lambda sample: sample.path)
+        chosen = self.chosen
         if chosen is not None and can_decode():
             self._decode(chosen)
         self.caption.show(() if chosen is None else self._caption(chosen, wall))
@@ -162,7 +159,7 @@ class SamplesScreen(RunPage):
 
     def row_chosen(self, pane: RowsPane) -> None:
         """Another picture; on the newest: follow it."""
-        self._chosen = (self.samples or ())[pane.cursor].path if pane.cursor > 0 else None
+        pane.chosen = pane.chosen if pane.cursor else None
         self.trouble = ""
         self.draw()
 

@@ -16,24 +16,10 @@ from ...model.preset import Change, Preset, Profile, ResumeStyle, leaves
 from ...model.run import RunSpec, place_of
 from ...model.shipped import UNKNOWN
 from ...model.text import typed
+from . import trainer_config as configs
 from .edits import REMOVED, DeriveError, Edit, Setting, net, value_at
 from .flags import Told, environment, fill, filled, is_shell_line, option_groups, set_option, told_by, without_word
-from .trainer_config import (
-    ConfigCopy,
-    TrainerConfig,
-    TrainerSettings,
-    changed_copy,
-    config_copy,
-    config_in_command,
-    is_set,
-    load_config,
-    names_config,
-    read_config,
-    takes_file_alone,
-    where_set,
-    with_placeholder,
-    write_copy,
-)
+from .trainer_config import read_config
 
 __all__ = [
     "DeriveError",
@@ -65,15 +51,15 @@ class Derived(msgspec.Struct, frozen=True, kw_only=True):
     changes: tuple[Change, ...]
     resume: Literal["state", "weights", "none"]
     told_resume: bool
-    further: tuple[ConfigCopy, ...] = ()
+    further: tuple[configs.ConfigCopy, ...] = ()
 
 
 def write_config_copy(spec: RunSpec, derived: Derived) -> None:
     """Write the config copy of a launch, if it has one, and make its folder. Raises DeriveError."""
     if derived.config_path is not None and derived.config_text is not None:
-        write_copy(derived.config_path, derived.config_text, Path(spec.config or ""))
+        configs.write_copy(derived.config_path, derived.config_text, Path(spec.config or ""))
     for further in derived.further:
-        write_copy(further.path, further.text, further.original)
+        configs.write_copy(further.path, further.text, further.original)
 
 
 def preview(  # noqa: PLR0917
@@ -102,17 +88,17 @@ def preview(  # noqa: PLR0917
     style = _resume_style(preset, resume)
     settings, flags = _wanted(profile, changes)
     if settings or style is not None or flags:
-        found = config_in_command(spec)
+        found = configs.config_in_command(spec)
         # Without a setting for it the config needs no copy, unless it is all that the trainer reads.
-        if settings or (style is not None and style.key is not None) or takes_file_alone(found):
+        if settings or (style is not None and style.key is not None) or configs.takes_file_alone(found):
             spec = found
-    config = load_config(spec, preset) if spec.config is not None else None
-    named = config is not None and names_config(spec, config.path)
+    config = configs.load_config(spec, preset) if spec.config is not None else None
+    named = config is not None and configs.names_config(spec, config.path)
     config_path = attempt_directory / config.path.name if config is not None and named else None
 
     splice = None if style is None else filled(style.args, resume)
     argv, used = fill(
-        with_placeholder(spec, config.path) if config is not None and named else spec.command,
+        configs.with_placeholder(spec, config.path) if config is not None and named else spec.command,
         {
             "config": None if config is None else str(config_path),
             "output_dir": spec.output_dir,
@@ -135,14 +121,14 @@ def preview(  # noqa: PLR0917
         flags += option_groups(told.options, why, "resume")
         named_checkpoint = style.key is not None or bool(style.args or style.env) or style.by_itself
 
-    if takes_file_alone(spec):
+    if configs.takes_file_alone(spec):
         settings, flags = settings + [_typed(flag) for flag in flags], []
     further, made = _further(spec, preset, profile, settings, attempt_directory)
     edits: list[Edit] = []
     for setting in settings:
-        at = where_set(argv, config, preset, setting.key)
+        at = configs.where_set(argv, config, preset, setting.key)
         setting = msgspec.structs.replace(setting, key=at.key)  # noqa: PLW2901
-        if setting.yields and is_set(argv, config, preset, setting.key):
+        if setting.yields and configs.is_set(argv, config, preset, setting.key):
             continue
         for name in at.given:  # a flag overrides the file
             argv = _option(argv, name, setting, made)
@@ -159,7 +145,9 @@ def preview(  # noqa: PLR0917
     argv = _with_flags(argv, flags, drops, spec.cwd, made)
 
     of_config = [change for change in net(made) if change.where == "config"]
-    text = None if config is None or config_path is None else config_copy(spec, config, attempt, edits, of_config)
+    text = (
+        None if config is None or config_path is None else configs.config_copy(spec, config, attempt, edits, of_config)
+    )
     env, env_changes = environment(spec, preset, profile, changes, base=os.environ if base_env is None else base_env)
     return Derived(
         argv=argv,
@@ -175,19 +163,19 @@ def preview(  # noqa: PLR0917
 
 def _further(
     spec: RunSpec, preset: Preset, profile: Profile | None, settings: list[Setting], folder: Path
-) -> tuple[tuple[ConfigCopy, ...], list[Change]]:
+) -> tuple[tuple[configs.ConfigCopy, ...], list[Change]]:
     """Copies of the other files that decide one of these settings. Adds the settings that name the copies.
 
     Raises DeriveError if such a file cannot be read: the changed setting would have no effect.
     """
-    copies: list[ConfigCopy] = []
+    copies: list[configs.ConfigCopy] = []
     made: list[Change] = []
     for further in preset.further_configs:
         wanted = {s.key: (s.value, s.why) for s in settings if s.key in further.settings and not s.yields}
-        named = TrainerSettings(spec, preset).value(profile, further.key) if wanted else None
+        named = configs.TrainerSettings(spec, preset).value(profile, further.key) if wanted else None
         if not wanted or not named or named == UNKNOWN:
             continue
-        found = changed_copy(spec.cwd, further, named, wanted, folder)
+        found = configs.changed_copy(spec.cwd, further, named, wanted, folder)
         if found is not None:
             copies.append(found[0])
             made.extend(found[1])
@@ -296,7 +284,7 @@ def _restores(preset: Preset, resume: Path | None) -> Literal["state", "weights"
 
 
 def _config_edits(
-    config: TrainerConfig, locations: Sequence[tuple[str, ...]], setting: Setting, made: list[Change]
+    config: configs.TrainerConfig, locations: Sequence[tuple[str, ...]], setting: Setting, made: list[Change]
 ) -> list[Edit]:
     edits = []
     for path in locations:
@@ -362,8 +350,8 @@ def redirected(spec: RunSpec, preset: Preset, profile: Profile | None, folder: P
         elif option.startswith("-") and "=" not in option and not word.startswith("-") and "{" not in word:
             words[at] = moved(option, word) or word
     changes = []
-    config = None if spec.config is None else load_config(spec, preset)
-    for key, value in leaves(config.tree) if config is not None and names_config(spec, config.path) else ():
+    config = None if spec.config is None else configs.load_config(spec, preset)
+    for key, value in leaves(config.tree) if config is not None and configs.names_config(spec, config.path) else ():
         if isinstance(value, str) and (after := moved(key, value)) is not None:
             changes.append(Change(where="config", key=key, before=value, after=after, why=WHY))
     if not any(saves) and not any("{output_dir}" in word for word in spec.command):
@@ -407,7 +395,7 @@ def _refuse_leftovers(old: RunSpec, new: RunSpec, preset: Preset, profile: Profi
     derived = preview(new, preset, profile, None, (), folder, base_env={})
     named: list[tuple[str, str]] = [*_values(derived.argv), *((f"${k}", v) for k, v in derived.env.items())]
     if old.config is not None:
-        config = load_config(old, preset)
+        config = configs.load_config(old, preset)
         changed = {c.key: c.after for c in derived.changes if c.where == "config"}
         named += [(key, str(changed.get(key, value))) for key, value in leaves(config.tree) if isinstance(value, str)]
     for where, value in named:

@@ -134,7 +134,10 @@ def end_job(folder: str, tag: str, slurm: Slurm) -> str:
     if record is not None and record.phase == "ended":
         return ""
     try:
-        handle = _unrecorded(tag, slurm) if record is None else record.handle
+        handle = None if record is None else record.handle
+        for seen in slurm.jobs().values() if record is None else ():
+            if seen.comment == tag and seen.phase != "ended":
+                handle = JobHandle(cluster="", id=seen.id, submitted=seen.submitted)
     except SlurmError as error:
         return f"it cannot be told whether a job was submitted: {error}"
     if handle is None:
@@ -146,11 +149,6 @@ def end_job(folder: str, tag: str, slurm: Slurm) -> str:
     if wait_until_gone(slurm, handle, END_S):
         return ""
     return f"job {handle.id} was cancelled, and Slurm did not say within {END_S:.0f} s that it has ended"
-
-
-def _unrecorded(tag: str, slurm: Slurm) -> JobHandle | None:
-    found = [seen for seen in slurm.jobs().values() if seen.comment == tag and seen.phase != "ended"]
-    return JobHandle(cluster="", id=found[-1].id, submitted=found[-1].submitted) if found else None
 
 
 EXIT_FILE = "job_exit.json"

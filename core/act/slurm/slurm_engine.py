@@ -15,16 +15,8 @@ from ..evidence.capture import BUDGET_S, LOG_LINES, StackReport, collect, joined
 from ..launch.launching import LaunchError
 from ..local_engine import Engine, Performed
 from ..save_request import SaveReport, file_of, request_save
+from . import job_start
 from .commands import Slurm
-from .job_start import (
-    AGENT_FILE,
-    STARTED_FILE,
-    end_job,
-    prepare,
-    record_of,
-    script_of,
-    tag_of,
-)
 
 NO_PAUSE = "a job of Slurm is not paused: only an operator of the cluster can do that"
 
@@ -39,7 +31,7 @@ class SlurmEngine(Engine):
     def submit(self, order: LaunchOrder, folder: Path, asked: StartAttempt) -> AttemptTarget:
         """Start the process that submits the job and follows it. If a job of the run lives, none is submitted."""
         try:
-            argv = prepare(self.spec, order, folder, asked, save=self.save)
+            argv = job_start.prepare(self.spec, order, folder, asked, save=self.save)
         except OSError as fault:
             raise LaunchError(f"{folder}: the batch script cannot be written: {fault.strerror or fault}") from fault
         return super().submit(msgspec.structs.replace(order, argv=argv), folder, asked)
@@ -48,20 +40,24 @@ class SlurmEngine(Engine):
         """End the job, too, but not for leftovers: if the follower died, the job may live, and is followed again."""
         if isinstance(decision, EndLeftovers):
             return super().stop(target, decision)
-        tag = tag_of(self.spec.id, target.number)
+        tag = job_start.tag_of(self.spec.id, target.number)
         if decision.mode == "kill":
-            end_job(target.directory, tag, self.slurm)
+            job_start.end_job(target.directory, tag, self.slurm)
         ended, detail, data = super().stop(target, decision)
-        wrong = end_job(target.directory, tag, self.slurm)
+        wrong = job_start.end_job(target.directory, tag, self.slurm)
         return (False, f"{detail}; {wrong}", {**data, "gone": False}) if wrong else (ended, detail, data)
 
     def ask_to_save(self, target: AttemptTarget, *, stop: bool) -> SaveReport:
         """The file lies on the shared disk; the page of ``trainwatch.heartbeat`` and processes are on the nodes."""
-        record = record_of(target.directory)
-        if record is None or record.phase == "ended" or not Path(record.attempt_directory, STARTED_FILE).exists():
+        record = job_start.record_of(target.directory)
+        if (
+            record is None
+            or record.phase == "ended"
+            or not Path(record.attempt_directory, job_start.STARTED_FILE).exists()
+        ):
             words = "was not submitted" if record is None else f"is {record.state or record.phase}"
             return SaveReport(asked=False, sentence=f"it was not asked for a checkpoint: its job {words}")
-        agent = Path(record.attempt_directory, AGENT_FILE)
+        agent = Path(record.attempt_directory, job_start.AGENT_FILE)
         more = [self.save[0], "--stop" if stop else None, "--json"]
         asked = ("--save", str(agent.parent), *(word for word in more if word))
         argv = ("env", f"{AGENT_VARIABLE}=1", "sh", "-c", PYTHON, sys.executable, "-I", str(agent), *asked)
@@ -83,7 +79,7 @@ class SlurmEngine(Engine):
 
     def probe(self, target: AttemptTarget, folder: Path) -> StackReport:
         """Stacks from the nodes, in a step of their own; the end of the log."""
-        record = record_of(target.directory)
+        record = job_start.record_of(target.directory)
 
         def stacks(notes: list[str]) -> StackReport:
             if record is None or record.phase != "running":
@@ -101,7 +97,7 @@ class SlurmEngine(Engine):
 
     def shown(self, argv: tuple[str, ...], folder: Path, attempt: int) -> str | None:
         """The batch script that `sbatch` would get."""
-        return script_of(self.spec, self.save, argv, folder, attempt)
+        return job_start.script_of(self.spec, self.save, argv, folder, attempt)
 
 
 STARTS_S = 10.0

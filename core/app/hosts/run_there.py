@@ -12,22 +12,12 @@ from typing import IO, NamedTuple
 
 from trainwatch import __version__
 
-from ...act.remote import (
-    MARK,
-    MISSING,
-    NO_FOLDER,
-    SSH_FAILED,
-    NoSshError,
-    command_there,
-    look_there,
-    needs_a_person,
-    ssh_argv,
-    why_failed,
-)
+from ...act import remote
 from ...bound_process import bound
 from ...config.location import USER_FILE, find_project, user_file
 from ...model.run import Host, There
-from ..errors import CliError, ExitCode, config_errors, did_you_mean
+from ...model.text import did_you_mean
+from ..errors import CliError, ExitCode, config_errors
 from ..runs.known_runs import here
 
 SOCKET_NAME_BYTES = 40 + 1 + 16
@@ -83,11 +73,11 @@ def show_there(host: Host, words: Sequence[str]) -> int:
     Returns its exit code. Raises CliError if it could not be run there, or if the connection was cut.
     """
     terminal = {name: os.environ[name] for name in TOLD_THERE if name in os.environ}
-    process = _started(host, command_there(host, words, terminal=terminal), terminal=True, may_ask=True)
+    process = _started(host, remote.command_there(host, words, terminal=terminal), terminal=True, may_ask=True)
     said = Said(process.stderr, onward=True)
     with _ending_with_us(process):
         code = process.wait()
-    if code == SSH_FAILED:
+    if code == remote.SSH_FAILED:
         os.write(1, LEFT_ON.encode())
     _require(host, code, said, None)
     return code
@@ -105,14 +95,14 @@ def run_there(host: Host, words: Sequence[str], *, may_ask: bool, warn: Callable
             other = f"{host.name} has trainwatch {version}, this machine {__version__}"
             warn(f"{other}: options and output are those of there")
 
-    found = _answer(host, command_there(host, words), may_ask=may_ask, began=began)
+    found = _answer(host, remote.command_there(host, words), may_ask=may_ask, began=began)
     _require(host, found.code, found.said, found.version)
     return found.code
 
 
 def ask_there(host: Host, words: Sequence[str]) -> bytes:
     """What ``trainwatch WORDS`` prints there, within ANSWER_S; nobody is asked. Raises UnansweredError."""
-    found = _answer(host, command_there(host, words), may_ask=False)
+    found = _answer(host, remote.command_there(host, words), may_ask=False)
     if found.late:
         raise UnansweredError(f"{host.name}: no answer within {ANSWER_S:.0f} s")
     _require(host, found.code, found.said, found.version)
@@ -128,11 +118,11 @@ def look(host: Host, *, may_ask: bool) -> There:
 
     ``may_ask``: ssh may ask on the terminal of this process.
     """
-    found = _answer(host, look_there(host), may_ask=may_ask)
+    found = _answer(host, remote.look_there(host), may_ask=may_ask)
     if found.version is None:
         problem = found.said.text()
         why = f"{host.name}: {problem.strip() or f'exit {found.code}'}"
-        raise CliError(ExitCode.FAILED, why_failed(host, problem) if found.code == SSH_FAILED else why)
+        raise CliError(ExitCode.FAILED, remote.why_failed(host, problem) if found.code == remote.SSH_FAILED else why)
     told = dict(line.partition("=")[::2] for line in found.out.decode(errors="replace").splitlines())
     return There(version=version_of(told.get("version", "")), path=told.get("path", ""))
 
@@ -196,8 +186,8 @@ def _started(
 
     try:
         sockets = socket_folder(os.environ, SOCKET_NAME_BYTES)  # of the connections
-        argv = ssh_argv(host, sockets, command, terminal=terminal, may_ask=may_ask)
-    except NoSshError as error:
+        argv = remote.ssh_argv(host, sockets, command, terminal=terminal, may_ask=may_ask)
+    except remote.NoSshError as error:
         raise UnansweredError(str(error), needs_a_person=True) from None
     stdin = None if may_ask or output is None else subprocess.DEVNULL
     return subprocess.Popen(bound(argv, at_end=signal.SIGTERM), stdin=stdin, stdout=output, stderr=subprocess.PIPE)
@@ -216,16 +206,16 @@ def _ending_with_us(process: "subprocess.Popen[bytes]") -> Iterator[None]:
 
 def _require(host: Host, code: int, said: "Said", version: str | None) -> None:
     """Raise UnansweredError with a sentence if trainwatch there did not run to its own end."""
-    if code == SSH_FAILED and version is not None:
+    if code == remote.SSH_FAILED and version is not None:
         raise UnansweredError(
             f"{host.name}: the connection was cut; what was begun there goes on, its outcome is not known here"
         )
-    if code == SSH_FAILED:
+    if code == remote.SSH_FAILED:
         text = said.text()
-        raise UnansweredError(why_failed(host, text), needs_a_person=needs_a_person(text))
-    if code == MISSING and not version:
+        raise UnansweredError(remote.why_failed(host, text), needs_a_person=remote.needs_a_person(text))
+    if code == remote.MISSING and not version:
         raise UnansweredError(missing_there(host), needs_a_person=True)
-    if code == NO_FOLDER and version is None and host.folder:
+    if code == remote.NO_FOLDER and version is None and host.folder:
         gone = f"{host.name}: the folder {host.folder} is not there ([hosts.{host.name}] folder)"
         raise UnansweredError(gone, needs_a_person=True)
 
@@ -233,7 +223,7 @@ def _require(host: Host, code: int, said: "Said", version: str | None) -> None:
 def behind_mark(stream: IO[bytes]) -> tuple[str, bytes] | None:
     """The version that the line with MARK names, and what came behind it; None: the line never came."""
     head = b""
-    mark = MARK.encode()
+    mark = remote.MARK.encode()
     while True:
         at = head.find(mark)
         end = head.find(b"\n", at) if at >= 0 else -1

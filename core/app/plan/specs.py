@@ -7,20 +7,10 @@ from pathlib import Path
 import msgspec
 
 from ...act.config.trainer_config import config_of
+from ...config import project as projects
 from ...config.detection import config_text, recognise, survey_folder, write_config
 from ...config.document import ConfigError, Problem
 from ...config.location import FILE_NAME, find_project
-from ...config.project import (
-    OPTIONS,
-    RunSection,
-    RunTable,
-    launch_problems,
-    load_project,
-    name_of_command,
-    option_problems,
-    settings_with,
-    with_options,
-)
 from ...config.project import Overrides as Overrides  # noqa: PLC0414  front ends fill it
 from ...config.shipped import load_presets, load_profiles
 from ...model.preset import Preset, Profile
@@ -76,23 +66,25 @@ def spec_of_command(command: Sequence[str], overrides: Overrides, definitions: D
 
 def bare_spec(command: Sequence[str], overrides: Overrides, definitions: Definitions, cwd: Path) -> RunSpec:
     """The spec of a command with default settings, without an id. Raises CliError (exit code 2)."""
-    options = {key.removeprefix("run."): option for option, key in OPTIONS.values()}
+    options = {key.removeprefix("run."): option for option, key in projects.OPTIONS.values()}
     with config_errors():
-        problems = option_problems(overrides, definitions.presets, definitions.profiles)
+        problems = projects.option_problems(overrides, definitions.presets, definitions.profiles)
         if not command or not command[0].strip():
             text = "no command; write it after --, as in `trainwatch run -- python train.py`"
             raise ConfigError([*problems, Problem("run", None, text)])
-        section = RunSection(name=name_of_command(command), command=tuple(command), cwd=str(cwd.absolute()))
+        section = projects.RunSection(
+            name=projects.name_of_command(command), command=tuple(command), cwd=str(cwd.absolute())
+        )
         section = _given(section, overrides, cwd, problems, lambda key: options.get(key, "run"))
-    return _spec(section, settings_with(Settings(), overrides), definitions)
+    return _spec(section, projects.settings_with(Settings(), overrides), definitions)
 
 
 def _given(
-    section: RunSection, overrides: Overrides, cwd: Path, problems: list[Problem], place: Callable[[str], str]
-) -> RunSection:
+    section: projects.RunSection, overrides: Overrides, cwd: Path, problems: list[Problem], place: Callable[[str], str]
+) -> projects.RunSection:
     """The section with the options of the command line. Raises ConfigError. ``place``: where a key is set."""
-    section = with_options(section, overrides, cwd)
-    if problems := [*problems, *launch_problems(section, place)]:
+    section = projects.with_options(section, overrides, cwd)
+    if problems := [*problems, *projects.launch_problems(section, place)]:
         raise ConfigError(problems)
     return section
 
@@ -104,18 +96,18 @@ def spec_of_project(
 
     Without ``output_dir`` as above. Raises CliError with all problems.
     """
-    given = {key: option for name, (option, key) in OPTIONS.items() if getattr(overrides, name) is not None}
+    given = {key: option for name, (option, key) in projects.OPTIONS.items() if getattr(overrides, name) is not None}
     with config_errors():
-        project = load_project(path, profiles=definitions.profiles, presets=definitions.presets)
+        project = projects.load_project(path, profiles=definitions.profiles, presets=definitions.presets)
         section = project.run(run)
 
         def place(key: str) -> str:
             return given.get(f"run.{key}") or project.provenance[f"{section.key}.{key}"]
 
         end = msgspec.structs.replace(project.settings.end, **section.end)
-        problems = option_problems(overrides, definitions.presets, definitions.profiles)
+        problems = projects.option_problems(overrides, definitions.presets, definitions.profiles)
         section = _given(section, overrides, here(), problems, place)
-    settings = settings_with(msgspec.structs.replace(project.settings, end=end), overrides)
+    settings = projects.settings_with(msgspec.structs.replace(project.settings, end=end), overrides)
     spec = msgspec.structs.replace(
         _spec(section, settings, definitions), project=str(project.path), section=section.key,
         typed=tuple(key.removeprefix("run.") for key in given if key.startswith("run.")),
@@ -124,7 +116,7 @@ def spec_of_project(
     return with_rehearsed(with_output_folder(spec, definitions.preset_of(spec)))
 
 
-def _spec(run: RunSection, settings: Settings, definitions: Definitions) -> RunSpec:
+def _spec(run: projects.RunSection, settings: Settings, definitions: Definitions) -> RunSpec:
     lone = lone_config(run.command)
     config = run.config or (lone and str(Path(run.cwd, lone)))
     known = Path(config) if config and Path(config).is_file() else None
@@ -133,7 +125,7 @@ def _spec(run: RunSection, settings: Settings, definitions: Definitions) -> RunS
         if run.preset is not None
         else recognise(run.command, known, definitions.presets, source_facts(run.command, run.cwd))
     )
-    same = {field: getattr(run, field) for field in RunTable.__struct_fields__}
+    same = {field: getattr(run, field) for field in projects.RunTable.__struct_fields__}
     same |= {"preset": found.preset, "preset_why": found.why, "preset_resumes": found.resumes}
     return RunSpec(id="", created_wall=time.time(), settings=settings, **same)
 

@@ -11,20 +11,12 @@ from ...act.config.derive import DeriveError
 from ...act.config.flags import find_option, option_groups
 from ...act.config.trainer_config import TrainerSettings, config_in_command, given_names
 from ...act.local_engine import engine_of
-from ...config.document import nearest
 from ...judge.recovery.remedies import number
+from ...model import progress
 from ...model.preset import Change, Preset, Profile
-from ...model.progress import (
-    DOUBTFUL_NAMES,
-    EPOCH_NAMES,
-    SOONER_NAMES,
-    STEP_NAMES,
-    UNIT_NAMES,
-    ExpectedLength,
-    ToldLength,
-)
 from ...model.run import RunSpec
 from ...model.shipped import UNKNOWN
+from ...model.text import nearest
 from ...model.wrappers import options_start
 from ...source.trainer_source import source_of
 from ...store.run_directory import RunDirectory
@@ -45,15 +37,15 @@ class _Said(NamedTuple):
     sure: bool
 
 
-def plan_length(plan: LaunchPlan) -> ToldLength:
+def plan_length(plan: LaunchPlan) -> progress.ToldLength:
     """What the settings of a planned launch say of its length, with its profile."""
     told = told_lengths(plan.spec, plan.preset, plan.profiles, None)
-    return told.get(plan.spec.settings.profiles.use or "", ToldLength())
+    return told.get(plan.spec.settings.profiles.use or "", progress.ToldLength())
 
 
 def told_lengths(
-    spec: RunSpec, preset: Preset, profiles: Mapping[str, Profile], expected: ExpectedLength | None
-) -> dict[str, ToldLength]:
+    spec: RunSpec, preset: Preset, profiles: Mapping[str, Profile], expected: progress.ExpectedLength | None
+) -> dict[str, progress.ToldLength]:
     """By profile ("" = none). ``expected``: the estimate for the run, used where the settings say neither."""
     settings = TrainerSettings(spec, preset)
     fitting = {name: profile for name, profile in profiles.items() if profile.is_for(preset.name)}
@@ -61,22 +53,26 @@ def told_lengths(
 
 
 def _of(
-    settings: TrainerSettings, spec: RunSpec, preset: Preset, profile: Profile | None, expected: ExpectedLength | None
-) -> ToldLength:
+    settings: TrainerSettings,
+    spec: RunSpec,
+    preset: Preset,
+    profile: Profile | None,
+    expected: progress.ExpectedLength | None,
+) -> progress.ToldLength:
     def said(names: Sequence[str]) -> _Said | None:
         return _number(settings, spec, profile, names)
 
     keys, nothing = preset.length, _Said(0, "", sure=True)
-    epochs = said(EPOCH_NAMES if keys is None else (keys.epochs,) if keys.epochs else ())
-    steps = said(STEP_NAMES if keys is None else (keys.steps,) if keys.steps else ())
+    epochs = said(progress.EPOCH_NAMES if keys is None else (keys.epochs,) if keys.epochs else ())
+    steps = said(progress.STEP_NAMES if keys is None else (keys.steps,) if keys.steps else ())
     known = epochs is not None or steps is not None
     pairs = zip(spec.command, [*spec.command[1:], ""], strict=True)  # an option that each attempt fills in is none
     own = (word.partition("=")[0] for word, value in pairs if RESUMES.match(word) and "{" not in word + value)
-    units = [said(names) for names in UNIT_NAMES] if known else []
-    sooner = said(SOONER_NAMES) if known else None
+    units = [said(names) for names in progress.UNIT_NAMES] if known else []
+    sooner = said(progress.SOONER_NAMES) if known else None
     if epochs is not None and steps is not None and keys is not None:  # the framework takes one of them
         epochs, steps = (None, steps) if keys.steps_over_epochs else (epochs, None)
-    return ToldLength(
+    return progress.ToldLength(
         epochs=None if epochs is None else epochs.number,
         epochs_by=(epochs or nothing).by,
         epochs_sure=epochs is None or (epochs.sure and not settings.hidden),
@@ -99,7 +95,7 @@ def _number(settings: TrainerSettings, spec: RunSpec, profile: Profile | None, n
                 number = _whole(value)
                 if number is not None:
                     parts = settings.section(profile, name)
-                    sure = name not in DOUBTFUL_NAMES or not parts or any(map(OF_TRAINING.search, parts))
+                    sure = name not in progress.DOUBTFUL_NAMES or not parts or any(map(OF_TRAINING.search, parts))
                     return _Said(number, where.format(number), sure)
                 if value is not None:
                     return None
@@ -127,7 +123,7 @@ def _of_source(spec: RunSpec, names: Sequence[str]) -> _Said | None:
     options = {option.name.lstrip("-").lower().replace("-", "_") for option in source.options}
     for name in names:
         if number := source.number_of.get(name):
-            sure = name not in DOUBTFUL_NAMES or name in options or number.name.isupper()
+            sure = name not in progress.DOUBTFUL_NAMES or name in options or number.name.isupper()
             return _Said(number.value, f"{number.name} {number.value} in {number.place}", sure)
     return None
 

@@ -22,7 +22,7 @@ from ...store.journal import JournalTooNew, load_story
 from ...store.learned import ListUnreadable, read_ratings
 from ...store.run_directory import RunUnreadable
 from ...store.run_lookup import list_runs
-from ...views.state.concerns import AFTER_DIVERGENCE, AFTER_NAN, doubt_of
+from ...views.state.concerns import barred, doubt_of
 from ..errors import file_errors
 
 BEST: KeepReason = "has the best score"
@@ -98,13 +98,14 @@ def as_journals_know(home: Path, listing: CheckpointListing) -> KnownListing:
         if of_it:
             known.add(checkpoint.path)
         aside = of_it[0][0].set_aside.get(of_it[0][1].path) if of_it else None  # as the newest run says
-        if any(story.origin(c) != "earlier" and doubt_of(c, story) == AFTER_NAN for story, c in of_it):
-            unused[checkpoint.path] = AFTER_NAN
+        ours = [(doubt, story) for story, c in of_it if story.origin(c) != "earlier" and (doubt := doubt_of(c, story))]
+        bars = [doubt for doubt, story in ours if doubt in barred(story)]
+        if bars:
+            unused[checkpoint.path] = bars[0]
         elif aside is not None:
             unused[checkpoint.path] = f"not used for a restart: {aside.why}"
-        ours = (doubt_of(c, story) for story, c in of_it if story.origin(c) != "earlier")
-        if AFTER_DIVERGENCE in ours:
-            doubts[checkpoint.path] = AFTER_DIVERGENCE
+        if ours and not bars:
+            doubts[checkpoint.path] = ours[0][0]
     point = newest_resumable(found, unused)
     return KnownListing(
         listing=CheckpointListing(checkpoints=tuple(found), resume_point=None if point is None else point.path),

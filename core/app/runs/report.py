@@ -11,10 +11,8 @@ import msgspec
 
 from trainwatch import __version__
 
-from ...model.log_lines import LogLine
 from ...model.redact import EDGE
 from ...model.story import Situation, Summary
-from ...sense.log.log_browser import FileLogBrowser
 from ...store.history_reader import HistoryReader
 from ...store.journal import JournalTooNew, fold_journal
 from ...store.run_directory import RunDirectory
@@ -24,7 +22,7 @@ from ...views.report_building import build_report, short_report, summary, with_m
 from ..errors import ExitCode, ends_verb
 from ..gpu_survey import GpuSurvey, surveying
 from .run_usage import usage_of
-from .supervisor_life import read_situation, story_now
+from .supervisor_life import log_end, progress_in, read_situation, story_now
 
 if TYPE_CHECKING:
     from ...views.report import Report
@@ -57,8 +55,6 @@ def charts_of(run: RunDirectory) -> str:
 
 # What the ends of logs say: the last words of a trainer, and its last step if the journal does not have it.
 
-LOG_LINES = 400
-"""Lines at the end of a log that are searched for the last traceback."""
 PLAIN_LINES = 12
 """Lines that are shown if there is no traceback."""
 TRACEBACK = "Traceback (most recent call last)"
@@ -68,7 +64,7 @@ TRACEBACK_LINES = 60
 def last_words(log: str) -> tuple[str, ...]:
     """The last traceback of a log and what follows it, else its last lines; none if it cannot be read."""
     try:
-        lines = [line.text for line in _log_end(log)]
+        lines = [line.text for line in log_end(log)]
     except OSError:
         return ()
     while lines and not lines[-1].strip():
@@ -85,29 +81,8 @@ def last_words(log: str) -> tuple[str, ...]:
 
 
 def last_step(log: str, shapes: Sequence[str] = (), *, resumed: bool = False) -> int | None:
-    """The last step of the run that the end of a log shows; None if it shows none, or cannot be read.
-
-    ``resumed``: the attempt began from a checkpoint, so that a bar without the number of its epoch shows none.
-    """
-    try:
-        lines = _log_end(log)
-    except OSError:
-        return None
-    if not lines:
-        return None
-    from ...config.shipped import load_log_shapes  # most reports need no step of a log
-    from ...judge.progress import START, begin_attempt, read_progress
-    from ...judge.text.shapes import ShapeTable
-
-    text = "".join(line.text if line.open else f"{line.text}\n" for line in lines)
-    begun = begin_attempt(START, resumed=resumed)
-    return read_progress(begun, text, ShapeTable(load_log_shapes(), shapes)).progress.any_step
-
-
-def _log_end(log: str) -> tuple[LogLine, ...]:
-    """The last lines of a log. Raises OSError."""
-    browser = FileLogBrowser()
-    return browser.before(log, browser.size(log), LOG_LINES).lines
+    """The last step of the run that the end of a log shows; None if it shows none, or cannot be read."""
+    return progress_in(log, shapes, resumed=resumed).any_step
 
 
 # Facts about this machine that a bug report needs: driver, kernel, WSL …, as they are now.

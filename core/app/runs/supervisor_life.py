@@ -3,7 +3,7 @@
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,8 @@ import msgspec
 
 from ...model.attempt import AttemptStory
 from ...model.checkpoint import DAMAGED, Checkpoint
-from ...model.progress import Outlook, Why
+from ...model.log_lines import LogLine
+from ...model.progress import Outlook, Progress, Why
 from ...model.run import TERMINAL_STATES, RunSpec
 from ...model.settings import Health
 from ...model.story import RESPONSIVE_S, RunStory, Situation, SupervisorLife, Trouble
@@ -21,6 +22,7 @@ from ...store.journal import load_story
 from ...store.latest import Latest, ProgressPoint, latest_of
 from ...store.lock import holder_pid, is_held, read_life_sign
 from ...store.run_directory import RunDirectory
+from ...views.quantity import clock
 
 FRESH_S = 3.0
 """A sign of life of at most this age needs no question."""
@@ -115,6 +117,12 @@ def read_situation(
     """
     latest, spec = latest_of(run.history), run.load_spec()
     story = story_now(run) if stored is None else as_found(run, stored)
+    attempt = story.attempt
+    if story.state == "interrupted" and attempt is not None and attempt.ended_t is None and attempt.log:
+        seen = progress_in(attempt.log, spec.settings.progress.shapes, resumed=attempt.resume_from is not None)
+        known = None if latest.progress is None else latest.progress.progress.any_step
+        if seen.any_step is not None and seen.any_step > (known or 0):
+            latest = msgspec.structs.replace(latest, progress=ProgressPoint(t=story.t, progress=seen))
     life = supervisor_life(run, ask=ask)
     return situation_of(story, life, latest, created_wall=spec.created_wall, health=spec.settings.health), life
 
@@ -150,7 +158,7 @@ def as_found(run: RunDirectory, story: RunStory) -> RunStory:
     ended, how = read_exit(folder), f"the trainer of attempt {attempt.number} has ended without an exit record"
     if ended is not None:
         status = f"signal {ended.signal}" if ended.signal is not None else f"exit code {ended.code}"
-        how = f"attempt {attempt.number} has ended ({status})"
+        how = f"attempt {attempt.number} has ended ({status}), {clock(ended.wall, time.time())}, while nobody watched"
     return msgspec.structs.replace(
         story,
         state="interrupted",
@@ -160,6 +168,33 @@ def as_found(run: RunDirectory, story: RunStory) -> RunStory:
         state_why=Why(),
         attempts=(*story.attempts[:-1], msgspec.structs.replace(attempt, pid=None, runner_pid=None)),
     )
+
+
+LOG_LINES = 400
+"""Lines at the end of a log that are searched for the last step or traceback."""
+
+
+def progress_in(log: str, shapes: Sequence[str] = (), *, resumed: bool = False) -> Progress:
+    """The progress of the run that the end of a log shows; none of a log that cannot be read.
+
+    ``resumed``: the attempt began from a checkpoint, so that a bar without the number of its epoch shows none.
+    """
+    from ...config.shipped import load_log_shapes  # most looks need no step of a log
+    from ...judge.progress import START, begin_attempt, read_progress
+    from ...judge.text.shapes import ShapeTable
+
+    text = ""
+    with contextlib.suppress(OSError):
+        text = "".join(line.text if line.open else f"{line.text}\n" for line in log_end(log))
+    return read_progress(begin_attempt(START, resumed=resumed), text, ShapeTable(load_log_shapes(), shapes)).progress
+
+
+def log_end(log: str) -> tuple[LogLine, ...]:
+    """The last lines of a log. Raises OSError."""
+    from ...sense.log.log_browser import FileLogBrowser
+
+    browser = FileLogBrowser()
+    return browser.before(log, browser.size(log), LOG_LINES).lines
 
 
 def with_attempts_on_disk(run: RunDirectory, story: RunStory) -> RunStory:

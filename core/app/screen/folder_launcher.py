@@ -129,18 +129,15 @@ class FolderLauncher:
 def _plan(order: LaunchRequest) -> LaunchPlan:
     overrides = Overrides(profile=order.profile)
     if order.run is None:
-        return plan_command(_split(order.command), overrides)
+        try:
+            words = tuple(shlex.split(order.command))
+        except ValueError as error:
+            raise RuntimeError(f"the command cannot be read: {str(error).lower()}") from error
+        return plan_command(words, overrides)
     plan = plan_project(order.run, overrides)
     if plan is None:
         raise RuntimeError(f"{FILE_NAME} was removed from {here()}")
     return plan
-
-
-def _split(command: str) -> tuple[str, ...]:
-    try:
-        return tuple(shlex.split(command))
-    except ValueError as error:
-        raise RuntimeError(f"the command cannot be read: {str(error).lower()}") from error
 
 
 def _offer(name: str, command: str, profile: str | None, project: Path) -> LaunchOffer:

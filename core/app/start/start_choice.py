@@ -458,6 +458,11 @@ def _require_other_folder(plan: LaunchPlan, other: RunSpec, wish: Wish) -> None:
         )
 
 
+def _takes_a_path(spec: RunSpec) -> bool:
+    preset = definitions_of(spec).preset_of(spec)
+    return preset.resume != "none" and bool(resume_support(preset, spec.command).forms)
+
+
 def _has_no_place(plan: LaunchPlan) -> bool:
     return plan.preset.resume != "none" and not resume_support(plan.preset, plan.spec.command).forms
 
@@ -497,23 +502,26 @@ def _running(earlier: EarlierRun) -> str:
 
 def _ended(earlier: EarlierRun, there: tuple[Checkpoint, ...], wish: Wish) -> str:
     run, spec = earlier.run.id, earlier.spec
-    newest = ("--from", NEWEST) if earlier.story.state == "finished" else ()
+    finished = earlier.story.state == "finished"
+    newest = ("--from", NEWEST) if finished else ()
+    works = _takes_a_path(spec) if there else not finished
+    go_on = f"go on with it: {_command('resume', run, *newest)}, with" if works else "go on with it with"
     holds = f"it trained into {spec.output_dir}"
     if there:
         holds = f"{spec.output_dir} holds its checkpoints ({names_of(there)})"
     elif spec.output_dir is None:
         holds = "its output folder is not known (--output-dir D)"
     return (
-        f"run {run} of this command is {printable(earlier.how)}, and {holds}; nothing was started: go on with it: "
-        f"{_command('resume', run, *newest)}, with another command: {_with_another(run)}; {_ways(spec, wish)}"
+        f"run {run} of this command is {printable(earlier.how)}, and {holds}; nothing was started: {go_on} "
+        f"another command: {_with_another(run)}; {_ways(spec, wish)}"
     )
 
 
 def _ways(spec: RunSpec, wish: Wish) -> str:
-    return (
-        f"from a checkpoint: `{_run(spec, wish, '--from', NEWEST)}` or `--from PATH`; from the beginning, over what "
-        f"is there: `{_run(spec, wish, '--fresh')}`; or choose another output folder"
-    )
+    """The starts that are not refused: from a checkpoint only if the command has a place for it."""
+    named = f"from a checkpoint: `{_run(spec, wish, '--from', NEWEST)}` or `--from PATH`; "
+    anew = f"from the beginning, over what is there: `{_run(spec, wish, '--fresh')}`; or choose another output folder"
+    return f"{named if _takes_a_path(spec) else ''}{anew}"
 
 
 def _run(spec: RunSpec, wish: Wish, *words: str) -> str:

@@ -132,8 +132,7 @@ class ByteRange(msgspec.Struct, eq=False):
 
         Raises Torn when there are fewer, Corrupt when the disk cannot read them, OSError when that cannot be told.
         """
-        if offset < 0 or size < 0 or offset + size > self.size:
-            raise Torn(f"bytes {offset} to {offset + size} are needed, but there are only {self.size}")
+        self.part(offset, size)
         try:
             data = os.pread(self.fd, size, self.start + offset)
         except OSError as error:
@@ -162,11 +161,6 @@ class ByteRange(msgspec.Struct, eq=False):
             with suppress(OSError):  # some filesystems do not support it; reading works without it
                 os.posix_fadvise(self.fd, self.passed[0], size, os.POSIX_FADV_DONTNEED)
             self.passed[0] += size
-
-    def expect_sequential(self) -> None:
-        """Announce to the kernel that the whole file is read in order, so that it reads ahead."""
-        with suppress(OSError):  # some filesystems do not support it; reading works without it
-            os.posix_fadvise(self.fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)
 
 
 @contextmanager

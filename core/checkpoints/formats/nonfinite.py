@@ -4,8 +4,10 @@ numpy is imported when something is scanned. float16, bfloat16 and float8 are te
 pattern, once signed and once unsigned: no conversion, no temporary; float32 and float64 by numpy's test.
 """
 
+import os
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ...model.checkpoint import NAMES_KEPT
@@ -144,7 +146,8 @@ def check_values(source: ByteRange, contents: FileContents, scanner: Scanner) ->
         if tensor.region is not None:
             views.setdefault(tensor.region, []).append(tensor)
     tally, damages = _Tally(), list[Damage]()
-    source.expect_sequential()
+    with suppress(OSError):  # that all of it is read in order; some filesystems do not support it
+        os.posix_fadvise(source.fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)
     for index in sorted(range(len(contents.regions)), key=lambda index: contents.regions[index].start):
         region = contents.regions[index]
         crc = scanner.scan(source, region, tally.of(region, views.get(index, [])))

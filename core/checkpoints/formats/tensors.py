@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import msgspec
 
@@ -27,61 +27,34 @@ class Element(msgspec.Struct, frozen=True):
         return (count * self.bits + 7) // 8
 
 
-_ELEMENTS = (
-    Element("bool", 8),
-    Element("uint8", 8),
-    Element("int8", 8),
-    Element("uint16", 16),
-    Element("int16", 16),
-    Element("uint32", 32),
-    Element("int32", 32),
-    Element("uint64", 64),
-    Element("int64", 64),
-    Element("float4_e2m1fn_x2", 8),
-    Element("float4", 4),
-    Element("float6_e2m3", 6),
-    Element("float6_e3m2", 6),
-    Element("float8_e4m3fn", 8, "e4m3"),
-    Element("float8_e5m2", 8, "e5m2"),
-    Element("float8_e4m3fnuz", 8, "fnuz"),
-    Element("float8_e5m2fnuz", 8, "fnuz"),
-    Element("float8_e8m0fnu", 8, "e8m0"),
-    Element("float16", 16, "float16"),
-    Element("bfloat16", 16, "bfloat16"),
-    Element("float32", 32, "float32"),
-    Element("float64", 64, "float64"),
-    Element("complex32", 32, "float16"),
-    Element("complex64", 64, "float32"),
-    Element("complex128", 128, "float64"),
-    Element("qint8", 8),
-    Element("quint8", 8),
-    Element("qint32", 32),
-    Element("quint4x2", 8),
-    Element("quint2x4", 8),
-)
+def _rows(text: str) -> list[list[str]]:
+    return [row.split() for row in text.split(",")]
 
-TORCH_ELEMENTS: dict[str, Element] = {element.name: element for element in _ELEMENTS} | {
-    # spellings that also occur as torch.NAME
-    "float": Element("float32", 32, "float32"),
-    "double": Element("float64", 64, "float64"),
-    "half": Element("float16", 16, "float16"),
-    "long": Element("int64", 64),
-    "int": Element("int32", 32),
-    "short": Element("int16", 16),
-    "cfloat": Element("complex64", 64, "float32"),
-    "cdouble": Element("complex128", 128, "float64"),
-    "chalf": Element("complex32", 32, "float16"),
+
+_ELEMENTS = """
+bool 8, uint8 8, int8 8, uint16 16, int16 16, uint32 32, int32 32, uint64 64, int64 64, float4_e2m1fn_x2 8, float4 4,
+float6_e2m3 6, float6_e3m2 6, float8_e4m3fn 8 e4m3, float8_e5m2 8 e5m2, float8_e4m3fnuz 8 fnuz, float8_e5m2fnuz 8 fnuz,
+float8_e8m0fnu 8 e8m0, float16 16 float16, bfloat16 16 bfloat16, float32 32 float32, float64 64 float64,
+complex32 32 float16, complex64 64 float32, complex128 128 float64, qint8 8, quint8 8, qint32 32, quint4x2 8, quint2x4 8
+"""
+_SPELLINGS = """
+float float32, double float64, half float16, long int64, int int32, short int16, cfloat complex64, cdouble complex128,
+chalf complex32
+"""
+"""Others that also occur as torch.NAME."""
+TORCH_ELEMENTS: dict[str, Element] = {
+    name: Element(name, int(bits), cast("FiniteCheck", "".join(check) or "none"))
+    for name, bits, *check in _rows(_ELEMENTS)
 }
 """By the name of torch's dtype."""
+TORCH_ELEMENTS |= {spelling: TORCH_ELEMENTS[name] for spelling, name in _rows(_SPELLINGS)}
 
 _STORAGES = """
 Bool bool, Byte uint8, Char int8, Short int16, Int int32, Long int64, Half float16, BFloat16 bfloat16, Float float32,
 Double float64, ComplexFloat complex64, ComplexDouble complex128, QInt8 qint8, QUInt8 quint8, QInt32 qint32, QUInt4x2
 quint4x2, QUInt2x4 quint2x4
 """
-STORAGE_ELEMENTS: dict[str, Element] = {
-    f"{storage}Storage": TORCH_ELEMENTS[name] for storage, name in (row.split() for row in _STORAGES.split(","))
-}
+STORAGE_ELEMENTS: dict[str, Element] = {f"{storage}Storage": TORCH_ELEMENTS[name] for storage, name in _rows(_STORAGES)}
 """By the name of torch's typed storage class, as it stands in a pickle."""
 
 _CODES = """
@@ -90,9 +63,7 @@ float8_e4m3fn, F8_E8M0 float8_e8m0fnu, F8_E4M3FNUZ float8_e4m3fnuz, F8_E5M2FNUZ 
 uint16, F16 float16, BF16 bfloat16, I32 int32, U32 uint32, F32 float32, C64 complex64, F64 float64, I64 int64, U64
 uint64
 """
-SAFETENSORS_ELEMENTS: dict[str, Element] = {
-    code: TORCH_ELEMENTS[name] for code, name in (row.split() for row in _CODES.split(","))
-}
+SAFETENSORS_ELEMENTS: dict[str, Element] = {code: TORCH_ELEMENTS[name] for code, name in _rows(_CODES)}
 """By the dtype code of a safetensors header."""
 
 
@@ -125,9 +96,6 @@ class Mapping(msgspec.Struct, eq=False):
             if isinstance(known, str) and known == key:
                 return value
         return None
-
-    def keys(self) -> list[str]:
-        return [key for key, _ in self.pairs if isinstance(key, str)]
 
     @property
     def texts(self) -> dict[str, PickleValue]:
@@ -314,7 +282,7 @@ class FileContents(msgspec.Struct, frozen=True, kw_only=True):
 
 def describe_views(tree: PickleValue, region_of: dict[str, int | None]) -> tuple[Tensor, ...]:
     """Every tensor in the tree, by name. ``region_of``: storage key → region. Raises Corrupt for a missing storage."""
-    untested = _LIGHTNING_BOOKKEEPING if isinstance(tree, Mapping) and _LIGHTNING_MARK in tree.keys() else ()  # noqa: SIM118 -- not a dict
+    untested = _LIGHTNING_BOOKKEEPING if isinstance(tree, Mapping) and _LIGHTNING_MARK in tree.texts else ()
     tensors: list[Tensor] = []
     for name, view in tensors_in(tree):
         region = None

@@ -29,7 +29,12 @@ from .zip_archive import region_of as zip_region
 def read_torch_archive(source: ByteRange) -> FileContents:
     """List tensors and storages and check that each storage is there in full. Raises Damage."""
     archive = read_zip(source)
-    pickle_member = _find_pickle(archive)
+    pickles = [member for member in archive.members if f"/{member.name}".endswith("/data.pkl")]
+    if not pickles:
+        raise Opaque("saved, not readable here (an archive without data.pkl, so torch did not write it)")
+    if len(pickles) > 1:  # torch takes that of the first folder, other readers may take another
+        raise Corrupt(f"has {len(pickles)} members named data.pkl")
+    (pickle_member,) = pickles
     top = pickle_member.name.removesuffix("data.pkl")
     index_of = {member.name: index for index, member in enumerate(archive.members)}
     interpreter = TorchInterpreter()
@@ -63,15 +68,6 @@ def read_torch_archive(source: ByteRange) -> FileContents:
 def names_in(interpreter: TorchInterpreter) -> dict[str, Any]:
     """The names that a pickle asks for, by field of FileContents."""
     return {field: tuple(getattr(interpreter, field)) for field in ("opaque", "objects", "refused", "hostile")}
-
-
-def _find_pickle(archive: ZipArchive) -> ZipMember:
-    found = [member for member in archive.members if member.name == "data.pkl" or member.name.endswith("/data.pkl")]
-    if not found:
-        raise Opaque("saved, not readable here (an archive without data.pkl, so torch did not write it)")
-    if len(found) > 1:  # torch takes that of the first folder, other readers may take another
-        raise Corrupt(f"has {len(found)} members named data.pkl")
-    return found[0]
 
 
 def _unpacked(source: ByteRange, member: ZipMember, archive: ZipArchive) -> bytes:

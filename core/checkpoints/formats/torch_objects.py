@@ -38,16 +38,10 @@ torch.device torch.serialization._get_layout
 """
 PLAIN: frozenset[str] = frozenset(_PLAIN.split())
 
-WEIGHTS_ONLY: frozenset[str] = frozenset(
-    {
-        "_codecs.encode",
-        "builtins.bytearray",
-        "builtins.complex",
-        "builtins.set",
-        "collections.Counter",
-        "collections.OrderedDict",
-    }
-)
+_WEIGHTS_ONLY = """
+_codecs.encode builtins.bytearray builtins.complex builtins.set collections.Counter collections.OrderedDict
+"""
+WEIGHTS_ONLY: frozenset[str] = frozenset(_WEIGHTS_ONLY.split())
 """Outside of torch, what ``torch.load`` takes with ``weights_only``: ``torch/_weights_only_unpickler.py`` of 2.13."""
 
 _KNOWN_CALLS = """
@@ -80,25 +74,12 @@ transformers trl ultralytics unsloth yacs
 """
 FRAMEWORKS: frozenset[str] = frozenset(_FRAMEWORKS.split())
 
-TORCH_CLASS_MODULES: tuple[str, ...] = (
-    "torch.nn.",
-    "torch.optim.",
-    "torch.distributed.checkpoint.metadata.",
-    "torch.distributed.checkpoint.filesystem._StorageInfo",
-    "torch.distributed.checkpoint.planner.",
-    "torch.distributed._shard.",
-    "torch.distributed.tensor.",
-    "torch.distributed._tensor.",
-    "torch.distributed.device_mesh",
-    "torch.distributed.fsdp.",
-    "torch.amp.",
-    "torch.cuda.amp.",
-    "torch.ao.",
-    "torch.utils.data.sampler",
-    "torch.utils.data.distributed",
-    "torch.fx.graph_module",
-    "torch.fx.immutable_collections",
-)
+_TORCH_CLASSES = """
+nn. optim. distributed.checkpoint.metadata. distributed.checkpoint.filesystem._StorageInfo
+distributed.checkpoint.planner. distributed._shard. distributed.tensor. distributed._tensor. distributed.device_mesh
+distributed.fsdp. amp. cuda.amp. ao. utils.data.sampler utils.data.distributed fx.graph_module fx.immutable_collections
+"""
+TORCH_CLASS_MODULES: tuple[str, ...] = tuple(f"torch.{name}" for name in _TORCH_CLASSES.split())
 """Where the classes live that whole-module pickles and DCP metadata mention."""
 
 _NEVER = """

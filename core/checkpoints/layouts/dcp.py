@@ -89,9 +89,9 @@ def _listed(members: Members) -> list[_Item]:
     if any(True for _ in tensors_in(tree)):
         raise Corrupt(f"{METADATA} holds tensors")
     items = [_item(index, info) for index, info in storage.pairs]
-    names = described.keys()
-    unstored = set(names) ^ {item.name for item in items}
-    if unstored or len(set(names)) != len(described.pairs):
+    names = set(described.texts)
+    unstored = names ^ {item.name for item in items}
+    if unstored or len(names) != len(described.pairs):
         raise Corrupt(f"{METADATA} contradicts itself about {shown(min(unstored, default='its names'))}")
     return items
 
@@ -109,7 +109,7 @@ def _field(value: PickleValue, of: str, name: str) -> PickleValue:
     if not isinstance(value, Instance) or value.of != of:
         return None
     for state in value.state:
-        if isinstance(state, Mapping) and name in state.keys():  # noqa: SIM118 -- not a dict
+        if isinstance(state, Mapping) and name in state.texts:
             return state.get(name)
     return None
 

@@ -159,7 +159,7 @@ def check_latest(members: Members) -> list[Damage]:
 def _missing_ranks(tree: Mapping, mp: int, optimizers: set[tuple[int, int]], kind: str) -> list[Damage]:
     """ZeRO keeps the optimizer out of the model states: then each rank must have its own file."""
     ranks = whole_number(tree.texts, ("dp_world_size",))
-    if ranks is None or tree.get("optimizer") is not None or not (optimizers or "optimizer" in tree.keys()):  # noqa: SIM118 -- not a dict
+    if ranks is None or tree.get("optimizer") is not None or not (optimizers or "optimizer" in tree.texts):
         return []
     absent = [rank for dp in range(min(ranks, 100_000)) if (rank := (dp, mp)) not in optimizers]
     return [_missing_rank(absent[0], kind)] if absent else []

@@ -65,9 +65,6 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         held = [c for f in self.files.values() if (c := f.contents) is not None and c.format.startswith("torch_")]
         return tuple(dict.fromkeys(name for c in held for name in c.objects)) if all(c.objects for c in held) else ()
 
-    def with_damage(self, damage: Damage) -> "Finding":
-        return msgspec.structs.replace(self, damages=(*self.damages, damage))
-
 
 def weights_in(members: Members, findings: Findings | None = None) -> Iterator[str]:
     """Names of the files that hold weights, in any folder. ``findings``: what they hold, for those of other names."""
@@ -103,14 +100,11 @@ def optimizer_in(members: Members, findings: Findings | None = None) -> bool:
 def file_has_optimizer(contents: FileContents) -> bool:
     """Whether one file holds optimizer state beside its weights: by its name, its tensors, or its own two keys."""
     parts = contents.tree.texts if isinstance(contents.tree, Mapping) else {}
-    if any(key.startswith("optim") or _is_of_an_optimizer(part) for key, part in parts.items()):
+    # What ``Optimizer.state_dict()`` returns; of plain SGD that holds no tensor.
+    whole = (part for part in parts.values() if isinstance(part, Mapping))
+    if any(key.startswith("optim") for key in parts) or any({"state", "param_groups"} <= p.texts.keys() for p in whole):
         return True
     return any(_MOMENTS.search(tensor.name) for tensor in contents.tensors)
-
-
-def _is_of_an_optimizer(part: object) -> bool:
-    """Whether it is what ``Optimizer.state_dict()`` returns; of plain SGD that holds no tensor."""
-    return isinstance(part, Mapping) and {"state", "param_groups"} <= part.texts.keys()
 
 
 def no_weights(

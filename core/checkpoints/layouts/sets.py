@@ -4,6 +4,7 @@ A trainer writes the members of a set one after the other. What lacks a member, 
 whole, however whole the rest of it is.
 """
 
+import contextlib
 import os
 import re
 import stat
@@ -17,6 +18,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from ...file_walk import leaves
 from ...model.checkpoint_files import (
     is_other_file,
     is_part,
@@ -111,22 +113,13 @@ def find_members(root: Path, layout: str | None = None) -> Members:
                 if depth + 1 < MAX_DEPTH and not os.path.ismount(entry.path):  # / has /proc in it
                     pending.append((name, depth + 1))
                 continue
-            member = _regular(entry, name, real_root)
-            if member is None:
+            path = Path(entry.path)
+            with contextlib.suppress(OSError):
+                if stat.S_ISREG(path.stat().st_mode) and not (entry.is_symlink() and leaves(path, real_root)):
+                    files[name] = Member.at(path, name)
+            if name not in files:
                 strays.append(name)
-            else:
-                files[name] = member
     return Members(root=root, files=files, folders=tuple(folders), strays=tuple(strays), layout=layout)
-
-
-def _regular(entry: "os.DirEntry[str]", name: str, real_root: Path) -> Member | None:
-    path = Path(entry.path)
-    try:
-        if entry.is_symlink() and not path.resolve(strict=True).is_relative_to(real_root):
-            return None
-        return Member.at(path, name) if stat.S_ISREG(path.stat().st_mode) else None
-    except (OSError, RuntimeError):  # the second: a link that leads to itself
-        return None
 
 
 MARKER = "-unfinished"
@@ -266,14 +259,11 @@ def missing_beside_older(members: Members, optional: frozenset[str] = frozenset(
         return []
     own = {kind_of_name(name) for name in members.top()}
     for name in theirs:
-        if name not in optional and _belongs(name) and kind_of_name(name) not in own:
+        # one of each save: no log, config or sample that may come and go
+        belongs = is_part(name) or not is_other_file(name) or (is_text_of_unknown_use(name) and says_state(name))
+        if belongs and name not in optional and kind_of_name(name) not in own:
             return [Torn(f"{name} is missing: {older.name} beside it has one", understood=False)]
     return []
-
-
-def _belongs(name: str) -> bool:
-    """Whether a member is one of each save: no log, config or sample that may come and go."""
-    return is_part(name) or not is_other_file(name) or (is_text_of_unknown_use(name) and says_state(name))
 
 
 def _next_older(path: Path) -> Path | None:

@@ -186,17 +186,9 @@ def _squares(values: "Array") -> float:
 
 
 _DECODERS: dict[str, str] = {
-    "float64": "f8",
-    "float32": "f4",
-    "float16": "f2",
-    "bfloat16": "u2",
-    "int64": "i8",
-    "int32": "i4",
-    "int16": "i2",
-    "int8": "i1",
-    "uint8": "u1",
-    "bool": "u1",
-}
+    "float64": "f8", "float32": "f4", "float16": "f2", "bfloat16": "u2", "int64": "i8", "int32": "i4", "int16": "i2",
+    "int8": "i1", "uint8": "u1", "bool": "u1",
+}  # fmt: skip
 
 
 def _values(np: Any, placed: _Placed, start: int, count: int) -> "Array":

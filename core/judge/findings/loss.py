@@ -121,7 +121,8 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``first``: of the run; ``floor``: the lowest mean of a block, ``floor_age`` losses ago. ``block``: under way.
     ``far``, ``risen``: steps in a row above ``FAR`` and ``RISEN`` times it. ``former``: first and floor are of an
-    attempt before. ``since_t``, ``since_step``: where the high ones began; ``lasting``: they are so many that the loss
+    attempt before. ``may_rise``: it was negative, or has another aim. ``since_t``, ``since_step``: the first loss after
+    the last block near the best window, where a rise began; ``lasting``: the high ones are so many that the loss
     diverged; ``low``: steps in a row below the bound since.
     """
 
@@ -135,7 +136,7 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     floor_age: int = 0
     block: tuple[float, ...] = ()
     former: bool = False
-    negative: bool = False
+    may_rise: bool = False
     far: int = 0
     risen: int = 0
     since_t: float | None = None
@@ -149,7 +150,7 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return (
             self.first is not None
             and self.floor is not None
-            and not self.negative
+            and not self.may_rise
             and 0.0 < self.floor < (1.0 - FELL_SHARE) * self.first
         )
 
@@ -170,23 +171,21 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def begin_attempt(before: Loss) -> Loss:
     """The loss of a resumed attempt: what the run had reached stays known."""
-    return Loss(first=before.first, floor=before.floor, negative=before.negative, former=before.floor is not None)
+    return Loss(first=before.first, floor=before.floor, may_rise=before.may_rise, former=before.floor is not None)
 
 
 def with_loss(loss: Loss, value: float, t: float = 0.0, step: int | None = None) -> Loss:
     """Add the loss of one step, printed at run time ``t``."""
     replace = msgspec.structs.replace
-    loss = replace(loss, long=with_value(loss.long, value), negative=loss.negative or value < 0.0)
+    loss = replace(loss, long=with_value(loss.long, value), may_rise=loss.may_rise or value < 0.0)
     far = loss.fell and value > _bound(loss, FAR)
     risen = loss.fell and value > _bound(loss, RISEN)
     loss = replace(loss, far=loss.far + 1 if far else 0, risen=loss.risen + 1 if risen else 0)
-    if loss.risen == 1 and not loss.lasting:
+    if loss.since_t is None:
         loss = replace(loss, since_t=t, since_step=step)
     trend = loss.trend
     spike = trend is not None and loss.beats >= LEARN_BEATS and value > SPIKE_RATIO * abs(trend)
     if far or (spike and value - (trend or 0.0) > SPIKE_SIGMAS * loss.deviation):
-        if loss.high == 0 and loss.risen <= 1 and not loss.lasting:
-            loss = replace(loss, since_t=t, since_step=step)
         high = loss.high + 1
         return replace(loss, high=high, low=0, lasting=loss.lasting or (loss.fell and high >= SPIKE_BEATS))
     if loss.risen >= RISEN_BEATS:
@@ -221,6 +220,9 @@ def _with_floor(loss: Loss, value: float) -> Loss:
         return loss
     mean = sum(block) / BLOCK
     loss = replace(loss, block=())
+    best = loss.floor if loss.long.best is None else loss.long.best
+    if best is None or mean <= (1.0 + RISE_SHARE) * best:
+        loss = replace(loss, since_t=None, since_step=None)
     if loss.floor is not None and mean >= loss.floor:
         return loss
     better = loss.floor is None or loss.floor - mean > BETTER_SHARE * abs(loss.floor)

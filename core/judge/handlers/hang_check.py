@@ -1,7 +1,5 @@
 """Hangs: when the rules are asked, and what follows: people are told first, then evidence, then the stop."""
 
-from collections.abc import Iterable
-
 import msgspec
 
 from ...model.attempt import Evidence
@@ -12,7 +10,7 @@ from ...model.text import LazyPattern
 from .. import memory
 from ..attempt_progress import knows_its_step
 from ..findings import pace
-from ..hang import deadlines, evidence, liveness, pauses, ranks, rules
+from ..hang import deadlines, evidence, liveness, pauses, rules
 from ..hang.deadlines import HangInput, SavePhase
 from ..hang.evidence import Quiet
 from ..knowledge import Knowledge
@@ -24,7 +22,7 @@ from ..recovery.commands import follow_trainer
 from ..recovery.ending import ended_well
 from ..resume import resume_point
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
-from ..run_states import Hung, Queued, RestartPlan, Suspended, is_watched
+from ..run_states import Hung, RestartPlan, Suspended, is_watched
 from ..state import JudgeState, StepBuilder
 from ..text.lines import plain
 
@@ -44,17 +42,25 @@ def check_hang(builder: StepBuilder) -> None:
     stalled = now - state.peak.at >= setting.max_s and state.clock.beats > 0
     if not late and not stalled and state.quiet is None and state.gpu_fault is None:
         return
-    if state.time.stopped or isinstance(state.machine, Hung | Suspended | Queued) or not is_watched(state.machine):
+    if not _may_hang(state):
         return
-    run = _input(builder)
+    run, fault = _input(builder), state.gpu_fault
     # A trainer that waits for a person is not hung; a restart would ask the same question.
     if silence_s >= run.floor_s and state.asks_since is None:
         _check_silence(builder, run)
     elif state.quiet is not None:
         close_quiet(builder, "training advances")
-    _check_lost_gpu(builder, run)
+    if fault is not None and state.clock.last > fault.at:  # a step shows that it is not needed
+        builder.set(gpu_fault=None)
+    elif fault is not None and _may_hang(builder.state) and (lost := rules.lost_gpu(run, fault)) is not None:
+        declare(builder, run, lost)
     if state.asks_since is None and (stalled or builder.open_of(NO_PROGRESS) is not None):
         _check_progress(builder, run)
+
+
+def _may_hang(state: JudgeState) -> bool:
+    watched = is_watched(state.machine) and not isinstance(state.machine, Hung | Suspended)
+    return watched and not state.time.stopped
 
 
 def _input(builder: StepBuilder) -> HangInput:
@@ -88,19 +94,21 @@ def is_over(builder: StepBuilder) -> bool:
 
 def _check_silence(builder: StepBuilder, run: HangInput) -> None:
     """Open or close the incident *quiet*, and declare a hang if ending the run costs less than waiting."""
-    state, verdict = builder.state, rules.judge(run)
-    ends = verdict is not None and _is_due(state, run, verdict)
+    state, case, loops = builder.state, rules.judge(run), builder.state.loops
+    works = loops.since == run.since and loops.moving  # a look shows it, and none later a loop
+    ends = case is not None and run.now >= state.attempt.patient_until and case.is_worth_ending(loss_s(state))
+    ends = ends and case is not None and not (works and case.weight in {"even", "weak"})
     if not ends:
         _look_for_loop(builder, run)
-    sign = verdict if verdict is not None else rules.judge(run, rules.QUIET_SHARE)
+    sign = case if case is not None else rules.judge(run, rules.QUIET_SHARE)
     if sign is None:
         saves = f"a save is in progress: {run.save}"
         close_quiet(builder, saves if run.save else "there are signs of life again, or the log prints")
         return
     if state.quiet is None:
-        open_quiet(builder, sign, capture=not ends)
-    if verdict is not None and ends:
-        declare(builder, verdict)
+        _open_quiet(builder, run, sign, capture=not ends)
+    if ends:
+        declare(builder, run, sign)
         return
     quiet = builder.state.quiet
     assert quiet is not None
@@ -109,11 +117,12 @@ def _check_silence(builder: StepBuilder, run: HangInput) -> None:
 
 def outlook_of(knowledge: Knowledge, state: JudgeState) -> Outlook:
     """Return what is expected of the next step, for people who look at it."""
-    known = pauses.habit(state.phase_times, state.progress.phase)
+    known, clock = pauses.habit(state.phase_times, state.progress.phase), state.clock
     patient_s = state.attempt.patient_until - pauses.now(state.time)
+    first = clock.slow_s is None and clock.block.n > 0  # without the wait for the first line (imports, data)
     return Outlook(
-        usual_s=deadlines.told_usual_s(state.clock),
-        pause_s=max(state.clock.pause_s, known.longest_s, known.quiet_s),
+        usual_s=clock.block.max_s if first else deadlines.usual_s(clock),
+        pause_s=max(clock.pause_s, known.longest_s, known.quiet_s),
         hang_t=_hang_t(StepBuilder(knowledge, state)),
         patient_t=state.time.t + patient_s if patient_s > 0 else None,
     )
@@ -125,9 +134,7 @@ def _hang_t(builder: StepBuilder) -> float | None:
     if state.quiet is not None:
         return state.quiet.due_t
     silence_s = builder.now - state.clock.last
-    if silence_s < rules.STILL_S or state.asks_since is not None or state.time.stopped:
-        return None
-    if isinstance(state.machine, Hung | Suspended) or not is_watched(state.machine):
+    if silence_s < rules.STILL_S or state.asks_since is not None or not _may_hang(state):
         return None
     run = _input(builder)
     coming = rules.dead_from(run)
@@ -153,22 +160,14 @@ def _look_for_loop(builder: StepBuilder, run: HangInput) -> None:
         builder.set(loops=pauses.asked(state.loops, order, since=run.since, now=run.now, rest_s=run.gpus_rest_s))
 
 
-def _is_due(state: JudgeState, run: HangInput, verdict: rules.Verdict) -> bool:
-    if run.now < state.attempt.patient_until:
-        return False
-    if verdict.weight in {"even", "weak"} and pauses.shows_work(state.loops, run.since):
-        return False
-    return verdict.is_worth_ending(loss_s(state))
-
-
-def open_quiet(builder: StepBuilder, sign: rules.Verdict, *, capture: bool) -> None:
+def _open_quiet(builder: StepBuilder, run: HangInput, sign: rules.Case, *, capture: bool) -> None:
     """Tell people of the silence, and collect evidence. ``capture``: the hang that follows at once does not do it."""
     number = builder.warn(
         "quiet",
         sign.kind,
-        _reason(builder, sign),
+        _reason(run, sign),
         title=f"quiet ({sign.kind})",
-        evidence=_evidence(sign.evidence),
+        evidence=evidence.evidence_of(run, sign.first),
         detect_s=_since_sign_s(builder),
     )
     why = "take evidence of the silence; nothing is ended yet"
@@ -195,57 +194,47 @@ def _add_signs(
     if incident is None or not signs:
         return ()
     class_ = signs[0].kind if names else incident.class_
-    said = (*incident.evidence, *_evidence(sign.what for sign in signs))
+    said = (*incident.evidence, *(Evidence(what=sign.what) for sign in signs))
     builder.update_incident(number, evidence=said, class_=class_)
     return signs
 
 
-def _check_lost_gpu(builder: StepBuilder, run: HangInput) -> None:
-    """A GPU of the run is lost: a step shows that it is not needed, and a silence ends without further wait."""
-    state, fault = builder.state, builder.state.gpu_fault
-    if fault is None or isinstance(state.machine, Hung):
-        return
-    if state.clock.last > fault.at:
-        builder.set(gpu_fault=None)
-    elif (verdict := rules.lost_gpu(run, fault.at)) is not None:
-        declare(builder, replace(verdict, evidence=(fault.text, *verdict.evidence)))
-
-
 def _check_progress(builder: StepBuilder, run: HangInput) -> None:
     """The slow clock: no new highest step of this attempt, whatever else the run does."""
-    verdict, state = rules.no_progress(run), builder.state
-    if verdict is None:
+    case, state = rules.no_progress(run), builder.state
+    if case is None:
         builder.close_all("a new highest step, or an evaluation or a save that advances", NO_PROGRESS)
         return
     if builder.open_of(NO_PROGRESS) is None:
-        told = _evidence(verdict.evidence)
-        builder.warn("stall", NO_PROGRESS, verdict.reason, title="no progress", evidence=told)
-    acts = verdict.silent_s >= verdict.deadline_s and run.now >= state.attempt.patient_until
-    if acts and not isinstance(state.machine, Hung) and rules.may_end(run):
-        declare(builder, verdict)
+        told = evidence.evidence_of(run, case.first)
+        builder.warn("stall", NO_PROGRESS, case.reason, title="no progress", evidence=told)
+    acts = case.silent_s >= case.deadline_s and run.now >= state.attempt.patient_until
+    if acts and not isinstance(state.machine, Hung):
+        declare(builder, run, case)
 
 
-def declare(builder: StepBuilder, verdict: rules.Verdict) -> None:
+def declare(builder: StepBuilder, run: HangInput, case: rules.Case) -> None:
     """Open the incident of a hang; its evidence is captured before anything is ended."""
-    state, quiet = builder.state, builder.state.quiet
-    if quiet is not None and quiet.kind is not None and verdict.kind != "exiting" and state.pause.stopped != "part":
-        verdict = replace(verdict, kind=quiet.kind, evidence=(*verdict.evidence, *quiet.signs))
-    reason = _reason(builder, verdict)
+    state, quiet, kind = builder.state, builder.state.quiet, case.kind
+    signs: tuple[str, ...] = ()
+    if quiet is not None and quiet.kind is not None and kind != "exiting" and state.pause.stopped != "part":
+        kind, signs = quiet.kind, quiet.signs
+    reason = _reason(run, case)
     number = builder.open_incident(
         "hang",
-        verdict.kind,
+        kind,
         reason,
-        severity="info" if verdict.kind == "exiting" else "danger",
-        evidence=_evidence(verdict.evidence),
-        confidence=verdict.likelihood,
+        severity="info" if kind == "exiting" else "danger",
+        evidence=evidence.evidence_of(run, case.first, signs),
+        confidence=case.likelihood,
         detect_s=_since_sign_s(builder),
     )
     ending = f"it became a hang (incident {number})"
     close_quiet(builder, ending, "hang")
     builder.close_all(ending, NO_PROGRESS, ended_by="hang")
-    builder.notify("incident", f"hang ({verdict.kind})", reason, incident=number)
+    builder.notify("incident", f"hang ({kind})", reason, incident=number)
     capture = _capture(builder, "take evidence of the hang before anything is ended", number)
-    builder.move("hang", Hung(incident=number, capture=capture, until_t=builder.t + CAPTURE_S), verdict.reason)
+    builder.move("hang", Hung(incident=number, capture=capture, until_t=builder.t + CAPTURE_S), case.reason)
 
 
 def _since_sign_s(builder: StepBuilder) -> float:
@@ -254,14 +243,10 @@ def _since_sign_s(builder: StepBuilder) -> float:
     return builder.t - (attempt.beat_t if attempt.beat_t is not None else attempt.start_t)
 
 
-def _reason(builder: StepBuilder, verdict: rules.Verdict) -> str:
+def _reason(run: HangInput, case: rules.Case) -> str:
     """The reason, with the rank for which the others wait if it can be told."""
-    rank = ranks.silent(builder.state.ranks, builder.t)
-    return f"{verdict.reason}; {rank}" if rank and not builder.state.pause.ranks else verdict.reason
-
-
-def _evidence(sentences: Iterable[str]) -> tuple[Evidence, ...]:
-    return tuple(Evidence(what=what) for what in sentences)
+    rank = run.silent_rank
+    return f"{case.reason}; {rank}" if rank and not run.pause.ranks else case.reason
 
 
 def end_hung(builder: StepBuilder, machine: Hung, outcome: Outcome | None = None) -> None:
@@ -325,8 +310,7 @@ def on_freed(builder: StepBuilder, machine: Hung) -> None:
         end_hung(builder, free)
         return
     builder.close_incident(machine.incident, "the blocked process is free again: it gets the time of a usual silence")
-    clock, peak = deadlines.restart_wait(state.clock, builder.now), replace(state.peak, at=builder.now)
-    builder.set(clock=clock, peak=peak)
+    builder.set(clock=replace(state.clock, last=builder.now), peak=replace(state.peak, at=builder.now))
     follow_trainer(builder, "the blocked process is free again")
 
 
@@ -353,8 +337,8 @@ def check_question(builder: StepBuilder, sample: ProcessSample) -> None:
     line = plain(state.diagnosis.fold.rest)
     if sample.asks is None or (sample.asks != "yes" and PROMPT.search(line) is None):
         if since is not None:
-            clock, peak = deadlines.restart_wait(state.clock, now), deadlines.excuse(state.peak, now - since)
-            builder.set(asks_since=None, clock=clock, peak=peak)
+            peak = replace(state.peak, at=state.peak.at + (now - since))
+            builder.set(asks_since=None, clock=replace(state.clock, last=now), peak=peak)
         builder.close_all("it was answered", ASKS)
     elif since is None:
         builder.set(asks_since=now)

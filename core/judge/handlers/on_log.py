@@ -10,7 +10,7 @@ from .. import attempt_progress
 from ..failure.diagnosis import read_evidence
 from ..findings import loss, pace, slow
 from ..hang import activity, deadlines, liveness, pauses, ranks
-from ..hang.deadlines import NO_SAVE
+from ..hang.deadlines import SavePhase
 from ..progress import START, ProgressState, after_gap, read_progress
 from ..recovery import apply, restarts
 from ..recovery.attempts import progress_made
@@ -143,7 +143,7 @@ def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
         liveness=liveness.with_step(state.liveness, state.clock.last, announced=announced or first),
         log_activity=activity.with_step(state.log_activity, phase, chunk.text, now),
         pause=pauses.with_step(state.pause, t),
-        saving=NO_SAVE,
+        saving=SavePhase(),
         peak=_peak(state, step, progress, now),
         pace=state.pace if step is None else take_step(state.pace, step, now),
     )
@@ -192,7 +192,7 @@ def _peak(state: JudgeState, step: int | None, progress: Progress, now: float) -
     peak = deadlines.with_step(state.peak, step, progress, now)
     last = state.clock.last
     works = max(state.liveness.file_at or 0.0, state.log_activity.work_bar_at) > last
-    return deadlines.excuse(peak, now - last) if peak is state.peak and works else peak
+    return replace(peak, at=peak.at + (now - last)) if peak is state.peak and works else peak
 
 
 def _check_pace_and_saves(builder: StepBuilder) -> None:
@@ -261,12 +261,12 @@ def _on_loss(builder: StepBuilder) -> None:
         builder.warn("loss", "spike", f"the loss is {state.progress.loss:.3g}, far above {trend}", ending="reported")
     if seen.long.fresh:
         hints.tell_trend(builder)
-    if seen.diverges == (builder.open_of(DIVERGING) is not None):
-        return
-    if not seen.diverges:
+    told = builder.open_of(DIVERGING) is not None
+    if told and not seen.diverges:
         builder.close_all("the loss is near its lowest again", DIVERGING)
-    elif loss.OTHER_AIM.search(state.diagnosis.tail):
-        return
-    else:
+    elif seen.diverges and not told and loss.OTHER_AIM.search(state.diagnosis.tail):
+        builder.set(loss=replace(seen, may_rise=True))
+    elif seen.diverges:
         apply.on_divergence(builder)
-    _write_progress(builder, changed=False)  # with the floor
+    if told != (builder.open_of(DIVERGING) is not None):
+        _write_progress(builder, changed=False)  # with the floor

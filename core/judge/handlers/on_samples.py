@@ -206,7 +206,7 @@ def _peak(builder: StepBuilder) -> deadlines.StepPeak:
     state, seen = builder.state, builder.state.liveness
     last = max(seen.process_at or 0.0, seen.gpu_at or 0.0)
     unseen = last > 0.0 and builder.now - last > pauses.longest_gap(state.time.period_s)
-    return deadlines.excuse(state.peak, builder.now - last) if unseen else state.peak
+    return replace(state.peak, at=state.peak.at + (builder.now - last)) if unseen else state.peak
 
 
 def _close_vram(builder: StepBuilder) -> None:

@@ -128,16 +128,6 @@ def usual_s(clock: StepClock) -> float | None:
     return clock.slow_s if clock.slow_s is not None else clock.longest_s if clock.beats else None
 
 
-def told_usual_s(clock: StepClock) -> float | None:
-    """Return the same as people are told it: without the wait for the first line (imports, data)."""
-    return clock.block.max_s if clock.slow_s is None and clock.block.n else usual_s(clock)
-
-
-def restart_wait(clock: StepClock, now: float) -> StepClock:
-    """Restart the wait for the next step after a time in which nothing could be seen (wake-up)."""
-    return msgspec.structs.replace(clock, last=now)
-
-
 def after_gap(clock: StepClock, now: float) -> StepClock:
     """Restart the wait after a gap in which the trainer may have gone on, as while its supervisor was stopped.
 
@@ -185,11 +175,6 @@ def with_step(peak: StepPeak, step: int | None, progress: Progress, now: float) 
     return peak
 
 
-def excuse(peak: StepPeak, seconds: float) -> StepPeak:
-    """Leave out the time of an evaluation or a save between two steps, as far as a bar or a file grew."""
-    return msgspec.structs.replace(peak, at=peak.at + seconds)
-
-
 def _is_another(peak: StepPeak, step: int, total: int | None, epoch: int | None) -> bool:
     if total != peak.total or (epoch is not None and peak.epoch is not None and epoch > peak.epoch):
         return True
@@ -222,9 +207,6 @@ class SavePhase(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     begun_at: float | None = None
     took_s: float = 0.0
     frame: str = ""
-
-
-NO_SAVE = SavePhase()
 
 
 UNCERTAIN = 4.2
@@ -271,6 +253,10 @@ STARTUP_SHARE = 0.9
 """x ``hang.startup_s``: leaves time to notice before it has passed."""
 STARTUP_FACTOR = 6.0
 """x the longest known start of this command: a first start finds cold caches."""
+
+
+Load = Literal["spin", "dim", "pinned"]
+"""How a GPU is near 100 %: far below its usual power, below it, or at an unknown one."""
 
 
 class HangInput(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -394,8 +380,7 @@ class HangInput(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self._for_s(liveness.last_byte(self.liveness))
 
     @cached_property
-    def load(self) -> Literal["spin", "dim", "pinned"] | None:
-        """How a GPU is near 100 %: far below its usual power, below it, or at an unknown one; None = none is."""
+    def load(self) -> Load | None:
         seen = self.liveness
         if not self.sees_gpu:
             return None
@@ -454,46 +439,24 @@ def for_save(run: HangInput) -> float:
     return max(factor * run.hang.min_s, SLOWEST_SAVE * known.longest_s)
 
 
-def for_spin(run: HangInput) -> float:
-    """Return the deadline for a GPU near 100 % at a third of its usual power."""
-    seen, log = run.liveness, run.log_activity
-    known_s = seen.longest_spin_s
-    if run.clock.beats == 0:
-        # One GPU alone waits for no other, and a small model on a big GPU draws little.
-        several = len(seen.normals) > 1 and log.phase not in {"preprocess", "compile"}
-        factor = UNCERTAIN if several or seen.spin_known else AMBIGUOUS
-        known_s = max(known_s, run.phase_times.start.longest_s)
-    elif not run.announced:
-        factor = UNCERTAIN
-    else:
-        factor = AMBIGUOUS if run.still_prints else EXPECTED
-    return max(factor * run.hang.min_s, KNOWN_FACTOR * known_s)
+def for_load(run: HangInput, load: Load) -> float:
+    """Return the deadline for a GPU near 100 %, or for cores that are as busy as if one were.
 
-
-def for_pinned(run: HangInput) -> float:
-    """Return the deadline for a GPU near 100 % whose power is unknown."""
-    started, known_s = run.clock.beats > 0, max(longest_known(run), run.liveness.longest_spin_s)
-    factor = LONG_WORK if started and run.announced else AMBIGUOUS
-    startup_s = 0.0 if started else STARTUP_SHARE * run.hang.startup_s
-    return max(factor * run.hang.min_s, startup_s, KNOWN_FACTOR * known_s)
-
-
-def for_loop(run: HangInput, *, polls: bool) -> float:
-    """Return the deadline for processes in a loop that changes nothing. ``polls``: what it asks for may still come."""
-    deadline_s = for_pinned(run) if polls else for_spin(run)
-    return max(deadline_s, KNOWN_FACTOR * longest_known(run))
-
-
-def for_dim(run: HangInput) -> float:
-    """Return the deadline for a GPU near 100 % at half to two thirds of its usual power.
-
-    If the pace is known, no phase was announced and the run makes no pauses, it is a spin like any other.
+    One below its usual power is a spin, if the pace is known, no phase was announced and the run makes no pauses.
     """
-    clock = run.clock
-    pauses = clock.pause_s >= PAUSE_BY_DESIGN_S
-    if clock.beats == 0 or clock.slow_s is None or pauses or run.announced:
-        return for_pinned(run)
-    return for_spin(run)
+    clock, seen, started = run.clock, run.liveness, run.clock.beats > 0
+    plain = started and clock.slow_s is not None and clock.pause_s < PAUSE_BY_DESIGN_S and not run.announced
+    known_s = startup_s = 0.0
+    if load == "pinned" or (load == "dim" and not plain):
+        factor, known_s = LONG_WORK if started and run.announced else AMBIGUOUS, longest_known(run)
+        startup_s = 0.0 if started else STARTUP_SHARE * run.hang.startup_s
+    elif not started:
+        # One GPU alone waits for no other, and a small model on a big GPU draws little.
+        several = len(seen.normals) > 1 and run.log_activity.phase not in {"preprocess", "compile"}
+        factor, known_s = UNCERTAIN if several or seen.spin_known else AMBIGUOUS, run.phase_times.start.longest_s
+    else:
+        factor = UNCERTAIN if not run.announced else AMBIGUOUS if run.still_prints else EXPECTED
+    return max(factor * run.hang.min_s, startup_s, KNOWN_FACTOR * max(known_s, seen.longest_spin_s))
 
 
 def longest_known(run: HangInput) -> float:
@@ -503,29 +466,20 @@ def longest_known(run: HangInput) -> float:
     return max(known.longest_s, run.clock.pause_s)
 
 
-def _for_start(run: HangInput) -> float:
-    """Return the deadline without signs of life before the first step. A known start shortens or lengthens it."""
-    known = run.phase_times.start
-    deadline_s = STARTUP_SHARE * run.hang.startup_s
-    if known.times:
-        deadline_s = min(deadline_s, max(EXPECTED * run.hang.min_s, STARTUP_FACTOR * known.longest_s))
-    return max(deadline_s, KNOWN_FACTOR * known.quiet_s, run.hang.min_s)
-
-
 def for_dead(run: HangInput, *, partly_seen: bool | None = None) -> float:
     """Return the deadline without any sign of life. ``partly_seen``: either GPUs or processes cannot be read."""
-    partly = not (run.sees_gpu and run.sees_process) if partly_seen is None else partly_seen
-    return max(_for_silence(run, partly_seen=partly), joining_s(run.launcher) or 0.0)
-
-
-def _for_silence(run: HangInput, *, partly_seen: bool) -> float:
     clock, seen, min_s, warms_up = run.clock, run.liveness, run.hang.min_s, run.clock.beats <= run.hang.warmup_steps
+    partly = not (run.sees_gpu and run.sees_process) if partly_seen is None else partly_seen
+    joins_s = joining_s(run.launcher) or 0.0
     # The first lines after a restart of the workers may be the last ones of those that ended.
     if clock.beats == 0 or (run.launcher.restarts and warms_up):
-        return _for_start(run)
+        known, start_s = run.phase_times.start, STARTUP_SHARE * run.hang.startup_s
+        if known.times:
+            start_s = min(start_s, max(EXPECTED * min_s, STARTUP_FACTOR * known.longest_s))
+        return max(start_s, KNOWN_FACTOR * known.quiet_s, min_s, joins_s)
     usual_s = min_s + min(REFILL_S, max(0.0, min_s - SHORT_S)) - run.period_s
     usual_s = usual_s if usual_s >= min_s else run.floor_s
-    longest_s = [usual_s * UNSEEN_FACTOR if partly_seen and seen.gpu_at is not None else usual_s]
+    longest_s = [usual_s * UNSEEN_FACTOR if partly and seen.gpu_at is not None else usual_s]
     if seen.longest_silence_s >= PAUSE_BY_DESIGN_S:
         longest_s.append(PAUSE_BY_DESIGN * min_s)
     if run.still_prints or (warms_up and clock.slow_s is None):
@@ -535,4 +489,4 @@ def _for_silence(run: HangInput, *, partly_seen: bool) -> float:
         longest_s.append(KNOWN_FACTOR * habit(run.phase_times, run.log_activity.phase).quiet_s)
     if run.log_activity.exit_work_at is not None:
         longest_s.append(LONG_WORK * min_s)
-    return min(max(*longest_s, KNOWN_FACTOR * seen.longest_silence_s), run.hang.max_s)
+    return max(min(max(*longest_s, KNOWN_FACTOR * seen.longest_silence_s), run.hang.max_s), joins_s)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ...model.attempt import HangKind
+from ...model.attempt import Evidence, HangKind
 from ...model.observation import Outcome
 from ...model.text import LazyPattern, plural, size
 from .activity import GpuState
@@ -90,9 +90,9 @@ def _stacks(data: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
 MINUTES_FROM_S = 600.0
 
 
-def evidence_of(run: HangInput) -> list[str]:
+def evidence_of(run: HangInput, first: tuple[str, ...] = (), last: tuple[str, ...] = ()) -> tuple[Evidence, ...]:
     clock, seen, log, now = run.clock, run.liveness, run.log_activity, run.now
-    lines = [sentence for sentence in (run.silent_rank, run.waiting) if sentence]
+    lines = [*first, *(sentence for sentence in (run.silent_rank, run.waiting) if sentence)]
     if clock.beats == 0:
         lines.append(f"no step yet, {duration(now - clock.start)} after the start")
     else:
@@ -133,7 +133,7 @@ def evidence_of(run: HangInput) -> list[str]:
         lines.append(
             f"the log grew by {plural(log.printed_lines, 'line')} since the last step, but the step does not advance"
         )
-    return lines
+    return tuple(Evidence(what=what) for what in (*lines, *last))
 
 
 def stopped_in(run: HangInput, one: str, several: str) -> str:

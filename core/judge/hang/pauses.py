@@ -260,12 +260,3 @@ def _places(outcome: Outcome, name: str, does: str) -> tuple[str, ...]:
     found = outcome.data.get(name)
     items = sorted(found.items()) if isinstance(found, dict) else ()
     return tuple(f"process {pid} {does} {place}" for pid, place in items)
-
-
-def is_found(watch: LoopWatch, since: float) -> bool:
-    return watch.since == since and watch.agreed >= AGREEING
-
-
-def shows_work(watch: LoopWatch, since: float) -> bool:
-    """Return whether a look at this silence shows work, and none later a loop."""
-    return watch.since == since and watch.moving

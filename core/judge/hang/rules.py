@@ -24,7 +24,7 @@ import msgspec
 from ...model.attempt import HangKind
 from . import deadlines, liveness, pauses
 from .deadlines import HangInput
-from .evidence import duration, evidence_of, stopped_in
+from .evidence import GpuFault, duration, stopped_in
 
 # Whether a run that makes no step is ended now, or given more time: the cost of waiting against the cost of an error.
 #
@@ -56,12 +56,18 @@ GROWTH = 3.0
 """Power of silence / deadline with which the odds grow."""
 
 
-class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """How long evidence of this ``weight`` has lasted (``silent_s``), and from when it counts (``deadline_s``)."""
+class Case(msgspec.Struct, frozen=True):
+    """How long evidence of this ``weight`` has lasted (``silent_s``), and from when it counts (``deadline_s``).
 
-    weight: Weight
+    ``first``: sentences before the evidence of every hang.
+    """
+
     silent_s: float
     deadline_s: float
+    weight: Weight = "certain"
+    kind: HangKind = "idle"
+    reason: str = ""
+    first: tuple[str, ...] = ()
 
     def _odds_at(self, silent_s: float) -> float:
         odds = STRONG if self.weight == "strong" else EVEN if self.weight == "even" else WEAK
@@ -84,14 +90,6 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         return max(self.deadline_s, math.pow(loss_s / self._odds_at(1.0), 1.0 / (GROWTH + 1.0)))
 
 
-class Verdict(Case, frozen=True, kw_only=True):
-    """A hang. ``evidence`` in sentences."""
-
-    kind: HangKind
-    reason: str
-    evidence: tuple[str, ...]
-
-
 POLLING_CORES = 0.5
 """Cores, and share of the usual CPU, from which processes may be polling for their GPU, if no GPU can be read."""
 CONCLUSIVE = 2.0
@@ -105,14 +103,18 @@ TOLD_S = 165.0
 STILL_S = 4.0
 """Without a sign of life for so long, people are told when the silence would be a hang."""
 
-Answer = Verdict | Literal["alive"] | None
+Answer = Case | Literal["alive"] | None
 """*alive*: not hung, or too early to tell. None: the rule says nothing."""
 
 
-def judge(run: HangInput, share: float = 1.0) -> Verdict | None:
-    """Return the verdict of the first rule that has one; None if one says *alive*. ``share``: of all deadlines."""
+def judge(run: HangInput, share: float = 1.0) -> Case | None:
+    """Return the case of the first rule that has one; None if one says *alive*. ``share``: of all deadlines."""
     answer = next(found for rule in RULES if (found := rule(run, share)) is not None)
-    return None if answer == "alive" else answer
+    return None if answer == "alive" else _lasting(run, answer)
+
+
+def _lasting(run: HangInput, case: Case) -> Case:
+    return msgspec.structs.replace(case, reason=f"{case.reason} ({duration(run.silence_s)})")
 
 
 def too_soon(run: HangInput, _share: float) -> Answer:
@@ -132,7 +134,7 @@ def without_readings(run: HangInput, share: float) -> Answer:
     kind: HangKind = "exiting" if run.ended_well else "idle"
     reason = "no step for very long, and nothing else can be seen"
     early = run.silence_s < share * deadline_s
-    return "alive" if early else _verdict(run, kind, reason, run.silence_s, deadline_s, weight="weak")
+    return "alive" if early else Case(run.silence_s, deadline_s, "weak", kind, reason)
 
 
 def done_but_alive(run: HangInput, share: float) -> Answer:
@@ -142,9 +144,9 @@ def done_but_alive(run: HangInput, share: float) -> Answer:
     factor = deadlines.EXPECTED if run.log_activity.exit_work_at is None else deadlines.LONG_WORK
     deadline_s = factor * run.hang.min_s
     quiet_s = run.still_s if run.load or not run.sees_gpu else run.dead_s
-    due = quiet_s >= _told_from(run, deadline_s, share) or run.still_s >= CONCLUSIVE * share * deadline_s
+    due = quiet_s >= _told_from(deadline_s, share) or run.still_s >= CONCLUSIVE * share * deadline_s
     reason = "the training is done, but its process does not end"
-    return _verdict(run, "exiting", reason, quiet_s, deadline_s) if due else "alive"
+    return Case(quiet_s, deadline_s, "certain", "exiting", reason) if due else "alive"
 
 
 def in_save(run: HangInput, share: float) -> Answer:
@@ -154,7 +156,7 @@ def in_save(run: HangInput, share: float) -> Answer:
     deadline_s, still_s = deadlines.for_save(run), run.no_byte_s
     if still_s < share * deadline_s:
         return "alive"
-    return _verdict(run, _kind(run, "spin"), "no byte of its save moved", still_s, deadline_s)
+    return Case(still_s, deadline_s, "certain", _kind(run, "spin"), "no byte of its save moved")
 
 
 def some_are_stopped(run: HangInput, share: float) -> Answer:
@@ -162,7 +164,7 @@ def some_are_stopped(run: HangInput, share: float) -> Answer:
     deadline_s, stopped_s = deadlines.for_dead(run), min(run.stopped_s or 0.0, run.silence_s)
     if run.stopped_s is None or stopped_s < max(share * deadline_s, run.late_s):
         return None
-    return _dead(run, "starved", _stopped(run), stopped_s, deadline_s)
+    return Case(stopped_s, deadline_s, _weight(run, deadline_s), "starved", _stopped(run))
 
 
 def checkpoint_is_too_old(run: HangInput, _share: float) -> Answer:
@@ -174,14 +176,14 @@ def checkpoint_is_too_old(run: HangInput, _share: float) -> Answer:
     busy = "GPU" if run.works else "CPU" if run.dead_s <= run.fresh_s else ""
     although = f" although the {busy} is busy" if busy else ""
     reason = f"no step{although}, and the newest checkpoint is older than hang.checkpoint_age_s"
-    return _verdict(run, kind, reason, run.dead_s, 0.0)
+    return Case(run.dead_s, 0.0, "certain", kind, reason)
 
 
 def at_full_load(run: HangInput, share: float) -> Answer:
     """A GPU near 100 %: far below its usual power (a spin), below it, or at an unknown one."""
     if run.load is None:
         return None
-    deadline_s = {"spin": deadlines.for_spin, "dim": deadlines.for_dim, "pinned": deadlines.for_pinned}[run.load](run)
+    deadline_s = deadlines.for_load(run, run.load)
     late = run.silence_s >= run.far_overdue_s
     weight: Weight = "strong"
     if run.load == "spin":
@@ -195,7 +197,7 @@ def at_full_load(run: HangInput, share: float) -> Answer:
     else:
         reason = "no step while the GPU reports 100 % (its power is unknown)"
     due = late and run.still_s >= share * deadline_s
-    return _verdict(run, "spin", reason, run.still_s, deadline_s, weight=weight) if due else "alive"
+    return Case(run.still_s, deadline_s, weight, "spin", reason) if due else "alive"
 
 
 def no_sign_of_life(run: HangInput, share: float) -> Answer:
@@ -203,13 +205,13 @@ def no_sign_of_life(run: HangInput, share: float) -> Answer:
     if run.blocked and share >= 1.0:
         deadline_s = max(deadline_s, deadlines.BLOCKED_S)
     late = run.silence_s >= run.late_s or (run.clock.beats and run.dead_s >= CONCLUSIVE * deadline_s)
-    least_s = share * deadline_s if run.clock.beats else _told_from(run, deadline_s, share)
+    least_s = share * deadline_s if run.clock.beats else _told_from(deadline_s, share)
     if not late or run.dead_s < min(least_s, share * _without_sign_s(run, deadline_s)) or run.silence_s < least_s:
         return None
     at_once = run.stopped_s is not None and run.silence_s - run.stopped_s <= run.fresh_s
     sign = "no sign of life but lines in the log" if run.still_prints else "no sign of life"
     reason = run.waiting or (_stopped(run) if at_once else f"no step and {sign}")
-    return _dead(run, _kind(run), reason, run.dead_s, deadline_s)
+    return Case(run.dead_s, deadline_s, _weight(run, deadline_s), _kind(run), reason)
 
 
 def in_loop(run: HangInput, _share: float) -> Answer:
@@ -218,19 +220,17 @@ def in_loop(run: HangInput, _share: float) -> Answer:
     It may come before its deadline: what ending the run costs decides.
     """
     watch = run.loops
-    if not pauses.is_found(watch, run.since) or not can_loop(run):
+    if watch.since != run.since or watch.agreed < pauses.AGREEING or not can_loop(run):
         return None
     if watch.waits:
         deadline_s = deadlines.for_dead(run, partly_seen=False)
         does, silent_s = "wait for GPUs that do nothing", run.gpus_rest_s
     else:
-        deadline_s = deadlines.for_loop(run, polls=watch.polls)
+        deadline_s = _for_loop(run, polls=watch.polls)
         does, silent_s = "are in a loop that changes nothing", run.no_work_s
     if silent_s < (1.0 if watch.waits and run.clock.beats == 0 else QUIET_SHARE) * deadline_s:
         return None
-    return _verdict(
-        run, "spin", f"no step, and its processes {does}", silent_s, deadline_s, weight="strong", first=watch.places
-    )
+    return Case(silent_s, deadline_s, "strong", "spin", f"no step, and its processes {does}", watch.places)
 
 
 def blocked_for_now(run: HangInput, share: float) -> Answer:
@@ -253,7 +253,7 @@ def busy_cores(run: HangInput, share: float) -> Answer:
     useless = "no step for very long; cores are busy, but no GPU works"
     works = not run.clock.beats or run.announced
     rows: tuple[tuple[bool, float, float, Weight, str], ...] = (
-        (unseen, run.still_s, deadlines.for_pinned(run), "even" if polls else "weak", alone),
+        (unseen, run.still_s, deadlines.for_load(run, "pinned"), "even" if polls else "weak", alone),
         (due and seen.foreign, own_s, most_s, "strong", others),
         (due, run.still_s, most_s, "weak", "no step for long, and only one core is busy"),
         (due and not works, idle_s, longest_s, "weak", useless),
@@ -261,7 +261,7 @@ def busy_cores(run: HangInput, share: float) -> Answer:
     for holds, lasted_s, deadline_s, weight, reason in rows:
         if holds and lasted_s >= share * deadline_s:
             kind: HangKind = "spin" if weight == "even" else _kind(run)
-            return _verdict(run, kind, reason, lasted_s, deadline_s, weight=weight)
+            return Case(lasted_s, deadline_s, weight, kind, reason)
     return "alive"
 
 
@@ -280,38 +280,33 @@ RULES: tuple[Callable[[HangInput, float], Answer], ...] = (
 )
 
 
-def lost_gpu(run: HangInput, fault_at: float) -> Verdict | None:
-    """Return a verdict if no step follows a kernel line that says that a GPU of this run is lost."""
+def lost_gpu(run: HangInput, fault: GpuFault) -> Case | None:
+    """Return a case if no step follows a kernel line that says that a GPU of this run is lost."""
     last, quiet_s = run.clock.last, run.hang.quiet_s
-    silence_s = run.now - max(last, fault_at)
+    silence_s = run.now - max(last, fault.at)
     if silence_s < quiet_s or run.now - last < run.pace_s:
         return None
-    return _verdict(run, _kind(run, "spin"), "no step since a GPU of this run was lost", silence_s, quiet_s)
+    reason = "no step since a GPU of this run was lost"
+    return _lasting(run, Case(silence_s, quiet_s, "certain", _kind(run, "spin"), reason, (fault.text,)))
 
 
-def no_progress(run: HangInput) -> Verdict | None:
-    """Return the verdict if the run made no new highest step for long, whatever it does meanwhile: the slow clock.
+def no_progress(run: HangInput) -> Case | None:
+    """Return a case if the run made no new highest step for long, whatever it does meanwhile: the slow clock.
 
-    It is ended from the deadline on, if its readings are there and no phase that works was announced (``may_end``).
+    Its deadline is infinite, so that nothing is ended, without readings and while a phase works that was announced.
     """
-    stalled_s, usual_s = run.stalled_s, deadlines.usual_s(run.clock)
+    seen, stalled_s, usual_s = run.liveness, run.stalled_s, deadlines.usual_s(run.clock)
     if usual_s is None:
         return None
     limit_s = max(run.hang.max_s, deadlines.STALL_FACTOR * usual_s)
     if stalled_s < limit_s:
         return None
-    works = run.now - max(liveness.last_sign(run.liveness, cpu=True), run.clock.last) <= run.fresh_s
+    works = run.now - max(liveness.last_sign(seen, cpu=True), run.clock.last) <= run.fresh_s
+    blocked = run.blocked and run.now - run.clock.last < deadlines.BLOCKED_S
+    announced = run.works and run.announced and run.log_activity.phase_at >= run.clock.last
+    ends = not (run.save or blocked or announced) and (run.sees_process or run.sees_gpu)
     reason, kind = f"no new highest step for {duration(stalled_s)}", "spin" if works else _kind(run)
-    verdict = _verdict(run, kind, reason, stalled_s, deadlines.ACT_FACTOR * limit_s, first=(reason,))
-    return msgspec.structs.replace(verdict, reason=reason)
-
-
-def may_end(run: HangInput) -> bool:
-    if run.save or not (run.sees_process or run.sees_gpu):
-        return False
-    if run.blocked and run.now - run.clock.last < deadlines.BLOCKED_S:
-        return False
-    return not (run.works and run.announced and run.log_activity.phase_at >= run.clock.last)
+    return Case(stalled_s, deadlines.ACT_FACTOR * limit_s if ends else math.inf, "certain", kind, reason, (reason,))
 
 
 def dead_from(run: HangInput) -> Case | None:
@@ -323,13 +318,13 @@ def dead_from(run: HangInput) -> Case | None:
     if run.save:
         deadline_s, still_s = deadlines.for_save(run), run.no_byte_s
         silent_s = run.now - last - still_s + deadline_s
-        return None if still_s < STILL_S else Case(weight="certain", silent_s=silent_s, deadline_s=deadline_s)
+        return None if still_s < STILL_S else Case(silent_s, deadline_s)
     works = run.load or run.blocked or run.stopped_s is not None
     if not run.sees_process or not run.clock.beats or run.ended_well or works or run.dead_s < STILL_S:
         return None
     deadline_s = deadlines.for_dead(run)
     silent_s = max(deadline_s, run.late_s, run.silence_s - run.dead_s + _without_sign_s(run, deadline_s))
-    return Case(weight="strong", silent_s=silent_s + run.since - last, deadline_s=deadline_s)
+    return Case(silent_s + run.since - last, deadline_s, "strong")
 
 
 def can_loop(run: HangInput) -> bool:
@@ -338,7 +333,7 @@ def can_loop(run: HangInput) -> bool:
         return False
     if not run.sees_process or run.load:  # the GPUs show more
         return False
-    return run.no_work_s >= QUIET_SHARE * deadlines.for_loop(run, polls=False) or can_wait(run)
+    return run.no_work_s >= QUIET_SHARE * _for_loop(run, polls=False) or can_wait(run)
 
 
 def can_wait(run: HangInput) -> bool:
@@ -346,10 +341,15 @@ def can_wait(run: HangInput) -> bool:
     return run.gpus_rest_s >= QUIET_SHARE * deadlines.for_dead(run, partly_seen=False)
 
 
-def _told_from(run: HangInput, deadline_s: float, share: float) -> float:
+def _for_loop(run: HangInput, *, polls: bool) -> float:
+    """Return the deadline for processes in a loop that changes nothing. ``polls``: what it asks for may still come."""
+    known_s = deadlines.KNOWN_FACTOR * deadlines.longest_known(run)
+    return max(deadlines.for_load(run, "pinned" if polls else "spin"), known_s)
+
+
+def _told_from(deadline_s: float, share: float) -> float:
     """Return from when people are told before the first step, or after the end; or the deadline."""
-    uploads = run.log_activity.exit_work_at is not None  # which may move no byte that is seen
-    return share * deadline_s if share >= 1.0 or uploads else min(share * deadline_s, TOLD_S)
+    return share * deadline_s if share >= 1.0 else min(share * deadline_s, TOLD_S)
 
 
 def _most_s(run: HangInput) -> float:
@@ -363,8 +363,8 @@ def _stopped(run: HangInput) -> str:
     return f"no step while {stopped_in(run, 'is', 'are')} stopped (state T)"
 
 
-def _dead(run: HangInput, kind: HangKind, reason: str, silent_s: float, deadline_s: float) -> Verdict:
-    """Return the verdict without any sign of life: certain after a while, blocked processes aside."""
+def _weight(run: HangInput, deadline_s: float) -> Weight:
+    """Return the weight of evidence without any sign of life: certain after a while, blocked processes aside."""
     seen = run.liveness
     if run.blocked:
         sure_s = deadlines.BLOCKED_MOST_S
@@ -374,8 +374,7 @@ def _dead(run: HangInput, kind: HangKind, reason: str, silent_s: float, deadline
         # It is said within this time, so one sampling period to lose the last sign and one to notice are left.
         sure_s = deadlines.OVER * (run.hang.min_s - run.period_s)
     partly = seen.gpu_at is not None and (seen.process_at is None or seen.process_at < seen.start_at)
-    weight: Weight = "certain" if run.silence_s >= sure_s and not partly else "strong"
-    return _verdict(run, kind, reason, silent_s, deadline_s, weight=weight)
+    return "certain" if run.silence_s >= sure_s and not partly else "strong"
 
 
 def _without_sign_s(run: HangInput, deadline_s: float) -> float:
@@ -399,18 +398,3 @@ def _kind(run: HangInput, at_load: HangKind | None = None) -> HangKind:
     usual = seen.procs_normal if run.clock.beats else None
     missing = usual is not None and seen.procs is not None and seen.procs < usual
     return "starved" if missing and not run.announced else "idle"
-
-
-def _verdict(
-    run: HangInput,
-    kind: HangKind,
-    reason: str,
-    silent_s: float,
-    deadline_s: float,
-    *,
-    weight: Weight = "certain",
-    first: tuple[str, ...] = (),
-) -> Verdict:
-    """``first``: evidence before that of every hang."""
-    reason, evidence = f"{reason} ({duration(run.silence_s)})", (*first, *evidence_of(run))
-    return Verdict(kind=kind, reason=reason, evidence=evidence, weight=weight, silent_s=silent_s, deadline_s=deadline_s)

@@ -42,6 +42,8 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
     ``plan``: the next attempt as it would be without any change. ``ordered``: who ordered the end.
     """
     cause = failed.cause
+    if plan.before_t is None:
+        plan = replace(plan, before_t=before_lost_t(builder))
     if builder.attempt.place_is_sure:
         builder.set(budget=memory.failed(builder.state.budget, cause.position))
     cause = replace(cause, epochs=builder.state.budget.epochs)
@@ -266,15 +268,13 @@ def on_nan_steps(builder: StepBuilder, read: Reading) -> None:
 
 def on_divergence(builder: StepBuilder) -> None:
     """The loss is far above its floor for good: told, and acted on if ``[loss] diverged`` says so and it is ``FAR``."""
-    state, seen = builder.state, builder.state.loss
-    since_step = seen.since_step if seen.lasting else state.attempt.position
-    far = f"{state.progress.loss:.3g}, its lowest was {seen.floor:.3g}"
-    reason = f"the loss diverged: it is {far}"
-    incident = builder.open_incident("loss", DIVERGING, reason, step=since_step)
-    builder.notify("warning", reason, "", incident)
-    action = builder.settings.loss.diverged
+    seen, action = builder.state.loss, builder.settings.loss.diverged
+    reason = f"the loss diverged: it is {builder.state.progress.loss:.3g}, its lowest was {seen.floor:.3g}"
+    if builder.open_of(DIVERGING) is None:
+        incident = builder.open_incident("loss", DIVERGING, reason, step=seen.since_step)
+        builder.notify("warning", reason, "", incident)
     if action != "warn" and seen.is_far:
-        act_on_nan(builder, reason, since_step, seen.since_t, action)
+        act_on_nan(builder, reason, seen.since_step, seen.since_t, action)
 
 
 def act_on_nan(
@@ -399,12 +399,15 @@ def nan_began_t(state: JudgeState, read: Reading) -> float:
     return min(saved, default=state.time.t)
 
 
-def before_nan_t(state: JudgeState) -> float | None:
-    """Run time before which a checkpoint has to be complete for its weights not to be NaN; None if the loss is finite.
+def before_lost_t(builder: StepBuilder) -> float | None:
+    """Run time before which a checkpoint has to be complete for its weights to be neither NaN nor diverged, or None.
 
-    A single NaN step at the end proves nothing (LAST_STEPS), unless the attempt ended for it.
+    A single NaN step at the end proves nothing (LAST_STEPS), unless the attempt ended for it. A diverged loss counts
+    if ``[loss] diverged`` says so.
     """
-    number = state.attempt.number
+    state, number = builder.state, builder.attempt.number
+    if state.loss.diverges and builder.settings.loss.diverged != "warn":
+        return state.loss.since_t
     ended_for_it = any(cause.class_ == NAN and cause.attempt == number for cause in state.history)
     losses = (read.now.losses for read in (state.reading, *state.other_logs.values()))
     lasts = any(each.is_nan_for(LAST_STEPS) and not _is_stained(state, each) for each in losses)

@@ -16,12 +16,12 @@ from ...model.preset import NO_PROFILE
 from ...model.progress import Why
 from .. import run_states
 from ..handlers import checkpoint_jobs
-from ..hang import deadlines, liveness
+from ..hang import liveness
 from ..memory import Budget
 from ..run_states import Finished, Hung, Paused, RestartPlan, Running, Starting, Stopped, Stopping, Suspended
 from ..state import JudgeState, StepBuilder
 from . import attempts, gate, policy, ramp, remedies, restarts, resume_choice, unclear_states
-from .apply import answer_failure, before_nan_t
+from .apply import answer_failure, before_lost_t
 from .attempts import can_ask, cannot_be_told, close_quiet, ways
 from .unclear_states import why_not_resumable
 
@@ -131,7 +131,7 @@ def _next(builder: StepBuilder, command: Command) -> Reply:
         return YES
     # A checkpoint with the failure in it is not taken unless it is named.
     named = command.fresh or command.checkpoint is not None
-    before_t = waiting.plan.before_t if waiting is not None else None if named else before_nan_t(builder.state)
+    before_t = waiting.plan.before_t if waiting is not None else None if named else before_lost_t(builder)
     plan = RestartPlan(
         reason=f"{command.verb} by {command.by}",
         wanted=command.checkpoint,
@@ -248,7 +248,7 @@ def _unpause(builder: StepBuilder, command: Command) -> Reply:
 def awake(builder: StepBuilder, reason: str) -> None:
     """The trainer runs again: time counts, and the deadline of its next step and what is seen of it start anew."""
     state, now = builder.state, builder.now
-    clock, seen = deadlines.restart_wait(state.clock, now), liveness.after_gap(state.liveness, now)
+    clock, seen = replace(state.clock, last=now), liveness.after_gap(state.liveness, now)
     builder.set(time=replace(state.time, stopped=False), clock=clock, liveness=seen)
     follow_trainer(builder, reason)
 
@@ -409,5 +409,5 @@ def withdraw(builder: StepBuilder, why: str) -> None:
     machine = builder.machine
     assert isinstance(machine, Hung)
     builder.close_incident(machine.incident, why)
-    builder.set(clock=deadlines.restart_wait(builder.state.clock, builder.now))
+    builder.set(clock=replace(builder.state.clock, last=builder.now))
     follow_trainer(builder, why)

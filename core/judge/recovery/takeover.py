@@ -152,7 +152,7 @@ def started(builder: StepBuilder, start: Start) -> None:
             state.reading, resumed=attempt.resume_from is not None and not attempt.weights_only, began=attempt.began
         ),
         beating=same and state.beating,
-        clock=deadlines.restart_wait(state.clock, now) if same and state.clock.beats else fresh_clock,
+        clock=replace(state.clock, last=now) if same and state.clock.beats else fresh_clock,
         liveness=liveness.begin_attempt(state.liveness, now),
         log_activity=LogActivity(phase_at=now),
         peak=StepPeak(at=now),

@@ -5,53 +5,18 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Unpack
+from typing import Literal, Unpack
 
 from ...model.ports import AttemptTarget
 from ...model.settings import Watch
 from ..host.disk_space import is_network_filesystem
 from ..sampler import DRAIN_S, Common
 from .checkpoint_scan import CheckpointScan, Looks, candidates, is_candidate
-from .inotify import unmounted_place
-
-if TYPE_CHECKING:
-    from watchdog.events import FileSystemEvent
-    from watchdog.observers.api import BaseObserver
-
+from .inotify import ANY_CHANGE, Inotify, unmounted_place
 
 POLL_S = 5.0
 """Period on file systems without events. 1.5 s cost 8 % of a core on 9p (jamie8johnson/cqs#1091)."""
-IGNORED = frozenset({"opened", "closed_no_write"})
-"""Events of reading."""
-
 Means = Literal["events", "polling", "rescan"]
-
-
-def observe(directory: Path, on_change: Callable[[str, bool], None], *, polling: bool) -> "BaseObserver":
-    """Call ``on_change(name, whether it is a directory)`` in a thread of its own for each entry that changes.
-
-    ``polling``: on file systems without events. Subdirectories are not watched. Raises OSError if the kernel has no
-    inotify watch left.
-    """
-    from watchdog.events import FileSystemEventHandler  # loaded once an output folder is known
-    from watchdog.observers import Observer
-    from watchdog.observers.polling import PollingObserver
-
-    def take(event: "FileSystemEvent") -> None:
-        """Report the entry of an event, and both names of a rename."""
-        for path in (event.src_path, event.dest_path) if event.event_type not in IGNORED else ():
-            folder, name = os.path.split(os.fsdecode(path))
-            if folder == str(directory):
-                on_change(name, event.is_directory)
-
-    observer: BaseObserver = PollingObserver(timeout=POLL_S) if polling else Observer()
-    observer.daemon = True
-    handler = FileSystemEventHandler()
-    handler.on_any_event = take  # type: ignore[method-assign]
-    observer.schedule(handler, str(directory), recursive=False)
-    observer.start()
-    return observer
-
 
 COALESCE_S = 0.1
 """A save causes hundreds of events; events within this time cause one scan."""
@@ -103,10 +68,9 @@ class CheckpointDirectory(CheckpointScan):
         self._absent: str | None = None
         self.means: Means | None = None
         """How changes are detected; None while there is no directory."""
-        self._observer: BaseObserver | None = None
+        self._inotify: Inotify | None = None
         self._inode: tuple[int, int] | None = None
         self._changed: set[str] = set()
-        self._lock = threading.Lock()
         self._incomplete: str | None = None
         self._rescan_due = self._hot_due = 0.0
 
@@ -133,19 +97,21 @@ class CheckpointDirectory(CheckpointScan):
     def turn(self, *, drains: bool) -> float:
         if self._changed and not drains:
             time.sleep(COALESCE_S)
+        self._take_events()
         now = time.monotonic()
         incomplete: str | None = None
         try:
             if not self._is_open():
                 self._open()
-                self._rescan_due = now + self._watch.rescan_s
+                self._rescan_due = now + self._rescan_s
             elif now >= self._rescan_due or drains:
                 self.scan(None)
-                self._rescan_due = now + self._watch.rescan_s
+                self._rescan_due = now + self._rescan_s
             else:
                 hot = self.newest_directories if now >= self._hot_due else set()
                 self._hot_due = now + HOT_S if now >= self._hot_due else self._hot_due
-                self.scan(self._taken() | self.unsettled | hot)
+                changed, self._changed = self._changed, set()
+                self.scan(changed | self.unsettled | hot)
             if drains:
                 self.scan(self.unsettled, settle_s=0.0)
             incomplete = next(iter(self._unread.values()), None)
@@ -161,24 +127,34 @@ class CheckpointDirectory(CheckpointScan):
         limit = LATE_S if self.means is None else max(0.0, due - time.monotonic())
         return min(limit, self._watch.settle_s / 2) if self.unsettled else limit
 
-    def _taken(self) -> set[str]:
-        with self._lock:
-            taken, self._changed = self._changed, set()
-        return taken
+    @property
+    def _rescan_s(self) -> float:
+        return min(self._watch.rescan_s, POLL_S) if self.means == "polling" else self._watch.rescan_s
 
-    def _on_change(self, name: str, is_directory: bool) -> None:
-        """Called by the observer's thread. Logs and pictures cause no scan."""
-        if is_candidate(name, is_directory=is_directory, globs=self._globs):
-            with self._lock:
-                self._changed.add(name)
-            self._wakeup.wake()
+    def wait(self, pause_s: float | None) -> None:
+        """Wait for the next turn, or until woken, or until what may be a checkpoint changes: no log, no picture."""
+        due, events = time.monotonic() + (pause_s or 0.0), () if self._inotify is None else (self._inotify.fileno(),)
+        while (left_s := due - time.monotonic()) > 0 and not self._wakeup.wait(left_s, *events):
+            if self._take_events():
+                return
+
+    def _take_events(self) -> bool:
+        """Note what has changed. Returns whether something is to be scanned, or the directory itself is gone."""
+        if self._inotify is None:
+            return False
+        for event in self._inotify.read():
+            if event.overflow:
+                self._rescan_due = 0.0
+            elif is_candidate(event.name, is_directory=event.is_directory, globs=self._globs):
+                self._changed.add(event.name)
+        return bool(self._changed) or not self._rescan_due or not self._inotify
 
     # --- the directory ---
 
     def _is_open(self) -> bool:
         if self.means is None:
             return False
-        if self._directory_key() == self._inode:
+        if self._directory_key() == self._inode and (self._inotify is None or self._inotify):
             return True
         self.close()
         self.begin_again()
@@ -201,10 +177,15 @@ class CheckpointDirectory(CheckpointScan):
             return
         self._inode, self.means = found, "rescan"
         try:
-            polling = is_network_filesystem(os.path.realpath(self._directory), self._mountinfo())
-            self._observer = observe(self._directory, self._on_change, polling=polling)
-            self.means = "polling" if polling else "events"
+            real = os.path.realpath(self._directory)
+            if is_network_filesystem(real, self._mountinfo()):
+                self.means = "polling"
+            else:
+                self._inotify = Inotify()
+                self._inotify.watch(real, ANY_CHANGE)
+                self.means = "events"
         except OSError as fault:
+            self._end_events()
             self._problems.report(
                 "events",
                 f"{self._directory}: no file events ({fault.strerror or fault}); it is scanned every "
@@ -236,11 +217,13 @@ class CheckpointDirectory(CheckpointScan):
         return None if unmounted is None else f"{unmounted} is not mounted, and {folder} has {lacks}"
 
     def close(self) -> None:
-        """End without waiting for a stuck file system."""
-        if self._observer is not None:
-            self._observer.stop()
-            self._observer.join(0.5)
-        self._observer = self.means = None
+        self._end_events()
+        self.means = None
+
+    def _end_events(self) -> None:
+        if self._inotify is not None:
+            self._inotify.close()
+            self._inotify = None
 
 
 def _text(read: Callable[[], str]) -> str:

@@ -1,5 +1,6 @@
 """The entries of a checkpoint directory from scan to scan, and the CheckpointEvents of their changes."""
 
+import contextlib
 import os
 import stat
 import time
@@ -11,6 +12,7 @@ from typing import NamedTuple, Unpack
 
 import msgspec
 
+from ...file_walk import leaves
 from ...model.checkpoint import Checkpoint, EntryState, FolderList, LoadRefusal, Whose
 from ...model.checkpoint_files import is_other_file, is_other_folder, is_temporary, kind_of_name
 from ...model.checkpoint_suffixes import has_checkpoint_suffix
@@ -55,20 +57,11 @@ def candidates(directory: Path, globs: Sequence[str] = ()) -> dict[str, bool]:
             try:
                 is_directory = entry.is_dir()
                 possible = is_candidate(entry.name, is_directory=is_directory, globs=globs)
-                if possible and not (entry.is_symlink() and leaves(entry)):
+                if possible and not (entry.is_symlink() and leaves(Path(entry.path), directory.resolve())):
                     found[entry.name] = is_directory
             except FileNotFoundError:
                 continue  # it vanished
     return found
-
-
-def leaves(entry: os.DirEntry[str]) -> bool:
-    """Whether a link points out of its directory or to nothing."""
-    link = Path(entry.path)
-    try:
-        return not link.resolve(strict=True).is_relative_to(link.parent.resolve(strict=True))
-    except (OSError, RuntimeError):
-        return True
 
 
 def signature(path: Path, *, shallow: bool = False) -> EntryState | None:
@@ -264,7 +257,9 @@ class CheckpointScan(Observer):
         now = self._clock.now()
         present = candidates(self._directory, self._globs)
         signatures = {name: self._read_signature(name) for name in present}
-        listed = self._list()
+        listed: dict[str, Checkpoint] | None = None
+        with contextlib.suppress(OSError):  # one of them cannot be read: each is inspected by itself then
+            listed = {checkpoint.name: checkpoint for checkpoint in self._looks.list_directory(self._directory)}
         recent_ns = (self._clock.wall() - 2 * self._settle_s) * 1e9
         for name, found in signatures.items():
             if found is None:
@@ -279,13 +274,6 @@ class CheckpointScan(Observer):
             self._report_removed(name)
         self._known.clear()
         self._looked_t = now
-
-    def _list(self) -> dict[str, Checkpoint] | None:
-        """All at once; None if one of them cannot be read: each is inspected by itself then."""
-        try:
-            return {checkpoint.name: checkpoint for checkpoint in self._looks.list_directory(self._directory)}
-        except OSError:
-            return None
 
     def scan(self, names: set[str] | None, settle_s: float | None = None) -> None:
         """Scan the named entries, or if None all existing and known ones. ``settle_s``: instead of the setting."""
@@ -306,16 +294,12 @@ class CheckpointScan(Observer):
                 self._remove(name)
             elif entry is not None:
                 self._check_entry(name, entry, self._settle_s if settle_s is None else settle_s)
-            elif present is not None and not self._is_one_of_many(name, is_directory=present[name]):
-                found = self._read_signature(name)
-                if found is not None:
+            elif present is not None:
+                known = present[name] or has_checkpoint_suffix(name) or self._alike[kind_of_name(name)] < ALIKE_AT_MOST
+                if known and (found := self._read_signature(name)) is not None:
                     self._add(name, found, is_directory=present[name], absent_t=self._looked_t)
         if present is not None:
             self._looked_t = now
-
-    def _is_one_of_many(self, name: str, *, is_directory: bool) -> bool:
-        known = is_directory or has_checkpoint_suffix(name)
-        return not known and self._alike[kind_of_name(name)] >= ALIKE_AT_MOST
 
     def _check_entry(self, name: str, entry: _Entry, settle_s: float) -> None:
         seen_t = self._clock.now()

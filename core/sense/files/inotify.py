@@ -1,8 +1,9 @@
-"""Events of inotify(7) without delay: watchdog delays every event by half a second.
+"""Events of inotify(7), without delay.
 
 A small checkpoint is written in milliseconds. Only who looks at the open files of the run at once sees who wrote it.
 """
 
+import contextlib
 import ctypes
 import os
 import struct
@@ -18,6 +19,9 @@ from ...processes import open_files
 from ..host.disk_space import mount_points, unescaped
 
 CREATE, MOVED_TO, CLOSE_WRITE = 0x100, 0x80, 0x8
+WRITTEN = CREATE | MOVED_TO | CLOSE_WRITE
+ANY_CHANGE = WRITTEN | 0x2 | 0x4 | 0x40 | 0x200
+"""Also IN_MODIFY, IN_ATTRIB, IN_MOVED_FROM and IN_DELETE."""
 IS_DIRECTORY, OVERFLOW, IGNORED = 0x40000000, 0x4000, 0x8000
 _ONLY_DIRECTORY, _NO_LINK = 0x01000000, 0x02000000
 _HEAD = struct.Struct("iIII")
@@ -45,26 +49,19 @@ class Inotify:
 
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
-        self._descriptor = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-        if self._descriptor < 0:
-            error = ctypes.get_errno()
-            raise OSError(error, os.strerror(error))
+        self._descriptor = _checked(self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
         self._folders: dict[int, str] = {}
 
     def __len__(self) -> int:
         return len(self._folders)
 
     def fileno(self) -> int:
-        return int(self._descriptor)
+        return self._descriptor
 
-    def watch(self, folder: str) -> bool:
-        """Begin to watch a folder, without those below it; False if that is not possible."""
-        mask = CREATE | MOVED_TO | CLOSE_WRITE | _ONLY_DIRECTORY | _NO_LINK
-        number = self._libc.inotify_add_watch(self._descriptor, os.fsencode(folder), mask)
-        if number < 0:
-            return False
-        self._folders[number] = folder
-        return True
+    def watch(self, folder: str, events: int = WRITTEN) -> None:
+        """Begin to watch a folder, without those below it. Raises OSError if that is not possible."""
+        mask = events | _ONLY_DIRECTORY | _NO_LINK
+        self._folders[_checked(self._libc.inotify_add_watch(self._descriptor, os.fsencode(folder), mask))] = folder
 
     def read(self) -> list[FileEvent]:
         """Events until now; empty if there are none."""
@@ -85,6 +82,13 @@ class Inotify:
 
     def close(self) -> None:
         os.close(self._descriptor)
+
+
+def _checked(answer: int) -> int:
+    """What a call of the C library returns. Raises OSError."""
+    if answer < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return answer
 
 
 # Inotify watches of folders with all that is below them, and of folders that do not exist yet.
@@ -123,10 +127,12 @@ class FolderTree:
 
     def add_alone(self, folder: str) -> bool:
         """Watch one folder; False if it is watched already or cannot be."""
-        if folder in self._folders or len(self._inotify) >= FOLDERS or not self._inotify.watch(folder):
+        if folder in self._folders or len(self._inotify) >= FOLDERS:
             return False
-        self._folders.add(folder)
-        return True
+        with contextlib.suppress(OSError):
+            self._inotify.watch(folder)
+            self._folders.add(folder)
+        return folder in self._folders
 
     def take(self, events: Iterable[FileEvent]) -> Iterator[str]:
         """Paths of files that were written or renamed, those in new folders included."""
@@ -163,8 +169,9 @@ class FolderTree:
         above = os.path.dirname(root)  # noqa: PTH120
         while not Path(above).is_dir() and above != "/":
             above = os.path.dirname(above)  # noqa: PTH120
-        if above not in self._folders:
-            self._inotify.watch(above)
+        with contextlib.suppress(OSError):
+            if above not in self._folders:
+                self._inotify.watch(above)
 
 
 def _folders_in(folder: str) -> list[str]:

@@ -273,29 +273,14 @@ class OutputSearch(Observer):
             return
         self._sampled = now
         for pid in self._writers.sample(target, now, known=bool(self._watched())):
-            self._begin_working_folder(pid)
+            folder = link_of(f"/proc/{pid}/cwd")
+            if folder not in self._roots and len(Path(folder).parts) > 2 and Path(folder).is_dir():
+                self._roots.append(folder)
+                if self._tree is not None:
+                    self._tree.add(folder)
         self._look(now)
 
-    def _begin_working_folder(self, pid: int) -> None:
-        folder = link_of(f"/proc/{pid}/cwd")
-        if folder in self._roots or len(Path(folder).parts) <= 2 or not Path(folder).is_dir():
-            return
-        self._roots.append(folder)
-        if self._tree is not None:
-            self._tree.add(folder)
-
     def _examine(self, now: float, *, settle_s: float, late: bool) -> None:
-        due = {path: written for path, written in self._written.items() if now - written.last >= settle_s}
-        if not due or self._followed is None:
-            return
-        for path in due:
-            del self._written[path]
-        last = settle_s == 0.0
-        self._written |= self._examine_files(due, now, self._followed, late=late, last=last)
-
-    def _examine_files(
-        self, files: dict[str, Written], now: float, followed: AttemptTarget, *, late: bool, last: bool
-    ) -> dict[str, Written]:
         """Put an ``OutputSeen`` for each checkpoint of the run in a folder that is not watched, once for each state.
 
         Sure are those that a process of the run was seen with, and those that nobody else can have written when they
@@ -303,14 +288,19 @@ class OutputSearch(Observer):
         seen with, what another run has locked, and what nobody of the run was seen with in a folder where another
         process writes, or outside the places of its output, is not reported.
 
-        Returns those to be examined again, because they are still being written. ``late``: a search, which looks at
-        files of any make. ``last``: none is examined again.
+        Those that are still being written are examined again, unless this is the last look (``settle_s`` 0).
+        ``late``: a search, which looks at files of any make.
         """
+        due = {path: written for path, written in self._written.items() if now - written.last >= settle_s}
+        followed = self._followed
+        if not due or followed is None:
+            return
+        for path in due:
+            del self._written[path]
         watched = {os.path.realpath(folder) for folder in self._watched()}
         stops = {Path(folder) for folder in (*self._roots, *watched)}
         unknown: set[tuple[str, str]] = set()
-        again: dict[str, Written] = {}
-        for path, written in files.items():
+        for path, written in due.items():
             found = _inspect(Path(path), stops, self._state_of)
             if found is None or self._is_in_watched_item(found.path, watched, stops):
                 continue
@@ -319,8 +309,8 @@ class OutputSearch(Observer):
             alike = (folder, kind_of_name(found.name))
             if folder in watched or key in self._reported or alike in unknown or _is_state_folder(folder):
                 continue
-            if found.verdict in {"torn", "writing"} and now - written.first < LONGEST_WRITE_S and not last:
-                again[path] = written._replace(last=now)
+            if found.verdict in {"torn", "writing"} and now - written.first < LONGEST_WRITE_S and settle_s:
+                self._written[path] = written._replace(last=now)
                 continue
             # When its entry was changed last: made, renamed or written, whatever modification time it was given.
             status = status_of(found.path) if found.mtime < self._begun_wall else None
@@ -360,7 +350,6 @@ class OutputSearch(Observer):
                     unknown_make=found.unknown_make,
                 )
             )
-        return again
 
     def _is_one_of_several(self, path: Path) -> bool:
         """Whether the run wrote another one beside it whose name differs in its number only."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Unpack
 
 import msgspec
 
+from ...atomic_files import opened
 from ...file_walk import walk
 from ...model.observation import MOST_METRICS, MetricValues
 from ...model.ports import AttemptTarget
@@ -63,8 +64,7 @@ def read_records(path: Path, offset: int = 0, limit_bytes: int = 4 << 20) -> tup
     A record with a wrong checksum is left out. Raises OSError, Damaged.
     """
     found: list[bytes] = []
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    try:
+    with opened(path, os.O_RDONLY | os.O_NONBLOCK) as descriptor:
         size = os.fstat(descriptor).st_size
         end = offset + limit_bytes
         while offset < end:
@@ -89,8 +89,6 @@ def read_records(path: Path, offset: int = 0, limit_bytes: int = 4 << 20) -> tup
                 elif after == size:
                     break  # the last one: its end is not written yet
             offset = after
-    finally:
-        os.close(descriptor)
     return found, offset
 
 

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from time import CLOCK_BOOTTIME, clock_gettime, monotonic
@@ -15,7 +15,7 @@ from ...model.observation import HostSample
 from ...model.ports import AttemptTarget, DetailDesk
 from ...processes import PAGE_BYTES, kernel_text
 from ..sampler import Common, Sampler
-from .disk_space import DiskSpace, mount_points
+from .disk_space import DiskSpace, MountPoint, mount_points
 
 # The memory limit of a control group (a container, a systemd unit), v2 and v1.
 #
@@ -52,49 +52,31 @@ _V1 = _Layout("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_
 
 def memory_limit(pid: int | str = "self", *, proc: Path = Path("/proc")) -> MemoryLimit | None:
     """The limit of a process, or None (no limit, no cgroups, not readable)."""
-    groups = _groups(kernel_text(f"{proc}/{pid}/cgroup"), proc)
-    found = (_read(folder, layout) for layout, base, path in groups for folder in _upwards(base, path))
+    found = (_read(folder, layout) for layout, folder in _groups(kernel_text(f"{proc}/{pid}/cgroup"), proc))
     return min((limit for limit in found if limit is not None), key=lambda limit: limit.limit_bytes, default=None)
 
 
-def limit_again(known: MemoryLimit) -> MemoryLimit | None:
-    """The same limit now: for a process that has ended, whose group may still be there. None if it is gone."""
-    found = [] if known.folder is None else [_read(known.folder, layout) for layout in (_V2, _V1)]
-    return next((limit for limit in found if limit is not None), None)
+def _groups(cgroup: str, proc: Path) -> Iterator[tuple[_Layout, Path]]:
+    """The folders of the memory groups in the text of ``/proc/PID/cgroup``, each up to its mount point.
 
-
-def _groups(cgroup: str, proc: Path) -> list[tuple[_Layout, Path, str]]:
-    """(layout, mount point, path below it) of the memory groups in the text of ``/proc/PID/cgroup``."""
-    mounts = _mounts(proc)
-    groups = []
+    For a path outside the mount (``/../…``) only the mount point.
+    """
+    mounts: dict[_Layout, MountPoint] = {}
+    for each in mount_points(kernel_text(f"{proc}/self/mountinfo")):
+        if each.kind == "cgroup2":
+            mounts[_V2] = each
+        elif each.kind == "cgroup" and "memory" in each.options.split(","):
+            mounts[_V1] = each
     for line in cgroup.splitlines():
         number, controllers, path = (*line.split(":", 2), "", "")[:3]
         layout = _V2 if number == "0" and not controllers else _V1 if "memory" in controllers.split(",") else None
         if layout is not None and layout in mounts:
-            root, point = mounts[layout]
             # In a container the mount shows only a part of the hierarchy, but paths begin at its root.
+            root = mounts[layout].root
             below = path[len(root) :] if root != "/" and path.startswith(root) else path
-            groups.append((layout, point, below))
-    return groups
-
-
-def _mounts(proc: Path) -> dict[_Layout, tuple[str, Path]]:
-    """Layout → (part of the hierarchy that is mounted, mount point), from mountinfo (proc(5))."""
-    mounts = {}
-    for each in mount_points(kernel_text(f"{proc}/self/mountinfo")):
-        if each.kind == "cgroup2":
-            mounts[_V2] = (each.root, Path(each.point))
-        elif each.kind == "cgroup" and "memory" in each.options.split(","):
-            mounts[_V1] = (each.root, Path(each.point))
-    return mounts
-
-
-def _upwards(base: Path, group: str) -> list[Path]:
-    """Folders from the group up to the mount point. For a path outside the mount (``/../…``) only the mount point."""
-    parts = [part for part in group.split("/") if part]
-    if ".." in parts:
-        parts = []
-    return [base.joinpath(*parts[:depth]) for depth in range(len(parts), -1, -1)]
+            parts = [] if ".." in below.split("/") else [part for part in below.split("/") if part]
+            for depth in range(len(parts), -1, -1):
+                yield layout, Path(mounts[layout].point, *parts[:depth])
 
 
 def _read(folder: Path, layout: _Layout) -> MemoryLimit | None:
@@ -402,7 +384,9 @@ class Host(Sampler):
         target = self.target
         found = None if target is None else memory_limit(target.trainer.pid, proc=self._proc)
         if found is None and self._limited is not None and self._limited[0] is target:
-            found = limit_again(self._limited[1])
+            folder = self._limited[1].folder  # that of a process that has ended may still be there
+            again = () if folder is None else (_read(folder, layout) for layout in (_V2, _V1))
+            found = next((limit for limit in again if limit is not None), None)
         if target is not None and found is not None:
             self._limited = (target, found)
         return found or memory_limit(proc=self._proc)

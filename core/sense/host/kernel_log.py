@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple, Unpack
 
+from ...atomic_files import opened
 from ...model.observation import KernelLine, TerminationNotice
 from ...model.ports import AttemptTarget
 from ...processes import kernel_text
@@ -53,14 +54,11 @@ def records(fd: int) -> Iterator[tuple[bytes, str | None]]:
 def kernel_tail(lines: int, device: str = "/dev/kmsg") -> list[str]:
     """The last lines of the kernel's buffer, with seconds since boot. Raises OSError if it is not readable."""
     kept: deque[str] = deque(maxlen=lines)
-    fd = os.open(device, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
+    with opened(device, os.O_RDONLY | os.O_NONBLOCK) as fd:
         for record, text in records(fd):
             fields = record.split(b",", 3)
             since = f"[{int(fields[2]) / 1e6:.6f}] " if len(fields) > 2 and fields[2].isdigit() else ""
             kept.extend(() if text is None else (f"{since}{text}",))
-    finally:
-        os.close(fd)
     return list(kept)
 
 

@@ -114,7 +114,10 @@ class BurstReduction:
         if len(self._news) >= NEWS_LINES:
             return
         lines = body.translate(_LINES)
-        fresh = self._fresh(lines)
+        fresh = set(lines.translate(None, b"0123456789").split(b"\n")) - self._shapes
+        if len(self._shapes) > SHAPES:
+            self._shapes.clear()
+        self._shapes |= fresh
         small = b"\n".join(fresh).lower()
         if not any(word in small for word in NEWS_WORDS):
             return
@@ -122,25 +125,14 @@ class BurstReduction:
         for line, shape in zip(lines.split(b"\n"), lines.translate(None, b"0123456789").split(b"\n"), strict=True):
             if shape in fresh and len(self._news) < NEWS_LINES:
                 fresh.discard(shape)
-                if start >= covered and self._has_news(line):
+                low = line.lower() if start >= covered else b""
+                text = line[:LINE_BYTES] if any(word in low for word in NEWS_WORDS) else b""
+                if text and self._is_news(text.decode(errors="replace")):
                     covered = start
                     for _ in range(1 + CONTEXT_LINES):
                         covered = _line_end(body, covered)
                     self._news.append(self._keep(body, start, covered))
             start += len(line) + 1
-
-    def _fresh(self, lines: bytes) -> set[bytes]:
-        """Shapes (lines without their digits) that were not checked before."""
-        shapes = set(lines.translate(None, b"0123456789").split(b"\n"))
-        fresh = shapes - self._shapes
-        if len(self._shapes) > SHAPES:
-            self._shapes.clear()
-        self._shapes |= fresh
-        return fresh
-
-    def _has_news(self, line: bytes) -> bool:
-        small = line.lower()
-        return any(word in small for word in NEWS_WORDS) and self._is_news(line[:LINE_BYTES].decode(errors="replace"))
 
     def _keep(self, body: bytes, start: int, end: int) -> _KeptRange:
         """Keep a range. A long one is cut; the line ends of the cut part still count."""

@@ -64,14 +64,10 @@ def painted(raw: bytes) -> Painted:
         bar = next((CONTROL.sub("", state).strip() for state in plain if _A_BAR.search(state)), "")
     if b"\x1b[" in raw:
         ansi = next((state for state in reversed(states) if _ESCAPE.sub("", state).strip()), "")
-    return Painted(text, ansi, bar[:LINE_CHARS], _end_of_bar(text))
-
-
-def _end_of_bar(text: str) -> int:
-    if "]" not in text or ("%|" not in text and " [" not in text):
-        return 0
-    end = max((found.end() for found in _BAR_END.finditer(text)), default=0)
-    return end if end < len(text) else 0
+    end = 0
+    if "]" in text and ("%|" in text or " [" in text):
+        end = max((found.end() for found in _BAR_END.finditer(text)), default=0)
+    return Painted(text, ansi, bar[:LINE_CHARS], end if end < len(text) else 0)
 
 
 _CONTROL_BYTES = bytes(code for code in (*range(32), 127) if code not in b"\t\n")
@@ -212,16 +208,9 @@ def _lines(block: bytes, start: int, *, open_end: bool, backwards: bool = False)
     found = [(row, at, len(row) + 1, False) for row, at in zip(rows, starts, strict=True)]
     found += [(last, end, len(last), open_end)] if last else []
     for row, at, size, is_open in reversed(found) if backwards else found:
-        yield _line(row, at, size, is_open=is_open)
-
-
-def _line(row: bytes, start: int, size: int, *, is_open: bool = False) -> LogLine:
-    text, ansi, bar, cut = painted(row)
-    return LogLine(start, size, text, _states(row), is_open, ansi, bar, cut)
-
-
-def _states(row: bytes) -> int:
-    return 1 if b"\r" not in row else max(1, sum(1 for state in row.split(b"\r") if state.strip()))
+        text, ansi, bar, cut = painted(row)
+        states = sum(1 for state in row.split(b"\r") if state.strip()) if b"\r" in row else 1
+        yield LogLine(at, size, text, max(1, states), is_open, ansi, bar, cut)
 
 
 def _forwards(
@@ -240,7 +229,7 @@ def _forwards(
         if position + len(data) >= size:
             whole = len(data)
         elif whole == 0 and len(data) >= LONGEST_LINE:
-            whole = _cut(data)
+            whole = max(data.rfind(b"\r", 1, len(data) - 1), 0) or len(data)
         if whole:
             yield position, data[:whole]
         held = data[whole:]
@@ -264,12 +253,6 @@ def _backwards(file: BinaryIO, end: int) -> Iterator[tuple[int, bytes]]:
         first = first or max(0, data.find(b"\r", 1, -1))
         held, step = data[:first], SCAN_BYTES
         yield begin + first, data[first:]
-
-
-def _cut(data: bytes) -> int:
-    r"""Position at which a line that is too long is cut: after the last ``\r``, else anywhere."""
-    at = data.rfind(b"\r", 1, len(data) - 1)
-    return at if at > 0 else len(data)
 
 
 def _next_line(file: BinaryIO, offset: int, size: int) -> int:

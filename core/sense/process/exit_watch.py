@@ -125,7 +125,7 @@ class ExitWatch(Observer):
         except OSError:
             return super().wait(pause_s)
         try:
-            return self._wakeup.wait(TOLD_POLL_S, trainer)
+            self._wakeup.wait(TOLD_POLL_S, trainer)
         finally:
             os.close(trainer)
 

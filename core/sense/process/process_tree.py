@@ -9,7 +9,7 @@ from typing import NamedTuple, Unpack
 from ...model.machine_details import TreeDetails, TreeProcess
 from ...model.observation import Agent, ProcessSample, Rank, RankEnded
 from ...model.ports import AttemptTarget, DetailDesk
-from ...processes import TICKS_PER_S, Process, ProcessIo, age_s, all_processes, read_io, variables_of
+from ...processes import TICKS_PER_S, Process, ProcessIo, age_s, all_processes, ancestors, read_io, variables_of
 from ...rank_files import Ranks
 from ..sampler import Common, Sampler
 from .run_tree import Rates, RunTree, UserNames, command_of
@@ -152,37 +152,26 @@ class TreeActivity:
 
     def update(self, members: Mapping[int, Member]) -> Work:
         """Return the work since the last sample (all of it for the first one). ``members``: the tree now."""
-        now = {(m.stat.pid, m.stat.start_ticks): self._with_last_io(m) for m in members.values()}
-        self._expect_inheritance(now)
+        now = {m.stat.key: m for m in members.values()}
+        for key, before in self._members.items():
+            if key in now and now[key].io is None:  # that of a zombie cannot be read
+                now[key] = now[key]._replace(io=before.io)
+            elif key not in now:
+                known, _ = self._inherited.get(before.stat.parent, (Work(), 0))
+                expected = work_of(before)._replace(own_ticks=0, children_ticks=work_of(before).ticks)
+                self._inherited[before.stat.parent] = (known.plus(expected), INHERITANCE_SAMPLES)
         done = Work()
         for key, member in now.items():
-            before = self._members.get(key)
-            grown = work_of(member) if before is None else work_of(member).minus(work_of(before))
-            done = done.plus(self._without_inheritance(member.stat.pid, grown))
+            grown = work_of(member).minus(work_of(self._members[key]) if key in self._members else Work())
+            if member.stat.pid in self._inherited:
+                known, left = self._inherited[member.stat.pid]
+                self._inherited[member.stat.pid] = (known.minus(grown), left)
+                grown = grown.minus(known)
+            done = done.plus(grown)
         self._members = now
         self._inherited = {pid: (work, left - 1) for pid, (work, left) in self._inherited.items() if left > 1}
         self.total = self.total.plus(done)
         return done
-
-    def _with_last_io(self, member: Member) -> Member:
-        """The member with its last known ``io``: that of a zombie cannot be read."""
-        before = self._members.get((member.stat.pid, member.stat.start_ticks))
-        return member if member.io is not None or before is None else member._replace(io=before.io)
-
-    def _expect_inheritance(self, now: Mapping[tuple[int, int], Member]) -> None:
-        for key, member in self._members.items():
-            if key not in now:
-                known, _ = self._inherited.get(member.stat.parent, (Work(), 0))
-                left = work_of(member)
-                expected = Work(0, left.ticks, left.read_bytes, left.write_bytes, left.disk_bytes)
-                self._inherited[member.stat.parent] = (known.plus(expected), INHERITANCE_SAMPLES)
-
-    def _without_inheritance(self, pid: int, grown: Work) -> Work:
-        if pid not in self._inherited:
-            return grown
-        known, left = self._inherited[pid]
-        self._inherited[pid] = (known.minus(grown), left)
-        return grown.minus(known)
 
 
 # The processes of the run, one row each, parents before children, as the host page shows them.
@@ -288,30 +277,15 @@ class Computing:
     def update(self, tree: Mapping[int, Process]) -> Standing:
         grown = {s.key: s.own_ticks - self._ticks.get(s.key, 0) for s in tree.values()}
         fade = math.exp(-max(grown.values(), default=0) / (MEMORY_S * TICKS_PER_S))
-        self._ticks = {(s.pid, s.start_ticks): s.own_ticks for s in tree.values()}
+        self._ticks = {s.key: s.own_ticks for s in tree.values()}
         self._weight = {key: self._weight.get(key, 0.0) * fade + max(0, ticks) for key, ticks in grown.items()}
-        living = {s.pid: self._weight[s.pid, s.start_ticks] for s in tree.values() if s.state not in ENDED}
+        living = {s.pid: self._weight[s.key] for s in tree.values() if s.state not in ENDED}
         most = max(living.values(), default=0.0)
         if most <= 0.0:
             return Standing(0, 0)
         computing = {pid for pid, weight in living.items() if weight >= SHARE * most}
-        held = {pid for pid in computing if _is_held(pid, tree, computing)}
-        parents = {parent for pid in held for parent in _parents(pid, tree)}
+        above = {pid: set(ancestors(pid, tree)) - {pid} for pid in computing}
+        held = {pid for pid in computing if any(tree[n].state in STOPPED for n in (pid, *(above[pid] & computing)))}
+        parents = {parent for pid in held for parent in above[pid]}
         waiting = {pid for pid in computing - held if pid not in parents or living[pid] >= PARENT_SHARE * most}
         return Standing(len(held) + len(waiting), len(held))
-
-
-def _is_held(pid: int, tree: Mapping[int, Process], computing: set[int]) -> bool:
-    """Whether it, or a computing process above it, is stopped."""
-    line = (pid, *(parent for parent in _parents(pid, tree) if parent in computing))
-    return any(tree[each].state in STOPPED for each in line)
-
-
-def _parents(pid: int, tree: Mapping[int, Process]) -> tuple[int, ...]:
-    """The members of the tree above a process, the nearest first."""
-    found: list[int] = []
-    parent = tree[pid].parent
-    while parent in tree and parent not in found:
-        found.append(parent)
-        parent = tree[parent].parent
-    return tuple(found)

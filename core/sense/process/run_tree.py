@@ -91,7 +91,11 @@ class RunTree:
             if target == self._target and now < self._scan_at:
                 if now - self._looked_at < max_age_s:
                     return self._members
-                known = {pid: stat for pid, was in self._members.items() if (stat := _same(was)) is not None}
+                known = {
+                    pid: stat
+                    for pid, was in self._members.items()
+                    if (stat := read_process(pid)) is not None and stat.key == was.key
+                }
                 if known and len(known) == len(self._members) and self._children_of(target) <= self._children:
                     self._members, self._looked_at = known, now
                     return known
@@ -104,12 +108,6 @@ class RunTree:
         """Children of the first thread of each member and of the runner; of other threads only a search finds them."""
         runner = () if target.runner is None else (target.runner.pid,)
         return {child for pid in (*self._members, *runner) for child in read_children(pid)}
-
-
-def _same(was: Process) -> Process | None:
-    """The process now; None if it has ended, and its pid may be another's."""
-    stat = read_process(was.pid)
-    return stat if stat is not None and stat.start_ticks == was.start_ticks else None
 
 
 # Who a process belongs to, and its command, as people write them.

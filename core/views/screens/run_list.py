@@ -30,13 +30,17 @@ DONE = "done "
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of the list. ``unwatched``: it needs a supervisor and has none; ``open``: it is on the screen."""
+    """One run of the list. ``unwatched``: it needs a supervisor and has none; ``open``: it is on the screen.
+
+    ``began``: when, if another run of the list has its name.
+    """
 
     card: RunCard
     level: Level
     unwatched: bool
     now_wall: float
     open: bool = False
+    began: str = ""
 
     @property
     def done(self) -> float | None:
@@ -74,6 +78,21 @@ def run_row(card: RunCard, now_wall: float, current: str | None = None) -> RunRo
         of_state: Level = "warning" if alone else STATES[card.state].level
         level = worst((of_state, card.level or "unknown"))
     return RunRow(card=card, level=level, unwatched=alone, now_wall=now_wall, open=card.id == current)
+
+
+def run_rows(cards: Sequence[RunCard], now_wall: float, current: str | None = None) -> list[RunRow]:
+    """The rows of a list, those of one name with what tells them apart."""
+    names = [shown_name(card) for card in cards]
+    rows = (run_row(card, now_wall, current) for card in cards)
+    return [
+        row if names.count(name) == 1 else msgspec.structs.replace(row, began=began_at(row.card, now_wall))
+        for name, row in zip(names, rows, strict=True)
+    ]
+
+
+def began_at(card: RunCard, now_wall: float) -> str:
+    """``14:32:10``: two runs of one name seldom begin in the same second."""
+    return quantity.clock(card.created_wall, now_wall, seconds=True)
 
 
 def with_summary(card: RunCard, said: RunSummary, now: Situation) -> RunCard:
@@ -212,6 +231,7 @@ RUN_COLUMNS: tuple[Column[RunRow], ...] = (
     Column(title="run", text=_name, width=10, fit=True, after=1, style=_name_style, below_width=54),
     Column(title="run", text=_name, width=14, fit=True, after=2, style=_name_style, from_width=54, below_width=88),
     Column(title="run", text=_name, width=24, fit=True, after=2, style=_name_style, from_width=88),
+    Column(title="began at", text=lambda r: r.began, fit=True, after=2, style="label", from_width=54, if_any=True),
     Column(title="project", text=lambda r: r.project, width=16, fit=True, after=2, style="label", from_width=136),
     # A narrow list leaves out what the sign before the name shows.
     Column(title="state", text=lambda r: r.state_word, width=15, fit=True, after=1, style=_state_style,

@@ -88,7 +88,7 @@ def loss_state(story: RunStory) -> str:
 def doubt_of(c: Checkpoint, story: RunStory) -> str:
     """What speaks against its weights: it was saved after the loss became NaN, or diverged; "" = nothing.
 
-    Decided by its step, or else by its time. One that was saved after a NaN is no resume point.
+    Decided by its step, or else by its time.
     """
     for incident, doubt in ((nan_since(story), AFTER_NAN), (diverged_since(story), AFTER_DIVERGENCE)):
         if incident is not None:
@@ -97,6 +97,15 @@ def doubt_of(c: Checkpoint, story: RunStory) -> str:
             if at is not None and since is not None and at >= since:
                 return doubt
     return ""
+
+
+def barred(story: RunStory) -> frozenset[str]:
+    """The doubts for which no restart takes a checkpoint: NaN, and a divergence that an attempt was ended for."""
+    since = diverged_since(story)
+    ended = since is not None and any(
+        i.kind == "crash" and i.class_ in NAN and i.attempt == since.attempt for i in story.incidents
+    )
+    return frozenset({AFTER_NAN, AFTER_DIVERGENCE} if ended else {AFTER_NAN})
 
 
 def unresolved(incident: Incident, story: RunStory) -> bool:

@@ -40,13 +40,11 @@ def act(args: argparse.Namespace) -> int:
 
         from .events import supervise_and_print
         from .output import outlive_reader
-        from .start import overrides_of, tell_checks
+        from .start import overrides_of, tell
 
         outlive_reader()
         ready = project_run(args.run_name, overrides_of(args), to_start=True, forced=args.force)
-        tell_checks(ready.plan)
-        if ready.said:
-            warn(ready.said)
+        tell(ready)
         return supervise_and_print(
             ready.run, plan=ready.plan, first=ready.first, stop_trainer=args.stop_trainer, claim=ready.claim
         )

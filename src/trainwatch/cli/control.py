@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 VERBS = Verbs()
 
 
-NEVER = "do not ask (this verb never asks; accepted for scripts)"
-NEVER_ASKED = arg("--yes", "-y", action="store_true", help=NEVER)
+NEVER_ASKED = arg("--yes", "-y", action="store_true", help="do not ask (this verb never asks; accepted for scripts)")
 """Every verb takes it, so that scripts need not know which of them ask."""
 FRESH = flag("--fresh", "from the beginning, whatever checkpoints there are")
 NEXT_ATTEMPT = (
@@ -35,6 +34,7 @@ NEXT_ATTEMPT = (
     flag("--without-remedies", "take back all remedies that were applied"),
     flag("--force", "although a check fails (see `trainwatch check`)"),
 )
+OF_NEXT_ATTEMPT = {name: name for name in ("fresh", "incident", "remedies", "without_remedies")}
 
 
 def sent(
@@ -55,8 +55,7 @@ def sent(
 
     def act(args: argparse.Namespace) -> int:
         values = {field: getattr(args, option) for field, option in fields.items()}
-        forced = args.force if launches else None
-        return operate(args, ask=ask, starts_supervisor=launches, forced=forced, **values)
+        return operate(args, ask=ask, forced=args.force if launches else None, **values)
 
     return Verb(help_, description or help_, example, (*options, YES if ask else NEVER_ASKED, RUN), act)
 
@@ -105,17 +104,8 @@ def resume_verb(args: argparse.Namespace) -> int:
             by += f", with {changed}"
         if not args.fresh and args.checkpoint is None:
             args.checkpoint = checkpoint_after(run)
-    return operate(
-        args,
-        starts_supervisor=True,
-        forced=args.force,
-        by=by,
-        fresh=args.fresh,
-        incident=args.incident,
-        checkpoint=args.checkpoint,
-        remedies=args.remedies,
-        without_remedies=args.without_remedies,
-    )
+    values = {name: getattr(args, name) for name in (*OF_NEXT_ATTEMPT, "checkpoint")}
+    return operate(args, forced=args.force, by=by, **values)
 
 
 @VERBS(
@@ -146,12 +136,8 @@ def enable(found: "Enabling", args: argparse.Namespace) -> int:
     told = {"unit": str(found.path), "text": found.unit, "written": written, "trouble": trouble, "cron": found.cron,
             "enabled": not args.print and trouble is None, "windows": found.windows, "undo": undo}  # fmt: skip
     if args.print:
-        lines = [
-            f"# {found.path}",
-            *found.unit.split("\n"),
-            "# without systemd, a line for `crontab -e`:",
-            *found.cron.splitlines(),
-        ]
+        lines = [f"# {found.path}", *found.unit.split("\n"), "# without systemd, a line for `crontab -e`:"]
+        lines += found.cron.splitlines()
     else:
         lines = [f"{found.path}: {'written' if written else 'is there already'}"]
         if trouble is None:
@@ -265,8 +251,6 @@ def supervise_verb(args: argparse.Namespace) -> int:
     sys.stdout.flush()
     return code
 
-
-OF_NEXT_ATTEMPT = {name: name for name in ("fresh", "incident", "remedies", "without_remedies")}
 
 VERBS |= {
     "stop": sent(

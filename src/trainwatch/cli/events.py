@@ -5,13 +5,12 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 from trainwatch.core.app.errors import ExitCode
 from trainwatch.core.model import fact as facts
 from trainwatch.core.model.checkpoint import score_words
 from trainwatch.core.model.decision import EndWatch, NotifyPeople, Record
-from trainwatch.core.model.observation import Command
 from trainwatch.core.model.preset import ALLOWED_AGAIN
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.text import printable_lines, typed, verdict_word
@@ -22,9 +21,7 @@ from trainwatch.core.views.state.concerns import reason_of
 from .output import outlive_reader, print_json, printable, warn
 
 if TYPE_CHECKING:
-    from trainwatch.core.app.plan.launch_plan import LaunchPlan
     from trainwatch.core.app.runs.known_runs import RunDirectory
-    from trainwatch.core.app.runs.output_claim import OutputClaim
 
 
 def show(record: Record, run: str, *, as_json: bool) -> None:
@@ -92,14 +89,8 @@ def _fact_text(fact: facts.Fact, run: tuple[str, ...]) -> str | None:
             if fact.removed:
                 return f"checkpoint {known.name} removed"
             why = f" ({known.reason})" if known.reason else ""
-            at = (
-                f"step {known.step}"
-                if known.step is not None
-                else f"epoch {known.epoch}"
-                if known.epoch is not None
-                else ""
-            )
-            return f"checkpoint {known.name}: {verdict_word(known.verdict)}{why}{f', {at}' if at else ''}"
+            at = [f", {unit} {n}" for unit, n in (("step", known.step), ("epoch", known.epoch)) if n is not None]
+            return f"checkpoint {known.name}: {verdict_word(known.verdict)}{why}{''.join(at[:1])}"
         case facts.OutputKnown():
             return f"output folder: {fact.folder} ({fact.why})"
         case facts.CheckpointsSetAside():
@@ -164,16 +155,11 @@ def _known(value: object) -> object:
     return "–" if value is None else value
 
 
-def supervise_and_print(
-    run: "RunDirectory",
-    *,
-    plan: "LaunchPlan | None" = None,
-    first: Command | None = None,
-    as_json: bool = False,
-    stop_trainer: bool = False,
-    claim: "OutputClaim | None" = None,
-) -> int:
-    """``supervise`` with every record printed as it is written. For a run that has ended it prints one line."""
+def supervise_and_print(run: "RunDirectory", *, as_json: bool = False, stop_trainer: bool = False, **given: Any) -> int:
+    """``supervise`` with every record printed as it is written. For a run that has ended it prints one line.
+
+    ``given``: of ``supervise``.
+    """
     from trainwatch.core.app.foreground import NothingToSuperviseError, supervise
     from trainwatch.core.app.supervise.state_keeper import OwnFiles
 
@@ -186,12 +172,10 @@ def supervise_and_print(
             run,
             listener=printer.begin,
             turning=printer.turn,
-            plan=plan,
-            first=first,
             stop_trainer=stop_trainer,
-            claim=claim,
             own_files=OwnFiles(run, as_json=as_json),
             after_fault=printer.after_fault,
+            **given,
         )
     except NothingToSuperviseError as ended:
         print(ended, file=sys.stdout if ended.code == ExitCode.DONE else sys.stderr)

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from trainwatch.core.app.errors import CliError, ExitCode, ends_verb
 
-from .output import jsonable, print_json, put, warn
+from .output import print_json, put, warn
 from .verb import JSON, RUN, Verbs, arg, flag, one_of, run_to_read
 
 if TYPE_CHECKING:
     from trainwatch.core.app.logs import LogMetrics
-    from trainwatch.core.app.runs.ended_attempt import EndedAttempt
     from trainwatch.core.app.runs.known_runs import RunDirectory
 
 
@@ -72,12 +71,13 @@ def _text(run: "RunDirectory", form: str) -> str:
     from trainwatch.core.app.runs.report import report_of
     from trainwatch.core.model.redact import EDGE
 
+    report = EDGE.value(report_of(run))
     if form == "json":
         import msgspec
 
-        report = jsonable(report_of(run))
-        return msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n"
-    report = EDGE.value(report_of(run))
+        from trainwatch.core.model.json_line import encode_line
+
+        return msgspec.json.format(encode_line(report), indent=2).decode() + "\n"
     if form == "html":
         from trainwatch.core.app.runs.report import charts_of
         from trainwatch.core.views.report_pages import html
@@ -114,7 +114,12 @@ def diagnose_verb(args: argparse.Namespace) -> int:
     """0 whenever there is an answer (``unknown`` included)."""
     from trainwatch.core.app.logs import diagnose_log, project_here, teach
 
-    end = _end(args)
+    end = None
+    if args.run is not None:
+        from trainwatch.core.app.runs.ended_attempt import ended_attempt
+        from trainwatch.core.app.runs.known_runs import find_run
+
+        end = ended_attempt(find_run(args.run))
     if args.log is not None:
         name = args.log
     elif end is not None:
@@ -142,15 +147,6 @@ def diagnose_verb(args: argparse.Namespace) -> int:
     follows = "last   " if diagnosis.failure == "unknown" else "cascade"
     lines += [f"  {follows}  line {other.line}: {other.text}" for other in diagnosis.cascade]
     return put(args, diagnosis, *lines, *(f"  remedy   {remedy}" for remedy in diagnosis.remedies))
-
-
-def _end(args: argparse.Namespace) -> "EndedAttempt | None":
-    if args.run is None:
-        return None
-    from trainwatch.core.app.runs.ended_attempt import ended_attempt
-    from trainwatch.core.app.runs.known_runs import find_run
-
-    return ended_attempt(find_run(args.run))
 
 
 def _kept(blocks: Iterator[str], tail: list[str]) -> Iterator[str]:

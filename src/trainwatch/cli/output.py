@@ -3,7 +3,6 @@
 import argparse
 import contextlib
 import io
-import math
 import os
 import sys
 from _thread import RLock  # ``threading`` is not needed for anything else in a short verb
@@ -17,28 +16,11 @@ from trainwatch.core.model.text import printable, printable_json, printable_line
 if TYPE_CHECKING:
     from trainwatch.core.app.preflight.check import Check
 
-__all__ = ["check_line", "jsonable", "print_json", "printable", "printable_lines", "put", "warn"]
+__all__ = ["check_line", "print_json", "printable", "printable_lines", "put", "warn"]
 
 
 def warn(text: str) -> None:
     print(f"trainwatch: {printable_lines(text)}", file=sys.stderr, flush=True)
-
-
-def jsonable(value: Any) -> Any:
-    """Plain builtins with non-finite numbers as None, without secrets."""
-    import msgspec
-
-    return _finite(EDGE.value(msgspec.to_builtins(value)))
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, dict):
-        return {str(k): _finite(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(v) for v in value]
-    return value
 
 
 def print_json(value: Any) -> None:

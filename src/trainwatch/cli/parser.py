@@ -7,7 +7,8 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from trainwatch import __version__
-from trainwatch.core.app.errors import CliError, ExitCode, did_you_mean, nearest
+from trainwatch.core.app.errors import CliError, ExitCode
+from trainwatch.core.model.text import did_you_mean, nearest
 
 from .verb import Verb
 

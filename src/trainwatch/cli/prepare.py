@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from trainwatch import __version__
 from trainwatch.core.app.errors import CliError, ExitCode
 
-from .output import jsonable, printable, put, warn
+from .output import RESULT_WORDS, printable, put, warn
 from .parser import every_action, whole_parser
 from .start import asked_plan, overrides_of, words_of
 from .verb import JSON, PART_JSON, RUN, Verb, Verbs, arg, command_words, flag, one_of, usage
@@ -105,7 +105,9 @@ def rehearse_verb(args: argparse.Namespace) -> int:
 
 def rehearsal_object(result: "Rehearsal") -> dict[str, Any]:
     """The object of ``--json``; docs/how-to/rehearse.md explains its fields."""
-    found: dict[str, Any] = jsonable(result)
+    import msgspec
+
+    found: dict[str, Any] = msgspec.to_builtins(result)
     hang = next((fault.after_s for fault in result.faults if fault.fault.startswith("hang")), None)
     resume = {"will": found.pop("will"), "how": found.pop("how"), "source": found.pop("source")}
     return {"safe": result.safe, **found, "resume": resume, "hang_after_s": hang}
@@ -141,6 +143,8 @@ def rehearsal_object(result: "Rehearsal") -> dict[str, Any]:
 )
 def trial_verb(args: argparse.Namespace) -> int:
     """One trial after the other; 1 if one of them was not stable."""
+    from msgspec import to_builtins
+
     from trainwatch.core.app.plan.trainer_folders import not_used_for_a_command
     from trainwatch.core.app.trial import Trial, run_to_try, try_here
 
@@ -159,7 +163,7 @@ def trial_verb(args: argparse.Namespace) -> int:
         trial = Trial(profile=name, minutes=args.minutes, steps=args.steps, limit_s=args.timeout, extra=extra)
         print(f"trial {number} of {len(names)}: {name}", file=sys.stderr, flush=True)
         results.append(try_here(spec, trial, scratch, keep=args.keep))
-    told = [{**jsonable(each), "stable": each.stable, "doubts": list(each.doubts)} for each in results]
+    told = [{**to_builtins(each), "stable": each.stable, "doubts": list(each.doubts)} for each in results]
     put(args, {"run": spec.name, "trials": told}, *table(results))
     return ExitCode.FAILED if any(result.stable is False for result in results) else ExitCode.DONE
 
@@ -420,17 +424,14 @@ def _names_of_runs() -> list[str]:
     return sorted(name if often[name] == 1 and re.fullmatch(_WORD, name) else run_id for name, run_id in names)
 
 
-MARKS = {"pass": "ok  ", "warn": "warn", "fail": "FAIL"}
-
-
 def show_checks(args: argparse.Namespace, checks: Sequence["Check"]) -> int:
     """Print the results. The exit code is 1 if a check failed."""
     failed = any(c.result == "fail" for c in checks)
     lines = []
     for check in checks:
         first, *more = check.found.splitlines() or [""]
-        remedy = [f"-> {check.remedy}"] if check.remedy and check.result != "pass" else []
-        lines += [f"{MARKS[check.result]}  {check.name:14} {first}", *(f"{'':21}{line}" for line in (*more, *remedy))]
+        more += [f"-> {check.remedy}"] if check.remedy and check.result != "pass" else []
+        lines += [f"{RESULT_WORDS[check.result]:4}  {check.name:14} {first}", *(f"{'':21}{line}" for line in more)]
     put(args, {"passed": not failed, "checks": checks}, *lines)
     return ExitCode.FAILED if failed else ExitCode.DONE
 

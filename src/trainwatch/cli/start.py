@@ -17,6 +17,7 @@ from .verb import JSON, Argument, Verbs, arg, command_words, confirm, flag, one_
 if TYPE_CHECKING:
     from trainwatch.core.app.plan.launch_plan import LaunchPlan
     from trainwatch.core.app.plan.specs import Overrides
+    from trainwatch.core.app.preflight.checklist import Obstacle
     from trainwatch.core.app.start.project_run import RunToStart
     from trainwatch.core.app.start.start_choice import StartChoice, Wish
     from trainwatch.core.model.run import RunSpec
@@ -210,7 +211,8 @@ def _show(args: argparse.Namespace, plan: "LaunchPlan", wish: "Wish") -> int:
     spec, derived = plan.spec, plan.derived
     if derived is None and not args.json:
         raise CliError(ExitCode.USAGE, plan.problem or "the launch cannot be derived")
-    choice, problem = _choice(plan, wish, forced=args.force)
+    choice, obstacle = _choice(plan, wish, forced=args.force)
+    problem = None if obstacle is None else obstacle.sentence
     start = choice.said or "a new run from the beginning"
     if not problem and choice.known is None and choice.checkpoint is not None:
         plan = plan_from(plan, choice.checkpoint)
@@ -223,7 +225,7 @@ def _show(args: argparse.Namespace, plan: "LaunchPlan", wish: "Wish") -> int:
         "output_dir": spec.output_dir,
         "output_why": _output_why(spec),
         "argv": list(plan.command_shown),
-        "problem": problem or None,
+        "problem": problem,
         "warnings": command_warnings(spec),
         "checks": checks,
         "start": None if problem else start,
@@ -242,7 +244,7 @@ def _show(args: argparse.Namespace, plan: "LaunchPlan", wish: "Wish") -> int:
     added = {k: v for k, v in derived.env.items() if os.environ.get(k) != v}
     restart = second_start_line(spec.second_start)
     script = "engine   slurm: each attempt is a job; the batch script of the first one:\n" + (job_script(plan) or "")
-    return put(
+    put(
         args,
         told,
         f"run      {spec.name} (profile {spec.settings.profiles.use or '–'})",
@@ -262,6 +264,7 @@ def _show(args: argparse.Namespace, plan: "LaunchPlan", wish: "Wish") -> int:
         *(script.splitlines() if told["job_script"] else ()),
         "nothing was started (--dry-run)" + ("; it would be refused: see *problem* above" if problem else ""),
     )
+    return ExitCode.DONE if obstacle is None else obstacle.exit_code
 
 
 def _print_refused(args: argparse.Namespace, problem: str) -> None:
@@ -275,21 +278,20 @@ def _print_refused(args: argparse.Namespace, problem: str) -> None:
     print_json({**dict.fromkeys(unknown), **empty, **told})
 
 
-def _choice(plan: "LaunchPlan", wish: "Wish", *, forced: bool) -> "tuple[StartChoice, str]":
-    """What a start would do, and why it would be refused ("": it would not be)."""
-    from trainwatch.core.app.preflight.checklist import why_not_start
+def _choice(plan: "LaunchPlan", wish: "Wish", *, forced: bool) -> "tuple[StartChoice, Obstacle | None]":
+    """What a start would do, and why it would be refused."""
+    from trainwatch.core.app.preflight.checklist import Obstacle, why_not_start
     from trainwatch.core.app.start.project_run import plan_of_choice
     from trainwatch.core.app.start.start_choice import StartChoice, choose_start
 
     try:
         choice = choose_start(plan, wish)
         if choice.watches:
-            return choice, ""
+            return choice, None
         known, waits = choice.known is not None, choice.waits_for_room
-        found = why_not_start(plan_of_choice(plan, choice), known=known, forced=forced, waits_for_room=waits)
+        return choice, why_not_start(plan_of_choice(plan, choice), known=known, forced=forced, waits_for_room=waits)
     except CliError as error:
-        return StartChoice(), str(error)
-    return choice, "" if found is None else found.sentence
+        return StartChoice(), Obstacle(error.code, str(error))
 
 
 def _output_why(spec: "RunSpec") -> str:
@@ -400,13 +402,10 @@ def supervise_run(ready: "RunToStart", args: argparse.Namespace, word: str) -> i
 
     run = ready.run
     spec, out = run.load_spec(), sys.stderr if args.json else sys.stdout
-    print(f"trainwatch: {by_itself(spec.settings)}", file=out, flush=True)
-    print(printable(resume_line(spec.resume_way)), file=out, flush=True)
-    if (restart := second_start_line(spec.second_start)) is not None:
-        print(printable(restart), file=out, flush=True)
-    tell_checks(ready.plan)
-    if ready.said:
-        warn(ready.said)
+    told = f"trainwatch: {by_itself(spec.settings)}", resume_line(spec.resume_way), second_start_line(spec.second_start)
+    for line in filter(None, told):
+        print(printable(line), file=out, flush=True)
+    tell(ready)
     screen = not (args.run_headless or args.json or args.detach)
     if screen:
         from trainwatch.tui.ui.terminal import can_show_screen
@@ -434,17 +433,15 @@ def supervise_run(ready: "RunToStart", args: argparse.Namespace, word: str) -> i
     return ExitCode.DONE
 
 
-def tell_checks(plan: "LaunchPlan | None") -> None:
+def tell(ready: "RunToStart") -> None:
     """Print what the checks say about the launch of a new run. An error in a check does not prevent a launch."""
     from trainwatch.core.app.preflight.checklist import told_at_launch
 
-    if plan is None:
-        return
     try:
-        lines = [check_line(check) for check in told_at_launch(plan)]
+        lines = [] if ready.plan is None else [check_line(check) for check in told_at_launch(ready.plan)]
     except Exception as error:
         lines = [f"checks: could not be made: {error!r}"]
-    for line in lines:
+    for line in filter(None, (*lines, ready.said)):
         warn(line)
 
 

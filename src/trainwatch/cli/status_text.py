@@ -16,7 +16,7 @@ from trainwatch.core.views.length_words import by_words
 from trainwatch.core.views.state.concerns import READINGS_FRESH_S
 from trainwatch.core.views.state.run_progress import of_an_epoch
 from trainwatch.core.views.state.status import backup_line
-from trainwatch.core.views.words import ACT_WORDS, restarts_left
+from trainwatch.core.views.words import ACT_WORDS, STATE_WORDS, incident_words, restarts_left
 
 from .output import printable
 
@@ -37,7 +37,7 @@ def status_lines(status: dict[str, Any]) -> list[str]:
     progress = status["progress"]
     alive = status["supervisor"]["alive"]
     said = reason_words(status)
-    head = ", ".join(filter(None, (f"{status['run']}: {status['state']}", status["unconfirmed"])))
+    head = ", ".join(filter(None, (f"{status['run']}: {STATE_WORDS[status['state']]}", status["unconfirmed"])))
     lines = [head + (f" ({said})" if said else "")]
     position = []
     overall = status["overall"]
@@ -116,8 +116,8 @@ def _incident(i: dict[str, Any]) -> list[str]:
     if i["open"] and i["kind"] in {"disk", "health"}:
         reason = _VALUE.sub("", reason)
     advice = i["explanation"].split("; ", 1) if i["open"] and i["class"] in ADVISED else []
-    state = "open" if i["open"] else "closed"
-    return [f"{state} incident {i['id']}: {i['kind']} {i['class']}: {reason}", *(f"  {text}" for text in advice)]
+    words = incident_words(i["kind"], i["title"], reason)
+    return [f"{'open' if i['open'] else 'closed'} incident {i['id']}: {words}", *(f"  {text}" for text in advice)]
 
 
 _VALUE = LazyPattern(r": [^(]*(?= \(limit)")
@@ -126,9 +126,9 @@ _VALUE = LazyPattern(r": [^(]*(?= \(limit)")
 def _checkpoint_lines(known: dict[str, Any]) -> list[str]:
     if (newest := known["newest"]) is None:
         return ["  no checkpoint yet"]
-    said, age = verdict_in_words(newest["verdict"]), quantity.age(known["age_s"])
+    facts = (newest["name"], verdict_in_words(newest["verdict"]), known["doubt"], quantity.age(known["age_s"]))
     scores = [f"  scores: {printable(known['quality'])}"] if known["quality"] else []
-    return [f"  newest checkpoint {newest['name']} · {said} · {age}", *scores]
+    return [f"  newest checkpoint {' · '.join(filter(None, facts))}", *scores]
 
 
 def reason_words(status: dict[str, Any]) -> str:

@@ -122,7 +122,6 @@ def operate(
     *,
     verb: Literal["unpause"] | None = None,
     ask: str | None = None,
-    starts_supervisor: bool = False,
     by: str = "command line",
     forced: bool | None = None,
     **values: Any,
@@ -130,8 +129,8 @@ def operate(
     """Send the verb with ``values`` (fields of ``Command``); 0 if the supervisor accepted it.
 
     ``verb``: the supervisor's word for it, if it is another. ``ask``: the question on a terminal unless --yes, with
-    ``{run}`` for the run's name. ``forced``: of a verb that launches: whether it does so although a check fails; None:
-    it launches nothing.
+    ``{run}`` for the run's name. ``forced``: of a verb that launches, with a new supervisor if there is none:
+    whether it does so although a check fails; None: it launches nothing.
     """
     from trainwatch.core.app.operate import (
         LAUNCHING,
@@ -155,7 +154,7 @@ def operate(
     known = None if forced is None else require_checked(run, command, forced=forced)
     if known is not None:
         warn(check_line(known))
-    print(send_command(run, command, starts_supervisor=starts_supervisor))
+    print(send_command(run, command, starts_supervisor=forced is not None))
     return ExitCode.DONE
 
 
