@@ -140,9 +140,8 @@ def _holds(condition: Condition, here: Circumstances) -> bool:
     value = _value(here, condition.key)
     if value is None:
         value = condition.default
-    if condition.is_ is not None and value != condition.is_:
-        return False
-    if condition.is_not is not None and value == condition.is_not:
+    is_other = condition.is_ is not None and value != condition.is_
+    if is_other or (condition.is_not is not None and value == condition.is_not):
         return False
     if condition.above is None and condition.multiple_of is None:
         return True
@@ -186,10 +185,7 @@ def shown(value: Any) -> str:
 
 
 def circumstances(builder: StepBuilder, seen: int = 0, said: str = "") -> Circumstances:
-    """What the choice of a remedy depends on, now.
-
-    ``seen``: how often the failure ended an attempt before; ``said``: what it says.
-    """
+    """What the choice of a remedy depends on, now. ``seen``, ``said``: of the failure."""
     state, knowledge = builder.state, builder.knowledge
     pending = state.profile_pending
     profile = state.profile if pending is None else None if pending == NO_PROFILE else pending

@@ -186,27 +186,21 @@ def on_clear_outcome(builder: StepBuilder, machine: run_states.Preparing, outcom
         builder.note(f"the GPU memory is not released ({why}); continuing anyway")
     if plan.need_bytes is not None:
         wait_for_room(builder, plan, plan.need_bytes)
-    elif plan.needs_gpu:
-        _wait_for_gpu(builder, plan)
+    elif plan.needs_gpu:  # nothing is started on a lost GPU
+        gone = builder.state.gpus_usable is False or builder.state.gpu_fault is None
+        reason = "no GPU of this run answers; it continues when one does"
+        if not gone:
+            reason = "the GPU of this run is lost until it is reset; it continues when it was gone and answers again"
+        how = (
+            f"see nvidia-smi; a reset or a reboot brings it back (`{builder.typed('resume')}` does not wait). To "
+            f"go on with another GPU: `{builder.typed('stop')}`, and start again with CUDA_VISIBLE_DEVICES or "
+            "run.gpus set to it"
+        )
+        waiting = run_states.BackingOff(replace(plan, needs_gpu=False), gpu_gone=gone)
+        builder.move("no_gpu", waiting, reason, Why("gpu_lost"))
+        builder.notify("warning", "held: the GPU is lost", f"{reason}\n{how}", incident=plan.incident)
     else:
         choose(builder, plan)
-
-
-def _wait_for_gpu(builder: StepBuilder, plan: run_states.RestartPlan) -> None:
-    """Start nothing on a lost GPU; it goes on when one of the run answers again."""
-    state = builder.state
-    gone = state.gpus_usable is False or state.gpu_fault is None
-    reason = "no GPU of this run answers; it continues when one does"
-    if not gone:
-        reason = "the GPU of this run is lost until it is reset; it continues when it was gone and answers again"
-    how = (
-        f"see nvidia-smi; a reset or a reboot brings it back (`{builder.typed('resume')}` does not wait). To "
-        f"go on with another GPU: `{builder.typed('stop')}`, and start again with CUDA_VISIBLE_DEVICES or "
-        "run.gpus set to it"
-    )
-    waiting = run_states.BackingOff(replace(plan, needs_gpu=False), gpu_gone=gone)
-    builder.move("no_gpu", waiting, reason, Why("gpu_lost"))
-    builder.notify("warning", "held: the GPU is lost", f"{reason}\n{how}", incident=plan.incident)
 
 
 def on_gpus(builder: StepBuilder, machine: run_states.BackingOff) -> None:
