@@ -6,10 +6,10 @@ from itertools import groupby
 from operator import attrgetter, itemgetter
 
 import msgspec
+from msgspec.structs import replace
 
 from ..model.observation import MOST_METRICS
 from ..model.progress import Phase, Progress
-from .text import loss_run
 from .text.columns import values_in
 from .text.counters import unwrapped
 from .text.line_fields import Metrics, find_loss, is_evaluation, metrics_of, row_of
@@ -79,8 +79,9 @@ def after_gap(before: ProgressState) -> ProgressState:
 
 
 def _after_gap(reading: Reading) -> Reading:
-    begun, curve = loss_run.opening_after_gap(reading.opening), loss_run.after_gap(reading.curve)
-    return msgspec.structs.replace(reading, opening=begun, curve=curve)
+    opening, curve = reading.opening, reading.curve
+    opening = replace(opening, gap=opening.gap or not opening.marks)
+    return replace(reading, opening=opening, curve=replace(curve, gap=curve.gap or not curve.seen))
 
 
 _GROWING = "0123456789.,+-eE"
@@ -100,7 +101,7 @@ def read_progress(state: ProgressState, text: str, shapes: ShapeTable, *, skim: 
     if done.text:
         if before.rest and text[0] in "\r\n" and before.rest[-1] not in _GROWING:  # ``now`` has read the rest
             settled = state.now
-            done = msgspec.structs.replace(done, text=done.text[len(before.rest) :])
+            done = replace(done, text=done.text[len(before.rest) :])
         if skim and not shapes.own and is_dense(done.text, shapes.gates):
             settled = read_dense(settled, done, shapes)
         elif len(done.text) > 1:
@@ -111,8 +112,8 @@ def read_progress(state: ProgressState, text: str, shapes: ShapeTable, *, skim: 
         if settled.goes_on or shapes.gates.passes(rest):
             now = read_segment(settled, rest, after.lines + 1, shapes)
             if after.rest[-1] in _GROWING:  # "loss=0.0" may become "loss=0.0912"
-                progress = msgspec.structs.replace(now.progress, loss=settled.progress.loss)
-                now = msgspec.structs.replace(now, progress=progress, losses=settled.losses, curve=settled.curve)
+                progress = replace(now.progress, loss=settled.progress.loss)
+                now = replace(now, progress=progress, losses=settled.losses, curve=settled.curve)
     return ProgressState(after, settled, now)
 
 

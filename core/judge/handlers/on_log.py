@@ -1,6 +1,6 @@
 """Chunks of the trainer's log: steps (heartbeats), phases, losses, and lines that show later why it ended."""
 
-import msgspec
+from msgspec.structs import replace
 
 from ...model.attempt import DIVERGING
 from ...model.fact import PhaseChanged
@@ -20,8 +20,6 @@ from ..state import JudgeState, StepBuilder
 from ..text.lines import LineFold
 from ..text.reading import Reading
 from . import hang_check, hints, on_checkpoints, on_samples
-
-replace = msgspec.structs.replace
 
 JOURNAL_S = 30.0
 """How often progress is written into the journal, besides every change of phase."""

@@ -9,7 +9,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from ...model.progress import Phase
 from ...model.text import LazyPattern
@@ -91,7 +91,7 @@ def read_bar(
     if not trusted:
         other = _side_phase(reading, label.key, total, rest, number)
         if other is not None:
-            return msgspec.structs.replace(enter(reading, other), side=Bar(label.key, total, other))
+            return replace(enter(reading, other), side=Bar(label.key, total, other))
     if _is_second(reading, label, count, total):
         return enter(reading, "eval")
     if news.epoch is None and ("poch" in before or before.lstrip()[:1] == "["):
@@ -137,13 +137,13 @@ def _pace_by_clocks(
 
 def _rule(row: Rule, label: Label, news: TrainingFields, rest: str) -> Rule:
     """What the bar's row, its label and its postfix tell about its count."""
-    rule = msgspec.structs.replace(row, names_last=True) if news.rule.names_last else row
+    rule = replace(row, names_last=True) if news.rule.names_last else row
     if row.per_epoch is None and news.epoch is not None:
-        rule = msgspec.structs.replace(rule, per_epoch=True)
+        rule = replace(rule, per_epoch=True)
     elif row.per_epoch is None and _COUNTS_STEPS.search(label.key) is not None:
-        rule = msgspec.structs.replace(rule, per_epoch=False)
+        rule = replace(rule, per_epoch=False)
     if "v_num" in rest and row.base is None:  # Lightning's version number; its epochs count from 0
-        rule = msgspec.structs.replace(rule, base=0)
+        rule = replace(rule, base=0)
     return rule
 
 
@@ -167,7 +167,7 @@ def _with_training_bar(reading: Reading, bar: Bar, trusted: bool, firm: bool) ->
     run = reading.run
     if reading.main is not None and not reading.proven and reading.main != bar and not run.through:
         run = without_counts(run)  # the bar before it was of something else
-    return msgspec.structs.replace(reading, main=bar, side=None, proven=proven, firm=firm, run=run)
+    return replace(reading, main=bar, side=None, proven=proven, firm=firm, run=run)
 
 
 def _read_postfix(news: TrainingFields, rest: str) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import msgspec
+from msgspec.structs import replace
 
 from ...model.progress import Phase
 from ...model.text import LazyPattern
@@ -276,7 +277,7 @@ def _counted(
     mine = Skeleton(_key(text), place.value, place.total, value="" if value is None else value[0], phase=heading)
     before = next((each for each in known if each.key == mine.key), None)
     if before is not None:
-        mine = msgspec.structs.replace(mine, lines=_lines(before, mine), phase=before.phase)
+        mine = replace(mine, lines=_lines(before, mine), phase=before.phase)
     known = (*(each for each in known if each.key != mine.key), mine)[-KEPT:]
     if mine.phase is not None:
         return Found(None, known, mine.phase)
@@ -303,7 +304,7 @@ def with_worded(
     if before is not None:
         lines = _lines(before, mine)
         past = before.past + (lines > before.lines and worded[-1] is not before) if lines > 1 else 0
-        mine = msgspec.structs.replace(mine, lines=lines, past=past, first_epoch=before.first_epoch)
+        mine = replace(mine, lines=lines, past=past, first_epoch=before.first_epoch)
     return (*(each for each in known if each.key != mine.key), mine)[-KEPT:]
 
 

@@ -16,6 +16,7 @@ from itertools import chain
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from ...model.text import LazyPattern
 
@@ -108,7 +109,7 @@ class Gates(msgspec.Struct, frozen=True):
         present = tuple(each for each, key in keys if key in words and each in text)
         if not present and not self.own and not (self.pairs and _has_pair(text)):
             return None
-        return msgspec.structs.replace(self, literals=present)
+        return replace(self, literals=present)
 
 
 SMALL = 4096

@@ -14,6 +14,7 @@ above 1, may count from either, and the run step is unknown. Epochs that were no
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from .counters import Epoch
 from .line_fields import Loss
@@ -166,9 +167,6 @@ class RunCount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.epochs
 
 
-START_COUNT = RunCount()
-
-
 def next_attempt(before: RunCount, *, resumed: bool = False, began: int | None = None) -> RunCount:
     """The count for the log of the next attempt: how the trainer counts stays known.
 
@@ -194,7 +192,7 @@ def next_attempt(before: RunCount, *, resumed: bool = False, began: int | None =
 
 def without_counts(run: RunCount) -> RunCount:
     """The count without what was counted so far: it was of another counter. The printed epochs stay known."""
-    return msgspec.structs.replace(
+    return replace(
         next_attempt(run, resumed=run.resumed, began=run.began),
         whole=run.whole,
         named=run.named,
@@ -216,13 +214,13 @@ def is_evaluated(run: RunCount, step: int, total: int | None) -> bool:
 def with_epoch(run: RunCount, epoch: float, epochs: int | None, *, broken: bool, bar: bool) -> RunCount:
     """Take a line with an epoch and no counter. ``bar``: a bar that counts finished epochs."""
     if broken or epoch != int(epoch):
-        return run if run.broken else msgspec.structs.replace(run, broken=True)
+        return run if run.broken else replace(run, broken=True)
     if run.beside:
-        return run if run.epochs or not epochs else msgspec.structs.replace(run, epochs=epochs)
+        return run if run.epochs or not epochs else replace(run, epochs=epochs)
     apart: Apart = "bar" if bar else run.apart or ("before" if run.step is None else "after")
     if (epoch, apart) == (run.named, run.apart) and epochs in {None, run.epochs}:
         return run
-    return msgspec.structs.replace(_named(run, epoch, epochs, bar=bar), apart=apart)
+    return replace(_named(run, epoch, epochs, bar=bar), apart=apart)
 
 
 def with_count(run: RunCount, source: str, printed: int, news: TrainingFields) -> RunCount:
@@ -230,25 +228,25 @@ def with_count(run: RunCount, source: str, printed: int, news: TrainingFields) -
     step = printed + news.rule.from_zero
     if run.through and source != run.through:
         if run.step is not None or run.others < OTHERS_BEFORE_SWITCH * run.gap:
-            return msgspec.structs.replace(run, others=run.others + 1)
-        run = msgspec.structs.replace(run, through="", per_epoch=True, seen=True)  # it is not printed any more
+            return replace(run, others=run.others + 1)
+        run = replace(run, through="", per_epoch=True, seen=True)  # it is not printed any more
     if run.source not in {"", source}:
         if run.others < OTHERS_BEFORE_SWITCH and (run.moved or run.total is not None or news.total is None):
-            return msgspec.structs.replace(run, others=run.others + 1)
+            return replace(run, others=run.others + 1)
         run = without_counts(run)
     beside = news.epoch is not None and not news.broken and news.epoch == int(news.epoch)
     if news.epoch is not None and not beside:
-        run = msgspec.structs.replace(run, broken=True)
+        run = replace(run, broken=True)
     if beside and news.epoch is not None:
-        run = msgspec.structs.replace(_named(run, news.epoch, news.epochs, bar=False), beside=True)
+        run = replace(_named(run, news.epoch, news.epochs, bar=False), beside=True)
     if news.rule.base is not None or news.rule.names_last != run.names_last:
         base = news.rule.base if news.rule.base is not None else run.base
-        run = msgspec.structs.replace(run, base=base, names_last=news.rule.names_last)
+        run = replace(run, base=base, names_last=news.rule.names_last)
     run = _with_scope(run, step, news, beside=beside)
     run = _with_index(run, step, news, beside=beside)
     rose = run.step is not None and step > run.step
     gap = step - (run.step or 0) if rose else run.gap
-    return msgspec.structs.replace(
+    return replace(
         run, source=source, others=0, step=step, total=news.total, epoch=run.named, gap=gap, moved=run.moved or rose
     )
 
@@ -261,24 +259,24 @@ def _named(run: RunCount, epoch: float, epochs: int | None, *, bar: bool) -> Run
         base = 0 if epoch == 0 else 1
     first = epoch if run.first_named is None else run.first_named
     gap = int(epoch - run.named) if run.named is not None and epoch > run.named else run.epoch_gap
-    return msgspec.structs.replace(run, named=epoch, first_named=first, epoch_gap=gap, epochs=epochs, base=base)
+    return replace(run, named=epoch, first_named=first, epoch_gap=gap, epochs=epochs, base=base)
 
 
 def _with_scope(run: RunCount, step: int, news: TrainingFields, *, beside: bool) -> RunCount:
     """Settle whether the counter begins again in each epoch, as far as that is known by now."""
     if news.rule.firm:
-        return msgspec.structs.replace(run, per_epoch=news.rule.per_epoch, seen=True)
+        return replace(run, per_epoch=news.rule.per_epoch, seen=True)
     seen = _shown(run, step, news)
     if seen is not None:
         if not run.seen and seen and run.done is None:
             index = run.index or 0
             done = 0 if index == 0 else None if run.total is None else index * run.total
-            run = msgspec.structs.replace(run, index=index, done=done)
-        return msgspec.structs.replace(run, per_epoch=seen, seen=True)
+            run = replace(run, index=index, done=done)
+        return replace(run, per_epoch=seen, seen=True)
     if run.seen:
         return run
     per_epoch = _likely(run, step, news, beside=beside)
-    return run if per_epoch == run.per_epoch else msgspec.structs.replace(run, per_epoch=per_epoch)
+    return run if per_epoch == run.per_epoch else replace(run, per_epoch=per_epoch)
 
 
 def _shown(run: RunCount, step: int, news: TrainingFields) -> bool | None:
@@ -350,7 +348,7 @@ def _with_index(run: RunCount, step: int, news: TrainingFields, *, beside: bool)
         if rest == 0:
             done, anew = news.overall - step, False
             index = done // news.total if index is None else index
-    return msgspec.structs.replace(run, index=index, done=done, partial=partial, anew=anew)
+    return replace(run, index=index, done=done, partial=partial, anew=anew)
 
 
 def _rest_of_an_epoch(run: RunCount, index: int | None, total: int) -> tuple[int | None, int | None]:

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping
 from operator import itemgetter
 from typing import NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from ...model.progress import Phase
 from ...model.shipped import SHAPE_GROUPS, EndWords, LineShape, LogShapes, expand
 from ...model.text import LazyPattern
-from . import line_fields, loss_run
+from . import line_fields
 from .columns import LINES_BETWEEN, is_alone, row_in, with_worded
 from .counters import (
     Epoch,
@@ -188,7 +188,7 @@ def read_step(reading: Reading, shape: CompiledShape, groups: dict[str, str | No
     news.rule, news.seconds, news.eta = shape.rule, _seconds(groups), parse_clock(named("left") or "?")
     take_named(news, reading, line, low)
     if news.total is not None and news.epoch is not None and news.rule.per_epoch is None:
-        news.rule = msgspec.structs.replace(news.rule, per_epoch=True)
+        news.rule = replace(news.rule, per_epoch=True)
     return advance(reading, news, shape.row.name)
 
 
@@ -235,7 +235,7 @@ def judged(reading: Reading, low: str, step: Step | None, epoch: Epoch | None, *
         return reading, lr and step is not None and (now.step is None or goes_on)
     at = None if epoch is None or epoch.broken else epoch.value
     known = with_worded(low, f"{word}{kind}", count, at, reading.skeletons)
-    reading = msgspec.structs.replace(reading, skeletons=known)
+    reading = replace(reading, skeletons=known)
     shown = known[-1]
     goes_on = shown.past >= PAST or (is_alone(known) and shown.lines >= (ONLY_EPOCHS if step is None else ONLY_LINES))
     if not lr and (reading.name is None or not goes_on):
@@ -243,9 +243,10 @@ def judged(reading: Reading, low: str, step: Step | None, epoch: Epoch | None, *
     run = reading.run
     if shown.first_epoch is not None:
         run = with_epoch(run, shown.first_epoch, None, broken=False, bar=False)
-        run = msgspec.structs.replace(run, apart=reading.run.apart)
-    rank, before = f"{reading.rank} {word}".lstrip(), loss_run.opening_after_gap(reading.opening)
-    return msgspec.structs.replace(reading, name=word, rank=rank, run=run, opening=before), True
+        run = replace(run, apart=reading.run.apart)
+    rank, opening = f"{reading.rank} {word}".lstrip(), reading.opening
+    before = replace(opening, gap=opening.gap or not opening.marks)
+    return replace(reading, name=word, rank=rank, run=run, opening=before), True
 
 
 _STEP_LINES_HEAD = LazyPattern(r"\A\W*+[a-z]+\d?(?:\]|\s?[:|]|\s-)")
@@ -272,7 +273,7 @@ def read_row(reading: Reading, line: str, number: int) -> Reading | None:
     news = row_in(columns, line.lower())
     if news is None:
         return None
-    reading = msgspec.structs.replace(reading, columns=msgspec.structs.replace(columns, until=number + LINES_BETWEEN))
+    reading = replace(reading, columns=replace(columns, until=number + LINES_BETWEEN))
     return advance(reading, news, "columns")
 
 
@@ -291,7 +292,7 @@ def with_declared(reading: Reading, low: str) -> Reading:
     run, steps = reading.run, parse_count(found["steps"] or "?")
     epochs = parse_count(found["epochs"] or found["max"] or "?")
     declared = {"declared": epochs or run.declared, "declared_steps": steps or run.declared_steps}
-    return with_run(reading, msgspec.structs.replace(run, **declared))
+    return with_run(reading, replace(run, **declared))
 
 
 _DECLARED = LazyPattern(

@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from ...model.text import LazyPattern
 from .bars import read_bar
@@ -91,7 +91,7 @@ def _read_without_loss(reading: Reading, fields: Fields, number: int, shapes: Sh
     line, low, _, step, epoch, lr = fields
     head = columns_of(low, number, reading.columns) if fields.bare else None
     if head is not None:
-        return msgspec.structs.replace(reading, columns=head)
+        return replace(reading, columns=head)
     words = shapes.phase_of_line(low)
     if words == "finish" and (end := shapes.end_of_line(low)) is not None:
         return finish(with_later_epoch(with_declared(reading, low), epoch), end, line)
@@ -162,7 +162,7 @@ def _within_epoch(low: str, step: Step | None, epoch: Epoch | None) -> tuple[int
 
 
 def _with_skeletons(reading: Reading, found: Found) -> Reading:
-    return reading if found.known == reading.skeletons else msgspec.structs.replace(reading, skeletons=found.known)
+    return reading if found.known == reading.skeletons else replace(reading, skeletons=found.known)
 
 
 def _may_be_counter(reading: Reading) -> bool:
@@ -225,10 +225,8 @@ def _prove(reading: Reading) -> Reading:
     progress = reading.progress
     complete = progress.step is not None and progress.step == progress.total_steps
     if reading.side is not None and (reading.main is None or complete):
-        return msgspec.structs.replace(
-            reading, main=Bar(reading.side.label, reading.side.total), side=None, proven=True
-        )
-    return msgspec.structs.replace(reading, proven=True) if reading.main is not None else reading
+        return replace(reading, main=Bar(reading.side.label, reading.side.total), side=None, proven=True)
+    return replace(reading, proven=True) if reading.main is not None else reading
 
 
 _PACE = LazyPattern(
@@ -252,7 +250,7 @@ def read_segment(reading: Reading, line: str, number: int, shapes: ShapeTable) -
     if reading.chosen and (said := without_name(own, reading.chosen)) != own:
         own, rank = said, f"{rank} {reading.chosen}".lstrip()
     if rank != reading.rank:
-        reading = msgspec.structs.replace(reading, rank=rank)
+        reading = replace(reading, rank=rank)
     for part in (line,) if own is line else plain(own).split("\n"):
         read = _read_part if reading.record or part[-1:] in _GOES_ON else _read_own
         reading = read(reading, part, number, shapes)
@@ -265,14 +263,14 @@ def _read_part(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
     if not before and text[:1] not in _QUOTES:
         return _read_own(reading, line, number, shapes)
     if before:
-        reading = msgspec.structs.replace(reading, record="")
+        reading = replace(reading, record="")
         if _OF_A_RECORD.match(text) is None or len(before) > RECORD_CHARS:
             return _read_part(_read_own(reading, before, number, shapes), line, number, shapes)
         text = f"{before} {text}"
     elif text[:1] != "{":
         text = f"{{{text}"
     if sum(map(text.count, "{[")) > sum(map(text.count, "}]")):
-        return msgspec.structs.replace(reading, record=text)
+        return replace(reading, record=text)
     read, known = _read_own(reading, text, number, shapes), reading.progress
     epoch = read.progress.epoch
     if known.loss is None or known.epoch is None or epoch is None or read.progress.step != known.step:
