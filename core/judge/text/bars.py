@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ...model.progress import Phase
 from ...model.text import LazyPattern
-from .counters import find_epoch, find_seconds_per_step, parse_clock, parse_count, parse_number, parse_rate
+from .counters import Position, find_epoch, find_seconds_per_step, parse_clock, parse_count, parse_number, parse_rate
 from .line_fields import Loss, find_loss, find_lr
 from .lines import message_of
 from .reading import Bar, Reading, advance, enter
@@ -39,11 +39,9 @@ class Label(NamedTuple):
     """A label as read. ``key``: the label without digits; ``epochs``: the bar counts epochs."""
 
     key: str
-    phase: Phase | None
-    epoch: float | None
-    total_epochs: int | None
-    epochs: bool
-    broken: bool = False
+    phase: Phase | None = None
+    epoch: Position | None = None
+    epochs: bool = False
     overall: int | None = None
 
 
@@ -52,7 +50,7 @@ def read_bar(
 ) -> Reading:
     """The reading after the bar ``found`` in ``line``."""
     groups = found.groupdict()
-    count, total = parse_count(groups["step"]), parse_count(groups.get("total_steps") or "?")
+    count, total = parse_count(groups["step"]), parse_count(groups.get("total_steps"))
     if count is None:
         return reading
     before, rest = line[: found.start()] + (groups.get("label") or ""), line[found.end() :].lower()
@@ -74,10 +72,11 @@ def read_bar(
         return enter(reading, phase)
     if seconds is None and loss is not None and groups.get("elapsed") and not groups.get("rate"):
         seconds = _pace_by_clocks(groups, count, total, known=reading.progress.sec_per_step)
-    news = TrainingFields(seconds=seconds, loss=loss, epoch=label.epoch, epochs=label.total_epochs, broken=label.broken)
-    news.eta, news.bar_eta = parse_clock(groups.get("left") or "?"), True
+    news = TrainingFields(
+        seconds=seconds, loss=loss, epoch=label.epoch, eta=parse_clock(groups.get("left")), bar_eta=True
+    )
     if label.epochs or unit in ("epoch", "epochs", "ep"):
-        news.epoch, news.epochs, news.seconds = count, total, None
+        news.epoch, news.seconds = Position(count, total), None
         return advance(reading, news, "epochs")
     if news.epoch is None:
         _read_columns(news, groups, before)
@@ -99,7 +98,7 @@ def read_bar(
     news.rule = _rule(shape.rule, label, news, rest)
     news.overall = label.overall
     _read_postfix(news, rest)
-    news.step, news.total = count, total
+    news.count = Position(count, total)
     news.drawn = seconds is None and (count == 0 or "?" in (groups.get("rate") or ""))
     firm = total is not None and (groups["step"] or "")[-1:].isdigit()
     return advance(_with_training_bar(reading, Bar(label.key, total), trusted, firm), news, "bar")
@@ -111,7 +110,7 @@ def _is_second(reading: Reading, label: Label, count: int, total: int | None) ->
     if main is None or main.label != label.key or label.epoch is None or total in (None, main.total):
         return False
     at_end = now.step is not None and now.total_steps is not None and now.step >= SECOND_SHARE * now.total_steps
-    return at_end and label.epoch == now.epoch and total < (main.total or 0) and count <= total
+    return at_end and label.epoch.value == now.epoch and total < (main.total or 0) and count <= total
 
 
 SECOND_SHARE = 0.9
@@ -127,7 +126,7 @@ def _pace_by_clocks(
 
     The time left comes first: the time that went by counts from the bar's start, which may be after a resume.
     """
-    left, elapsed = parse_clock(groups.get("left") or "?"), parse_clock(groups.get("elapsed") or "?")
+    left, elapsed = parse_clock(groups.get("left")), parse_clock(groups.get("elapsed"))
     if left is not None and left >= CLOCK_S and total is not None and total > count:
         return left / (total - count)
     if known is not None or elapsed is None or elapsed < CLOCK_S or count == 0:
@@ -154,9 +153,9 @@ _COUNTS_STEPS = LazyPattern(r"(?:^|[^a-z])(?:global |train(?:ing)? )?steps?$")
 def _read_description(news: TrainingFields, before: str) -> None:
     """Epoch and learning rate in a long label: "[train] epoch: 2/10 | lr: 1e-4 | …", "[1/100] loss_d: …"."""
     if (pair := _PAIR.match(before)) is not None:
-        news.epoch, news.epochs = parse_number(pair["epoch"]), parse_count(pair["epochs"])
+        news.epoch = Position(int(pair["epoch"]), int(pair["epochs"]))
         return
-    news.take_epoch(find_epoch(before))
+    news.epoch = find_epoch(before)
     news.lr = find_lr(before)
 
 
@@ -176,9 +175,7 @@ def _read_postfix(news: TrainingFields, rest: str) -> None:
         news.overall = parse_count(found["step"])
     news.lr = find_lr(rest) or news.lr
     if news.epoch is None and "epoch" in rest:
-        epoch = find_epoch(rest)
-        if epoch is not None:
-            news.glued, news.epochs, news.broken = epoch.value, epoch.total, epoch.broken
+        news.glued = find_epoch(rest)
 
 
 _STEP_IN_POSTFIX = LazyPattern(r"(?<![a-z_])(?:global_)?step=(?P<step>\d+)(?![\d.])")
@@ -202,18 +199,18 @@ def _label(before: str) -> str:
 def _read_label(label: str, shapes: ShapeTable) -> Label:
     """Cached: labels repeat with every redraw, and reading one takes longer than the rest of the bar."""
     if not label:
-        return Label("", None, None, None, epochs=False)
+        return Label("")
     label = shapes.in_english(label)
     epoch = find_epoch(label) if "ep" in label else None
     key = "".join(char for char in label if not char.isdigit())[-40:]
     if epoch is None:
         parts = label.split("|")  # torchtune: "1|250|loss: 0.88" = epoch, step, loss
-        tune = parse_number(parts[0]) if len(parts) > 2 and parts[0].isdecimal() and parts[1].isdecimal() else None
+        tune = Position(int(parts[0])) if len(parts) > 2 and parts[0].isdecimal() and parts[1].isdecimal() else None
         key = "torchtune" if tune is not None else key
         overall = None if tune is None else parse_count(parts[1])
-        ends = label.endswith(("epoch", "epochs"))
-        return Label(key, shapes.phase_of_label(label), tune, None, epochs=ends, overall=overall)
-    return Label(key, shapes.phase_of_label(label), epoch.value, epoch.total, epochs=False, broken=epoch.broken)
+        epochs = label.endswith(("epoch", "epochs"))
+        return Label(key, shapes.phase_of_label(label), tune, epochs, overall)
+    return Label(key, shapes.phase_of_label(label), epoch)
 
 
 def _side_phase(reading: Reading, key: str, total: int | None, rest: str, number: int) -> Phase | None:
@@ -237,17 +234,17 @@ def _side_phase(reading: Reading, key: str, total: int | None, rest: str, number
 
 def _read_columns(news: TrainingFields, groups: dict[str, str | None], before: str) -> None:
     """Columns before a bar: ``41/100 1.12G 1.817 1.034 …`` (YOLO) or ``Epoch 0/9`` (Lightning's rich bar)."""
-    if groups.get("epoch"):
-        news.epoch, news.epochs = parse_number(groups["epoch"] or ""), parse_count(groups.get("total_epochs") or "?")
+    if (epoch := parse_number(groups.get("epoch"))) is not None:
+        news.epoch = Position(epoch, parse_count(groups.get("total_epochs")))
         return
     words = before.replace(":", " ").split()
     for at, word in enumerate(words):
-        epoch, slash, epochs = word.partition("/")
+        now, slash, end = word.partition("/")
         behind = words[at + 1 : at + 4]  # GPU memory, or at least three losses
         losses = all("." in each and parse_number(each) for each in behind)
         columns = len(behind) == 3 and (behind[0][-1:] in "GMK" or losses)
-        if slash and columns and epoch.isdecimal() and epochs.isdecimal():
-            news.epoch, news.epochs = parse_number(epoch), parse_count(epochs)
+        if slash and columns and now.isdecimal() and end.isdecimal():
+            news.epoch = Position(int(now), int(end))
             news.rule = Rule(names_last=True)  # YOLOv5 and v7 count from 0, later ones from 1
             numbers = [value for value in (parse_number(text) for text in words[at + 2 : at + 6]) if value is not None]
             # YOLOv7's fourth column is the sum of the first three, the total loss. Other versions print parts only.

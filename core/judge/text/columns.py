@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from ...model.progress import Phase
 from ...model.text import LazyPattern
-from .counters import Epoch, Step, find_leading, find_pair, parse_count, parse_number, step_in
+from .counters import Position, find_leading, find_pair, parse_count, parse_number, position_in
 from .line_fields import Loss, find_loss, find_lr
 from .run_count import TrainingFields
 
@@ -90,13 +90,12 @@ def row_in(columns: Columns, low: str) -> TrainingFields | None:
     if cells is None:
         return None
     named = [None if at is None else cells[at] for at in (columns.step, columns.epoch, columns.lr)]
-    step, epoch, lr = parse_count(named[0] or "?"), parse_number(named[1] or ""), parse_number(named[2] or "")
+    step, epoch, lr = parse_count(named[0]), parse_number(named[1]), parse_number(named[2])
     if step is None and epoch is None:
         return None
     loss = next((cells[at] for at in columns.losses if _NUMERIC.fullmatch(cells[at])), None)
-    news = TrainingFields(step=step, epoch=epoch, lr=lr, broken=epoch is not None and epoch != int(epoch))
-    news.loss = None if loss is None else Loss(parse_number(loss), 0)
-    return news
+    count, now = (None if value is None else Position(value) for value in (step, epoch))
+    return TrainingFields(count=count, epoch=now, lr=lr, loss=None if loss is None else Loss(parse_number(loss), 0))
 
 
 def values_in(columns: Columns, low: str) -> dict[str, float | None]:
@@ -215,7 +214,7 @@ class Found(msgspec.Struct, frozen=True):
     ``known``: the skeletons with this line.
     """
 
-    step: Step | None
+    step: Position | None
     known: tuple[Skeleton, ...]
     phase: Phase | None = None
 
@@ -236,7 +235,7 @@ def counter_of(low: str, known: tuple[Skeleton, ...], *, loss: bool, heading: Ph
 
 
 def named_counter(
-    low: str, step: Step, known: tuple[Skeleton, ...], heading: Phase | None, *, alone: bool = False
+    low: str, step: Position, known: tuple[Skeleton, ...], heading: Phase | None, *, alone: bool = False
 ) -> Found:
     """The counter of a line that names it, but is not known to be about training: it rises from line to line.
 
@@ -270,11 +269,11 @@ _MEASURED = LazyPattern(
 
 
 def _counted(
-    low: str, text: str, known: tuple[Skeleton, ...], place: Step, needed: int, *, loss: bool, heading: Phase | None
+    low: str, text: str, known: tuple[Skeleton, ...], place: Position, needed: int, *, loss: bool, heading: Phase | None
 ) -> Found:
     """The counter at ``place`` if so many lines of its skeleton in a row have shown that it rises."""
     value = _BROKEN.search(text)
-    mine = Skeleton(_key(text), place.value, place.total, value="" if value is None else value[0], phase=heading)
+    mine = Skeleton(_key(text), place.step, place.total, value="" if value is None else value[0], phase=heading)
     before = next((each for each in known if each.key == mine.key), None)
     if before is not None:
         mine = replace(mine, lines=_lines(before, mine), phase=before.phase)
@@ -293,11 +292,11 @@ def _lines(before: Skeleton, now: Skeleton) -> int:
 
 
 def with_worded(
-    low: str, word: str, step: Step, epoch: float | None, known: tuple[Skeleton, ...]
+    low: str, word: str, step: Position, epoch: float | None, known: tuple[Skeleton, ...]
 ) -> tuple[Skeleton, ...]:
     """The skeletons with that of a line, up to its counter, whose word may be a name or say that it evaluates: last."""
     mine = Skeleton(
-        f"{word}\t{_key(_TIMES.sub(' ', low[: step.at]))}", step.value, step.total, epoch=epoch, first_epoch=epoch
+        f"{word}\t{_key(_TIMES.sub(' ', low[: step.at]))}", step.step, step.total, epoch=epoch, first_epoch=epoch
     )
     worded = [each for each in known if "\t" in each.key]
     before = next((each for each in worded if each.key == mine.key), None)
@@ -321,17 +320,17 @@ def has_count(low: str) -> bool:
     return _leading(text) is not None or _field(text) is not None
 
 
-def _leading(text: str) -> Step | None:
-    return step_in(_LEADING_COUNT.match(text) or _TRAIN_COUNT.search(text), "step")
+def _leading(text: str) -> Position | None:
+    return position_in(_LEADING_COUNT.match(text) or _TRAIN_COUNT.search(text), "step")
 
 
-def _field(text: str) -> Step | None:
+def _field(text: str) -> Position | None:
     """The only whole number of the line that fills a field."""
     found = list(_FIELD_COUNT.finditer(text))
-    return step_in(found[0], "step") if len(found) == 1 else None
+    return position_in(found[0], "step") if len(found) == 1 else None
 
 
-def _lines_beside_a_loss(low: str, pair: Step | None, text: str = "") -> int:
+def _lines_beside_a_loss(low: str, pair: Position | None, text: str = "") -> int:
     """One line is enough if the pair has no name, or a word of training: "correct 12/64" is no position.
 
     So it is for a count that stands apart in front of the fields: "412 | loss 0.5".
@@ -345,7 +344,7 @@ def _lines_beside_a_loss(low: str, pair: Step | None, text: str = "") -> int:
     return LINES_WITHOUT_WORDS
 
 
-def unnamed_pair(low: str) -> Step | None:
+def unnamed_pair(low: str) -> Position | None:
     """A pair that nothing names, or a word of training does."""
     pair = find_pair(low)
     return pair if pair is not None and _lines_beside_a_loss(low, pair) == 1 else None
@@ -381,7 +380,7 @@ def _key(text: str) -> str:
 # Whether a line without a loss is about its counter: "epoch 9/40", "… INFO: [step 4]", "step: 4, reward: 2.5".
 
 
-def leads(low: str, step: Step | None, epoch: Epoch | None) -> bool:
+def leads(low: str, step: Position | None, epoch: Position | None) -> bool:
     """True if the line is about its counter, although it has no loss: "epoch 9/40", "[step 4]", "… INFO: Epoch 3"."""
     at = min(counter.at for counter in (step, epoch) if counter is not None) if step or epoch else -1
     if at < 0 or (step is not None and low[step.at - 1 : step.at] == "/"):

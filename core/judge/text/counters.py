@@ -30,7 +30,7 @@ def unwrapped(line: str) -> str:
 
 EXACT_DIGITS = 16
 """Whole numbers with fewer digits are exact as a float."""
-_SI = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_SI = {"k": 1e3, "K": 1e3, "m": 1e6, "M": 1e6, "G": 1e9, "T": 1e12}
 _RATE_OF_A_BAR = LazyPattern(
     r"\s*(?P<value>\d+(?:\.\d+)?(?:e[-+]?\d+)?)(?P<si>[kMGT]?)(?:(?P<per>s)\s?/\s?(?P<a>[^\s\],]+)|\s?"
     r"(?P<b>[^\d\s/\],]*)/s(?:ec)?)"
@@ -45,17 +45,18 @@ _TIME_UNITS = {"ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "s": 1.0, "m": 
 """Seconds of a unit, by its whole name or its first letter."""
 
 
-def parse_number(text: str) -> float | None:
+def parse_number(text: str | None) -> float | None:
     """``1,234.5e-3`` as a float; None for ``nan``, ``inf`` and everything else."""
     try:
-        value = float(text.replace(",", ""))
+        value = float((text or "").replace(",", ""))
     except ValueError:
         return None
     return value if value - value == 0.0 else None
 
 
-def parse_count(text: str) -> int | None:
+def parse_count(text: str | None) -> int | None:
     """``12.9k`` as 12900; None if it is not a count (``?``)."""
+    text = text or ""
     if len(text) < EXACT_DIGITS and text.isdecimal():
         return int(text)
     factor = _SI.get(text[-1:], 1.0)
@@ -63,8 +64,9 @@ def parse_count(text: str) -> int | None:
     return None if value is None else round(value * factor)
 
 
-def parse_clock(text: str) -> float | None:
+def parse_clock(text: str | None) -> float | None:
     """``1:02:03``, ``2 days, 1:00:00``, ``1h 2m 3s`` or ``39s`` in seconds; None if it is no time (``?``)."""
+    text = text or ""
     parts = text.split(":")
     try:
         if len(parts) == 2:
@@ -172,39 +174,40 @@ _NOT_EPOCH = LazyPattern(r"(?<![a-z])(?:num|max|total|n|save|every|each|per|warm
 
 
 _SHORT_STEP = LazyPattern(
-    r"(?<![\w./\-])(?:s|st|i|it|b)[=:#]?(?P<step>\d{1,7})(?:/(?P<total>\d{1,9}))?(?=[\s,;|)\]]|$)(?!\s+\d\d?:\d\d)"
+    r"(?<![\w./\-])(?:s|st|i|it|b)[=:#]?(?P<count>\d{1,7})(?:/(?P<total>\d{1,9}))?(?=[\s,;|)\]]|$)(?!\s+\d\d?:\d\d)"
 )
-_SHORT_EPOCH = LazyPattern(r"(?<![\w./\-])ep?[=:#]?(?P<epoch>\d{1,5})(?:/(?P<epochs>\d{1,5}))?(?=[\s,;|)\]]|$)")
+_SHORT_EPOCH = LazyPattern(r"(?<![\w./\-])ep?[=:#]?(?P<count>\d{1,5})(?:/(?P<total>\d{1,5}))?(?=[\s,;|)\]]|$)")
 
 
-class Epoch(NamedTuple):
-    """A printed epoch. ``at``: the position of its name in the line; ``broken``: it has a point ("0.52", "1.0")."""
+class Position(NamedTuple):
+    """A printed count of steps or epochs, and its end.
+
+    ``at``: where its name stands in the line. ``broken``: it is printed with a point ("0.52", "1.0"). ``amount``: it
+    may say how many steps there are.
+    """
 
     value: float
-    total: int | None
-    at: int
+    total: int | None = None
+    at: int = 0
     broken: bool = False
-
-
-class Step(NamedTuple):
-    """A printed step counter. ``at``: the position of its name; ``amount``: it may say how many steps there are."""
-
-    value: int
-    total: int | None
-    at: int
     amount: bool = False
 
+    @property
+    def step(self) -> int:
+        return int(self.value)
 
-def step_in(found: re.Match[str] | None, group: str | int = 0) -> Step | None:
+    @property
+    def is_whole(self) -> bool:
+        """An epoch of which this is one of the numbers, and no share of the run."""
+        return not self.broken and self.value == int(self.value)
+
+
+def position_in(found: re.Match[str] | None, group: str | int = 0) -> Position | None:
     """The count that a pattern found, without a total; ``group``: where it begins."""
-    return None if found is None else Step(int(found["step"]), None, found.start(group))
+    return None if found is None else Position(int(found["step"]), None, found.start(group))
 
 
-def _count(text: str | None) -> int | None:
-    return None if text is None else parse_count(text.upper())
-
-
-def find_step(low: str) -> Step | None:
+def find_step(low: str) -> Position | None:
     """The counter that most likely is the optimizer step: ``step`` rather than ``batch``."""
     best: tuple[int, re.Match[str]] | None = None
     for found in _STEP.finditer(low):
@@ -220,30 +223,24 @@ def find_step(low: str) -> Step | None:
             best = (rank, found)
     if best is None:
         return _step_before_its_name(low)
-    step, total = _count(best[1]["step"]), _count(best[1]["total"])
-    total = total if total is not None else _total_elsewhere(low, best[1]["step"])
-    return None if step is None else Step(step, total, best[1].start())
-
-
-def _total_elsewhere(low: str, step: str) -> int | None:
-    """The total, if the same count stands in the line once more: "progress: 2100/22000 … updates: 2100"."""
-    found = _SLASHED.search(low) if f"{step}/" in low else None
-    if found is not None and found["step"] == step:
-        return parse_count(found["total"])
-    named = _MAX_STEPS.search(low)
-    total = None if named is None else parse_count(named["total"] or named["bare"])
-    return total if total is not None and total >= (parse_count(step) or 0) else None
+    step, total, printed = parse_count(best[1]["step"]), parse_count(best[1]["total"]), best[1]["step"]
+    if total is None:  # the same count once more: "progress: 2100/22000 … updates: 2100"; or a field of its own
+        again = _SLASHED.search(low) if f"{printed}/" in low else None
+        named = _MAX_STEPS.search(low)
+        if again is not None and again["step"] == printed:
+            total = parse_count(again["total"])
+        elif named is not None and int(named["total"] or named["bare"]) >= (step or 0):
+            total = int(named["total"] or named["bare"])
+    return None if step is None else Position(step, total, best[1].start())
 
 
 _SLASHED = LazyPattern(r"(?<![\d/.])(?P<step>\d+)/(?P<total>\d+)(?![\d/.])")
-
-
 _RATE_BEFORE = LazyPattern(r"(?:fps|per)[ _]$")
 
 
-def find_total_so_far(low: str) -> Step | None:
+def find_total_so_far(low: str) -> Position | None:
     """A count named as a total ("total_timesteps=81120"): a setting, unless it rises."""
-    return step_in(_TOTAL_SO_FAR.search(low))
+    return position_in(_TOTAL_SO_FAR.search(low))
 
 
 _TOTAL_SO_FAR = LazyPattern(
@@ -252,17 +249,17 @@ _TOTAL_SO_FAR = LazyPattern(
 )
 
 
-def _step_before_its_name(low: str) -> Step | None:
+def _step_before_its_name(low: str) -> Position | None:
     for found in _STEP_AFTER.finditer(low):
-        step, total = _count(found["step"]), _count(found["total"] or found["later"])
+        step, total = parse_count(found["step"]), parse_count(found["total"] or found["later"])
         if step is not None and (total is None or step <= total):
             amount = total is None and found[0][-1:] == "s" and found["head"].strip() not in _DONE
-            amount = amount and _DONE_AFTER.match(low, found.end()) is None
-            return Step(step, total, found.end("head") if found["head"][-1:] != "-" else found.start(), amount)
+            at = found.end("head") if found["head"][-1:] != "-" else found.start()
+            return Position(step, total, at, amount=amount and _DONE_AFTER.match(low, found.end()) is None)
     return None
 
 
-def find_pair(low: str) -> Step | None:
+def find_pair(low: str) -> Position | None:
     """The position that the line shows as "12/90", without a name: the first pair that counts no epochs or ranks."""
     for found in PAIR.finditer(low):
         if _SHARE_BEFORE.search(low, max(0, found.start() - 80), found.start()) is not None:
@@ -271,7 +268,7 @@ def find_pair(low: str) -> Step | None:
         if step is None or total is None or not 0 <= step <= total or total < LEAST_TOTAL:
             continue
         if _NOT_STEPS.search(low, 0, found.start()) is None and low[found.end() :].lstrip(" ")[:5] != "epoch":
-            return Step(step, total, found.start())
+            return Position(step, total, found.start())
     return None
 
 
@@ -283,40 +280,38 @@ _SHARE_BEFORE = LazyPattern(
 """The percentage of which the pair is the fraction, and what it is the share of."""
 
 
-def epoch_beside(low: str, pair: Step) -> Epoch | None:
+def epoch_beside(low: str, pair: Position) -> Position | None:
     """The epoch in brackets right before the pair."""
     found = _EPOCH_BESIDE.search(low[: pair.at]) if pair.total is not None else None
     if found is None:
         return None
-    return Epoch(float(found["epoch"] or found["short"]), parse_count(found["epochs"] or "?"), found.start())
+    return Position(float(found["epoch"] or found["short"]), parse_count(found["epochs"]), found.start())
 
 
-def find_leading(low: str) -> Step | None:
+def find_leading(low: str) -> Position | None:
     """The count in brackets in front of the fields: "[12000] learning_rate=0.001, loss=2.2"."""
-    return step_in(_LEADING.search(low))
+    return position_in(_LEADING.search(low))
 
 
 _LEADING = LazyPattern(r"(?:^|[\]\-:|>]\s*)\[\s*(?P<step>\d{3,12})\s*\]\s*(?=[a-z][\w/]*\s?[=:]\s?[\d.\-])")
 
 
-def find_epoch(low: str) -> Epoch | None:
+def find_epoch(low: str) -> Position | None:
     """Epoch as printed, and the number of epochs if it follows."""
     for found in _EPOCH.finditer(low):
-        plural = found[0].lstrip().startswith("epochs")
-        if (plural and found["epochs"] is None and ("." not in found["epoch"] or "|" in found[0])) or _NOT_EPOCH.search(
-            low, max(0, found.start() - 8), found.start()
-        ):
+        plural, broken = found[0].lstrip().startswith("epochs"), "." in found["epoch"]
+        if plural and found["epochs"] is None and (not broken or "|" in found[0]):
             continue
-        epoch = parse_number(found["epoch"])
-        broken = "." in found["epoch"]
-        total = parse_count(found["epochs"] or "?")
+        if _NOT_EPOCH.search(low, max(0, found.start() - 8), found.start()):
+            continue
+        epoch, total = parse_number(found["epoch"]), parse_count(found["epochs"])
         if total is None and "epochs" in low and (named := _MAX_EPOCHS.search(low)) is not None:
             total = int(named["epochs"])
-        return None if epoch is None else Epoch(epoch, total, found.start(), broken)
+        return None if epoch is None else Position(epoch, total, found.start(), broken)
     after = _EPOCH_AFTER.search(low)
     if after is None or _STEP_NAME.search(low, 0, after.start()) is not None:
         return None
-    return Epoch(float(after["epoch"]), parse_count(after["epochs"] or after["later"] or "?"), after.start())
+    return Position(float(after["epoch"]), parse_count(after["epochs"] or after["later"]), after.start())
 
 
 _MAX_EPOCHS = LazyPattern(
@@ -324,14 +319,13 @@ _MAX_EPOCHS = LazyPattern(
 )
 
 
-def find_short(low: str) -> tuple[Step | None, Epoch | None]:
+def find_short(low: str) -> tuple[Position | None, Position | None]:
     """Step and epoch by one letter each, in a line known to be about training: "e3 i412", "s=412"."""
-    step, epoch = _SHORT_STEP.search(low), _SHORT_EPOCH.search(low)
-    count = None if step is None or (step[0][0] == "b" and epoch is None) else step
-    return (
-        None if count is None else Step(int(count["step"]), parse_count(count["total"] or "?"), count.start()),
-        None if epoch is None else Epoch(float(epoch["epoch"]), parse_count(epoch["epochs"] or "?"), epoch.start()),
+    step, epoch = (
+        None if found is None else Position(int(found["count"]), parse_count(found["total"]), found.start())
+        for found in (_SHORT_STEP.search(low), _SHORT_EPOCH.search(low))
     )
+    return None if step is not None and epoch is None and low[step.at] == "b" else step, epoch
 
 
 def find_global_step(low: str) -> int | None:

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from ...model.progress import Phase, Progress
 from ...model.shipped import EndWords
 from .columns import Columns, Skeleton
-from .counters import Epoch
+from .counters import Position
 from .loss_run import LossCurve, LossRun, Mark, Opening, with_loss, with_mark, with_printed, with_step
 from .run_count import AGAIN_SHARE, RunCount, TrainingFields, with_count, with_epoch, without_counts
 
@@ -132,42 +132,41 @@ def finish(reading: Reading, words: EndWords, line: str) -> Reading:
 
 def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
     """The reading with the fields of a training line, and a heartbeat if its counter moved."""
-    old, chosen, run = reading.progress, reading.chosen, reading.run
-    anew = news.step is not None and news.epoch is run.named is None and news.step < (run.step or 0)
+    old, chosen, run, count = reading.progress, reading.chosen, reading.run, news.count
+    anew = count is not None and news.epoch is None and run.named is None and count.step < (run.step or 0)
     if chosen and run.others and anew and reading.rank.endswith(chosen):  # beside another count that goes on
         return enter(replace(reading, name=None, run=without_counts(run)), "eval")
     step, total, epoch, epochs = old.step, old.total_steps, old.epoch, old.total_epochs
     printed = news.epoch if news.epoch is not None else news.glued
     if printed is not None:
-        epoch = int(printed) if printed == int(printed) else printed
-        epochs = news.epochs if news.epochs is not None else epochs
-    through = news.step is not None and _grows_through(reading, news, news.step, counter)
-    if news.step is not None and (
-        through or counter == "bar" or news.total is not None or not reading.firm or reading.main is None
-    ):
+        epoch = printed.step if printed.value == printed.step else printed.value
+        epochs = printed.total if printed.total is not None else epochs
+    through = count is not None and _grows_through(reading, news, count, counter)
+    strong = counter == "bar" or (count is not None and count.total is not None)
+    if count is not None and (through or strong or not reading.firm or reading.main is None):
         source = _source(reading, counter)
         if through and not run.through:
             run = replace(without_counts(run), through=source, per_epoch=False, seen=True, whole=None)
-        run = with_count(run, source, news.step, news)
-    if news.step is not None and run.through and run.others:
+        run = with_count(run, source, count, news)
+    if count is not None and run.through and run.others:
         pass  # of another counter than that of the run
-    elif run is not reading.run and news.step is not None:
+    elif run is not reading.run and count is not None:
         if news.glued is not None:
-            run = with_epoch(run, news.glued, news.epochs, broken=news.broken, bar=False)
-        if news.total is not None or counter == "bar" or (total is not None and news.step > total):
-            total = news.total
-        step = news.step
+            run = with_epoch(run, news.glued)
+        if strong or (total is not None and count.step > total):
+            total = count.total
+        step = count.step
     elif news.epoch is not None:
-        run = with_epoch(run, news.epoch, news.epochs, broken=news.broken, bar=counter == "epochs")
+        run = with_epoch(run, news.epoch, bar=counter == "epochs")
     if chosen and run.source != reading.run.source and not run.source.endswith(chosen):
         reading = replace(reading, name=None, opening=Opening(gap=True))
     beats, counters = reading.heartbeats, reading.counters
-    mine = Counter(counter, news.epoch, news.step)
-    if not (news.drawn or news.step is news.epoch is None or mine in counters):  # its first line counts too
+    mine = Counter(counter, news.epoch and news.epoch.value, count and count.step)
+    if not (news.drawn or news.bare or mine in counters):  # its first line counts too
         beats, counters = beats + 1, (*(each for each in counters if each.name != counter), mine)[-COUNTERS_KEPT:]
     losses = _losses(reading, news, run, step, moved=beats > reading.heartbeats)
     seconds = news.seconds if news.seconds is not None else old.sec_per_step
-    redrawn = reading.finished_words and news.step is not None and beats == reading.heartbeats
+    redrawn = reading.finished_words and count is not None and beats == reading.heartbeats
     progress = Progress(
         phase="finish" if redrawn else "train",
         step=step,
@@ -179,7 +178,7 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
         sec_per_step=seconds,
         eta_s=None if run.through and counter == "bar" else _time_left(run, news, step, total, seconds),
     )
-    place = news.step is not None or printed is not None
+    place = count is not None or printed is not None
     after = replace(
         reading,
         progress=progress,
@@ -194,7 +193,7 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
         alone=reading.alone or (news.loss is not None and not place),
         first_epoch=epoch if reading.first_epoch is None else reading.first_epoch,
         interval=step - old.step if step is not None and old.step is not None and step > old.step else reading.interval,
-        lossy=news.loss is not None or (reading.lossy and news.step is None and news.epoch is None),
+        lossy=news.loss is not None or (reading.lossy and news.bare),
         opening=_opening(reading, news, run, epoch),
         round_ends=_round_ends(reading, step, total),
     )
@@ -238,15 +237,15 @@ def _round_ends(reading: Reading, step: int | None, total: int | None) -> tuple[
 
 def _opening(reading: Reading, news: TrainingFields, run: RunCount, epoch: float | None) -> Opening:
     """The first lines with a counter, with this one if it belongs to them."""
-    followed = news.step is not None and run is not reading.run and not run.others
-    epoch_only = news.step is None and news.epoch is not None and run.step is None
+    followed = news.count is not None and run is not reading.run and not run.others
+    epoch_only = news.count is None and news.epoch is not None and run.step is None
     if not (followed or epoch_only):
         return reading.opening
     mark = Mark(
         step=run.run_step,
         printed=run.step,
         before=reading.run.step,
-        total=news.total,
+        total=news.count and news.count.total,
         epoch=epoch,
         per_epoch=run.per_epoch is True,
         from_zero=reading.zero_based or epoch == 0,
@@ -261,7 +260,7 @@ def _source(reading: Reading, counter: str) -> str:
     return f"{counter} of rank {reading.rank}" if reading.rank else counter
 
 
-def _grows_through(reading: Reading, news: TrainingFields, step: int, counter: str) -> bool:
+def _grows_through(reading: Reading, news: TrainingFields, count: Position, counter: str) -> bool:
     """Whether this line is of the counter that grows through the run while the bar begins again and again.
 
     The bar counts in parts of the run that nothing numbers, and the other counter is already past the bar's total.
@@ -269,10 +268,11 @@ def _grows_through(reading: Reading, news: TrainingFields, step: int, counter: s
     run = reading.run
     if run.through:
         return run.through == _source(reading, counter)
-    if counter == "bar" or not (news.total is news.epoch is reading.progress.epoch is None) or not run.is_of_a_part:
+    if counter == "bar" or reading.progress.epoch is not None or not run.is_of_a_part:
         return False
     before = next((each.step for each in reading.counters if each.name == counter), None)
-    return before is not None and run.total is not None and step > max(before, run.total)
+    unnumbered = count.total is None and news.epoch is None
+    return unnumbered and before is not None and run.total is not None and count.step > max(before, run.total)
 
 
 ETA_MARGIN = 1.5
@@ -297,12 +297,12 @@ def _time_left(
     return None if now is None or end is None or pace is None else (end - now) * pace
 
 
-def with_later_epoch(reading: Reading, epoch: Epoch | None) -> Reading:
+def with_later_epoch(reading: Reading, epoch: Position | None) -> Reading:
     """The reading after a line about something else; it may name a later epoch than the last training line."""
     old = reading.progress
     if epoch is None or not reading.run.broken or old.epoch is None or epoch.value <= old.epoch:
         return reading
-    later = int(epoch.value) if epoch.value == int(epoch.value) else epoch.value
+    later = epoch.step if epoch.value == epoch.step else epoch.value
     return replace(reading, progress=replace(old, epoch=later))
 
 
@@ -311,8 +311,8 @@ def _losses(reading: Reading, news: TrainingFields, count: RunCount, step: int |
     old, run, loss = reading.progress, reading.losses, news.loss
     if loss is None:
         return with_step(run, 0 if step is None or old.step is None else step - old.step)
-    turned = news.epoch is not None and old.epoch is not None and int(news.epoch) != int(old.epoch)
+    turned = news.epoch is not None and old.epoch is not None and news.epoch.step != int(old.epoch)
     again = step is not None and run.last is not None and step < run.last
-    moved = moved or news.step is news.epoch is None
+    moved = moved or news.bare
     how = {"average": loss.average, "moved": moved, "new_epoch": turned or again}
     return with_printed(run, loss.value, step, place=count.run_step, **how)

@@ -13,8 +13,7 @@ from ...model.text import LazyPattern
 from . import line_fields
 from .columns import LINES_BETWEEN, is_alone, row_in, with_worded
 from .counters import (
-    Epoch,
-    Step,
+    Position,
     find_epoch,
     find_eta,
     find_global_step,
@@ -171,43 +170,41 @@ def read_step(reading: Reading, shape: CompiledShape, groups: dict[str, str | No
     if loss is not None and shape.row.loss_is_average:
         loss = loss._replace(average=True)
     news = TrainingFields(loss=loss)
-    news.step = parse_count(named("step") or "?")
-    news.total = parse_count(named("total_steps") or "?")
+    step = parse_count(named("step"))
+    if step is not None:
+        news.count = Position(step, parse_count(named("total_steps")), max(0, low.find(named("step") or "")))
     if named("epoch"):
-        news.epoch, news.epochs = parse_number(named("epoch") or ""), parse_count(named("total_epochs") or "?")
-        news.broken = "." in (named("epoch") or "")
+        epoch = parse_number(named("epoch"))
+        broken = "." in (named("epoch") or "")
+        news.epoch = None if epoch is None else Position(epoch, parse_count(named("total_epochs")), broken=broken)
     elif "epoch" in low:
-        news.take_epoch(find_epoch(low))
-    news.lr = parse_number(named("lr") or "")
+        news.epoch = find_epoch(low)
+    news.lr = parse_number(named("lr"))
     if not (shape.own or shape.row.evaluates) and loss_text is None and is_evaluation(low, loss):
-        step = None if news.step is None else Step(news.step, news.total, max(0, low.find(named("step") or "")))
-        epoch = None if news.epoch is None else Epoch(news.epoch, news.epochs, 0, news.broken)
-        reading, trains = judged(reading, low, step, epoch, lr=bool(named("lr")))
+        reading, trains = judged(reading, low, news.count, news.epoch, lr=bool(named("lr")))
         if not trains:
             return enter(reading, "eval")
-    news.rule, news.seconds, news.eta = shape.rule, _seconds(groups), parse_clock(named("left") or "?")
+    rule = shape.rule
+    news.rule, news.seconds, news.eta = rule, _seconds(groups), parse_clock(named("left"))
     take_named(news, reading, line, low)
-    if news.total is not None and news.epoch is not None and news.rule.per_epoch is None:
-        news.rule = replace(news.rule, per_epoch=True)
+    if news.count is not None and news.count.total is not None and news.epoch is not None and rule.per_epoch is None:
+        news.rule = replace(rule, per_epoch=True)
     return advance(reading, news, shape.row.name)
 
 
-def take_named(news: TrainingFields, reading: Reading, line: str, low: str, *, of_step: bool = True) -> None:
-    """Take what a line of training names beside its counter and loss, unless it is known already.
-
-    ``of_step`` False: the line is about an epoch, and so is a bare time in it.
-    """
+def take_named(news: TrainingFields, reading: Reading, line: str, low: str) -> None:
+    """Take what a line of training names beside its counter and loss, unless it is known already."""
     if news.lr is None:
         news.lr = find_lr(low)
-    if news.step is not None or news.loss is not None:
+    if news.count is not None or news.loss is not None:
         if news.seconds is None:
-            news.seconds = find_seconds_per_step(low, of_step=of_step)
+            news.seconds = find_seconds_per_step(low, of_step=news.count is not None or news.epoch is None)
         if news.overall is None:
             news.overall = find_global_step(low)
-    if news.loss is None and news.step is not None and (reading.curve.name or not reading.curve.seen):
+    if news.loss is None and news.count is not None and (reading.curve.name or not reading.curve.seen):
         news.measure = measure_of(line, reading.curve.name)
     if news.eta is None:
-        news.eta = parse_clock(find_eta(low) or "?")
+        news.eta = parse_clock(find_eta(low))
 
 
 ONLY_LINES, ONLY_EPOCHS = 10, 3
@@ -217,7 +214,9 @@ PAST = 2
 """Other counts with such words after which one went on so often: those are the evaluations, which begin anew."""
 
 
-def judged(reading: Reading, low: str, step: Step | None, epoch: Epoch | None, *, lr: bool) -> tuple[Reading, bool]:
+def judged(
+    reading: Reading, low: str, step: Position | None, epoch: Position | None, *, lr: bool
+) -> tuple[Reading, bool]:
     """The reading, and whether this line with a word of evaluation is of the training: its count decides.
 
     Beside another count it is not, unless it shows a learning rate and goes on with that one. As the only count of the
@@ -229,7 +228,7 @@ def judged(reading: Reading, low: str, step: Step | None, epoch: Epoch | None, *
     if word and without_name(low, word) == low:
         word = ""
     if step is None and epoch is not None and word and not epoch.broken and _STEP_LINES_HEAD.match(low) is not None:
-        count, kind = Step(int(epoch.value), epoch.total, epoch.at), " epoch"
+        count, kind = epoch, " epoch"
     if reading.counts or not word or count is None:
         goes_on = step is not None and step.value >= (now.step or 0) and step.total == now.total_steps
         return reading, lr and step is not None and (now.step is None or goes_on)
@@ -242,7 +241,7 @@ def judged(reading: Reading, low: str, step: Step | None, epoch: Epoch | None, *
         return reading, False
     run = reading.run
     if shown.first_epoch is not None:
-        run = with_epoch(run, shown.first_epoch, None, broken=False, bar=False)
+        run = with_epoch(run, Position(shown.first_epoch))
         run = replace(run, apart=reading.run.apart)
     rank, opening = f"{reading.rank} {word}".lstrip(), reading.opening
     before = replace(opening, gap=opening.gap or not opening.marks)
@@ -260,7 +259,7 @@ def _seconds(groups: dict[str, str | None]) -> float | None:
     if whole:
         return parse_number(whole)
     if groups.get("steps_per_sec"):
-        rate = parse_number(groups["steps_per_sec"] or "")
+        rate = parse_number(groups["steps_per_sec"])
         return 1.0 / rate if rate else None
     return parse_rate(groups["rate"] or "")[0] if groups.get("rate") else None
 
@@ -289,8 +288,8 @@ def with_declared(reading: Reading, low: str) -> Reading:
     found = _DECLARED.search(low)
     if found is None:
         return reading
-    run, steps = reading.run, parse_count(found["steps"] or "?")
-    epochs = parse_count(found["epochs"] or found["max"] or "?")
+    run, steps = reading.run, parse_count(found["steps"])
+    epochs = parse_count(found["epochs"] or found["max"])
     declared = {"declared": epochs or run.declared, "declared_steps": steps or run.declared_steps}
     return with_run(reading, replace(run, **declared))
 

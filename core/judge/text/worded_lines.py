@@ -1,7 +1,6 @@
 """Lines of no known shape: fields by their name, counters by their form, else words that announce a phase."""
 
 import re
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -9,8 +8,7 @@ from ...model.text import LazyPattern
 from .bars import read_bar
 from .columns import Found, columns_of, counter_of, has_count, is_measured, leads, named_counter, unnamed_pair
 from .counters import (
-    Epoch,
-    Step,
+    Position,
     epoch_beside,
     find_epoch,
     find_seconds_per_step,
@@ -19,27 +17,11 @@ from .counters import (
     find_total_so_far,
     unwrapped,
 )
-from .line_fields import Loss, find_loss, find_lr, find_objective, is_evaluation, is_only_lr, without_name
+from .line_fields import find_loss, find_lr, find_objective, is_evaluation, is_only_lr, without_name
 from .lines import message_of, own_text, plain
 from .reading import BY_FORM, Bar, Reading, advance, announce, enter, finish, with_later_epoch
 from .run_count import Rule, TrainingFields
 from .shapes import ShapeTable, judged, read_end, read_row, read_step, take_named, with_declared
-
-
-class Fields(NamedTuple):
-    """What a line names. ``low``: the line in lower case and in English."""
-
-    line: str
-    low: str
-    loss: Loss | None
-    step: Step | None
-    epoch: Epoch | None
-    lr: float | None
-
-    @property
-    def bare(self) -> bool:
-        """It names neither a step nor an epoch."""
-        return self.step is None and self.epoch is None
 
 
 def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> Reading:
@@ -60,18 +42,18 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
         loss = objective
     if step is None and epoch is None and loss is not None:
         step, epoch = find_short(low)
-    fields = Fields(line, low, loss, step, epoch, lr)
-    if (fields.step is not None or epoch is not None) and _RESTORED.search(low) is not None:
+    news = TrainingFields(count=step, epoch=epoch, loss=loss, lr=lr)
+    if not news.bare and _RESTORED.search(low) is not None:
         return announce(reading, "load", number)  # where a checkpoint is, not where the training is
     if loss is None:
-        return _read_without_loss(reading, fields, number, shapes)
+        return _read_without_loss(reading, news, line, low, number, shapes=shapes)
     if any(word in low for word in _BESIDE_A_LOSS):
         end = shapes.end_of_line(low)
         if end in ("early_stop", "framework"):
             return finish(with_later_epoch(reading, epoch), end, line)
     if (task := shapes.task_of(low)) not in (None, "train"):
         return enter(reading, task)
-    if fields.bare:
+    if news.bare:
         if reading.progress.phase == "eval" and 0 < reading.announced >= number - HEADING_LINES:
             # a bare loss below "Validation results:" belongs to it
             return _with_skeletons(reading, counter_of(low, reading.skeletons, loss=True, heading="eval"))
@@ -84,40 +66,42 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
         reading, trains = judged(reading, low, step, epoch, lr=lr is not None)
         if not trains:
             return enter(with_later_epoch(reading, epoch), "eval")
-    return _read_training(reading, fields, number, shapes)
+    return _read_training(reading, news, low, number, shapes)
 
 
-def _read_without_loss(reading: Reading, fields: Fields, number: int, shapes: ShapeTable) -> Reading:
-    line, low, _, step, epoch, lr = fields
-    head = columns_of(low, number, reading.columns) if fields.bare else None
+def _read_without_loss(
+    reading: Reading, news: TrainingFields, line: str, low: str, number: int, *, shapes: ShapeTable
+) -> Reading:
+    step, epoch, lr = news.count, news.epoch, news.lr
+    head = columns_of(low, number, reading.columns) if news.bare else None
     if head is not None:
         return replace(reading, columns=head)
     words = shapes.phase_of_line(low)
     if words == "finish" and (end := shapes.end_of_line(low)) is not None:
         return finish(with_later_epoch(with_declared(reading, low), epoch), end, line)
-    if is_evaluation(low, None) and (not fields.bare or words is None):
+    if is_evaluation(low, None) and (not news.bare or words is None):
         reading, trains = judged(with_later_epoch(reading, epoch), low, step, epoch, lr=False)
         if trains:
             return read_words(reading, without_name(line, reading.chosen), number, shapes)
-        return reading if fields.bare and "acc" not in low and words != "eval" else enter(reading, "eval")
+        return reading if news.bare and "acc" not in low and words != "eval" else enter(reading, "eval")
     if step is None and ("epochs" in low or "total" in low):
         reading = with_declared(reading, low)
     if words is not None and words != "train" and lr is None:
         return announce(reading, words, number)
     if lr is not None and (task := shapes.task_of(low)) not in (None, "train"):
         return announce(reading, task, number)
-    if lr is not None and fields.bare and not has_count(low):  # most are settings
+    if lr is not None and news.bare and not has_count(low):  # most are settings
         told = reading.progress.phase in ("train", "eval") and reading.heartbeats > 0 and is_only_lr(low)
-        return advance(reading, TrainingFields(lr=lr), "line") if told else reading
-    if fields.bare and reading.progress.phase == "train" and _PACE.search(low):
+        return advance(reading, news, "line") if told else reading
+    if news.bare and reading.progress.phase == "train" and _PACE.search(low):
         return advance(reading, TrainingFields(seconds=find_seconds_per_step(low)), "line")
-    after = _read_training(reading, fields, number, shapes)
+    after = _read_training(reading, news, low, number, shapes)
     return announce(after, words, number) if words is not None and after.run is reading.run else after
 
 
-def _read_training(reading: Reading, fields: Fields, number: int, shapes: ShapeTable) -> Reading:
+def _read_training(reading: Reading, news: TrainingFields, low: str, number: int, shapes: ShapeTable) -> Reading:
     """The reading after a line that holds a training loss, leads with a counter, or has the form of one."""
-    _, low, loss, step, epoch, lr = fields
+    loss, step, epoch, lr, bare = news.loss, news.count, news.epoch, news.lr, news.bare
     source = "line" if step is None else "step"
     if step is None and _may_be_counter(reading):
         found = _shown(reading, low, number, shapes, loss=loss is not None or lr is not None)
@@ -129,7 +113,7 @@ def _read_training(reading: Reading, fields: Fields, number: int, shapes: ShapeT
             epoch = epoch or epoch_beside(low, step)
     amount = step is not None and step.amount and not is_measured(low) and find_seconds_per_step(low) is None
     amount = amount and leads(low, step, epoch)  # "running training: 420 steps": nothing is measured
-    if loss is None and source != BY_FORM and (fields.bare or (lr is None and (amount or not leads(low, step, epoch)))):
+    if loss is None and source != BY_FORM and (bare or (lr is None and (amount or not leads(low, step, epoch)))):
         step = step or find_total_so_far(low)
         if step is None or not (amount or _may_be_counter(reading)):
             return reading
@@ -138,27 +122,17 @@ def _read_training(reading: Reading, fields: Fields, number: int, shapes: ShapeT
         reading = _with_skeletons(reading, found)
         if found.step is None:
             return reading
-    news = TrainingFields(loss=loss, lr=lr)
-    news.overall, step = _within_epoch(low, step, epoch)
-    if step is not None:
-        news.step, news.total = step.value, step.total
-    news.take_epoch(epoch)
-    if epoch is not None and source == BY_FORM and news.total is not None and not epoch.broken:
+    news.epoch, news.count = epoch, step
+    if step is not None and step.total is None and epoch is not None:  # "epoch: 4 | 120/812 | … step: 33412"
+        pair = unnamed_pair(low)
+        if pair is not None and pair.at >= epoch.at and pair.value <= step.value:
+            news.overall, news.count = step.step, pair
+    if epoch is not None and source == BY_FORM and step is not None and step.total is not None and not epoch.broken:
         news.rule = Rule(per_epoch=True)  # "epoch 2 | 40/90": most such pairs begin again
-    take_named(news, reading, low, low, of_step=step is not None or epoch is None)
+    take_named(news, reading, low, low)
     if loss is not None and (not reading.proven or reading.side is not None):
         reading = _prove(reading)
     return advance(reading, news, source)
-
-
-def _within_epoch(low: str, step: Step | None, epoch: Epoch | None) -> tuple[int | None, Step | None]:
-    """The step of the whole run and the counter of "epoch: 4 | 120/812 | … step: 33412"; else None and the counter."""
-    if step is None or step.total is not None or epoch is None:
-        return None, step
-    pair = unnamed_pair(low)
-    if pair is None or pair.at < epoch.at or pair.value > step.value:
-        return None, step
-    return step.value, pair
 
 
 def _with_skeletons(reading: Reading, found: Found) -> Reading:
@@ -176,7 +150,7 @@ def _shown(
     number: int,
     shapes: ShapeTable,
     *,
-    step: Step | None = None,
+    step: Position | None = None,
     loss: bool = False,
     alone: bool = False,
 ) -> Found:
