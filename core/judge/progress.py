@@ -11,14 +11,13 @@ from msgspec.structs import replace
 from ..model.observation import MOST_METRICS
 from ..model.progress import Phase, Progress
 from .text.columns import values_in
-from .text.counters import unwrapped
-from .text.line_fields import Metrics, find_loss, is_evaluation, metrics_of, row_of
+from .text.fields import Metrics, find_loss, is_evaluation, metrics_of, row_of, unwrapped
+from .text.line_reading import read_segment
 from .text.lines import Finished, LineFold, fold, is_dense, message_of, own_text, plain
 from .text.loss_run import LossRun
 from .text.reading import Reading
 from .text.run_count import next_attempt
 from .text.shapes import ShapeTable
-from .text.worded_lines import read_segment
 
 # Progress of a run, folded from its output: ``read_progress(state, text, shapes) -> state``.
 #

@@ -9,7 +9,7 @@ import msgspec
 
 from ...model.observation import Rank
 from ...model.text import LazyPattern
-from ..text.counters import find_step
+from ..text.fields import find_step
 from ..text.lines import own_text
 from .pauses import READ_LATE_S
 

@@ -13,8 +13,18 @@ from msgspec.structs import replace
 
 from ...model.progress import Phase
 from ...model.text import LazyPattern
-from .counters import Position, find_epoch, find_seconds_per_step, parse_clock, parse_count, parse_number, parse_rate
-from .line_fields import Loss, find_loss, find_lr
+from .fields import (
+    Loss,
+    Position,
+    find_epoch,
+    find_loss,
+    find_lr,
+    find_seconds_per_step,
+    parse_clock,
+    parse_count,
+    parse_number,
+    parse_rate,
+)
 from .lines import message_of
 from .reading import Bar, Reading, advance, enter
 from .run_count import Rule, TrainingFields, is_evaluated, without_counts

@@ -7,8 +7,7 @@ from msgspec.structs import replace
 
 from ...model.progress import Phase
 from ...model.text import LazyPattern
-from .counters import Position, find_leading, find_pair, parse_count, parse_number, position_in
-from .line_fields import Loss, find_loss, find_lr
+from .fields import Loss, Position, find_leading, find_loss, find_lr, find_pair, parse_count, parse_number, position_in
 from .run_count import TrainingFields
 
 LINES_BETWEEN = 60

@@ -2,7 +2,7 @@
 
 A NaN *step* is a step whose own loss is NaN. A printed number may stand for more: a line every hundred steps, a bar
 that keeps the last value, or an average over the epoch, which one skipped batch stains until the epoch ends. So the
-steps between two printed values are learned (``hold``), and an average is recognised by its name (line_fields.py), by
+steps between two printed values are learned (``hold``), and an average is recognised by its name (fields.py), by
 its row in log_shapes.toml, or by what it does: its changes shrink within an epoch and are large again at the next one,
 and a NaN in it ends with the epoch. Before the first epoch is over it is only likely to be one: its changes go both
 ways and shrink like 1/n. Then NaN has to last longer before it counts.

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from ...model.progress import Phase, Progress
 from ...model.shipped import EndWords
 from .columns import Columns, Skeleton
-from .counters import Position
+from .fields import Position
 from .loss_run import LossCurve, LossRun, Mark, Opening, with_loss, with_mark, with_printed, with_step
 from .run_count import AGAIN_SHARE, RunCount, TrainingFields, with_count, with_epoch, without_counts
 

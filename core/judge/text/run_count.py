@@ -16,8 +16,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from .counters import Position
-from .line_fields import Loss
+from .fields import Loss, Position
 
 NEARLY = 0.98
 """Share of its total from which a counter is at its end: the last redraws of a bar may be missing."""

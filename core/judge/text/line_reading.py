@@ -1,27 +1,16 @@
-"""Lines of no known shape: fields by their name, counters by their form, else words that announce a phase."""
+"""One segment of a log, read: of a shape that is described, with fields by name or form, or with words of a phase."""
 
 import re
 
 from msgspec.structs import replace
 
 from ...model.text import LazyPattern
+from . import columns, fields
 from .bars import read_bar
-from .columns import Found, columns_of, counter_of, has_count, is_measured, leads, named_counter, unnamed_pair
-from .counters import (
-    Position,
-    epoch_beside,
-    find_epoch,
-    find_seconds_per_step,
-    find_short,
-    find_step,
-    find_total_so_far,
-    unwrapped,
-)
-from .line_fields import find_loss, find_lr, find_objective, is_evaluation, is_only_lr, without_name
 from .lines import message_of, own_text, plain
-from .reading import BY_FORM, Bar, Reading, advance, announce, enter, finish, with_later_epoch
-from .run_count import Rule, TrainingFields
-from .shapes import ShapeTable, judged, read_end, read_row, read_step, take_named, with_declared
+from .reading import BY_FORM, Bar, Reading, advance, announce, enter, finish, with_later_epoch, with_run
+from .run_count import Rule, TrainingFields, with_epoch
+from .shapes import CompiledShape, ShapeTable
 
 
 def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> Reading:
@@ -34,14 +23,18 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
         low = f"{figure['name']}: {figure['value']}"
     if low.count("=") + low.count(":") >= SETTINGS and sum(1 for _ in _FLAG.finditer(low)) >= FLAGS:
         return reading  # all settings on one line
-    loss = find_loss(low) if "loss" in low or " l_" in low else None
-    epoch = find_epoch(low) if "ep" in low else None
-    lr = find_lr(low)
-    step = find_step(low)
-    if loss is None and (objective := find_objective(low)) is not None and (step or epoch or lr or has_count(low)):
+    loss = fields.find_loss(low) if "loss" in low or " l_" in low else None
+    epoch = fields.find_epoch(low) if "ep" in low else None
+    lr = fields.find_lr(low)
+    step = fields.find_step(low)
+    if (
+        loss is None
+        and (objective := fields.find_objective(low)) is not None
+        and (step or epoch or lr or columns.has_count(low))
+    ):
         loss = objective
     if step is None and epoch is None and loss is not None:
-        step, epoch = find_short(low)
+        step, epoch = fields.find_short(low)
     news = TrainingFields(count=step, epoch=epoch, loss=loss, lr=lr)
     if not news.bare and _RESTORED.search(low) is not None:
         return announce(reading, "load", number)  # where a checkpoint is, not where the training is
@@ -56,13 +49,13 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
     if news.bare:
         if reading.progress.phase == "eval" and 0 < reading.announced >= number - HEADING_LINES:
             # a bare loss below "Validation results:" belongs to it
-            return _with_skeletons(reading, counter_of(low, reading.skeletons, loss=True, heading="eval"))
+            return _with_skeletons(reading, columns.counter_of(low, reading.skeletons, loss=True, heading="eval"))
         # of no step: a mean, where losses stand beside the counters, or a part of one
         mean = loss.value is not None and reading.beside and not reading.alone
         part = not loss.own and reading.lossy
-        if (mean or part) and not (_may_be_counter(reading) and has_count(low)):
+        if (mean or part) and not (_may_be_counter(reading) and columns.has_count(low)):
             return reading
-    if is_evaluation(low, loss):
+    if fields.is_evaluation(low, loss):
         reading, trains = judged(reading, low, step, epoch, lr=lr is not None)
         if not trains:
             return enter(with_later_epoch(reading, epoch), "eval")
@@ -73,16 +66,16 @@ def _read_without_loss(
     reading: Reading, news: TrainingFields, line: str, low: str, number: int, *, shapes: ShapeTable
 ) -> Reading:
     step, epoch, lr = news.count, news.epoch, news.lr
-    head = columns_of(low, number, reading.columns) if news.bare else None
+    head = columns.columns_of(low, number, reading.columns) if news.bare else None
     if head is not None:
         return replace(reading, columns=head)
     words = shapes.phase_of_line(low)
     if words == "finish" and (end := shapes.end_of_line(low)) is not None:
         return finish(with_later_epoch(with_declared(reading, low), epoch), end, line)
-    if is_evaluation(low, None) and (not news.bare or words is None):
+    if fields.is_evaluation(low, None) and (not news.bare or words is None):
         reading, trains = judged(with_later_epoch(reading, epoch), low, step, epoch, lr=False)
         if trains:
-            return read_words(reading, without_name(line, reading.chosen), number, shapes)
+            return read_words(reading, fields.without_name(line, reading.chosen), number, shapes)
         return reading if news.bare and "acc" not in low and words != "eval" else enter(reading, "eval")
     if step is None and ("epochs" in low or "total" in low):
         reading = with_declared(reading, low)
@@ -90,17 +83,17 @@ def _read_without_loss(
         return announce(reading, words, number)
     if lr is not None and (task := shapes.task_of(low)) not in (None, "train"):
         return announce(reading, task, number)
-    if lr is not None and news.bare and not has_count(low):  # most are settings
-        told = reading.progress.phase in ("train", "eval") and reading.heartbeats > 0 and is_only_lr(low)
+    if lr is not None and news.bare and not columns.has_count(low):  # most are settings
+        told = reading.progress.phase in ("train", "eval") and reading.heartbeats > 0 and fields.is_only_lr(low)
         return advance(reading, news, "line") if told else reading
     if news.bare and reading.progress.phase == "train" and _PACE.search(low):
-        return advance(reading, TrainingFields(seconds=find_seconds_per_step(low)), "line")
+        return advance(reading, TrainingFields(seconds=fields.find_seconds_per_step(low)), "line")
     after = _read_training(reading, news, low, number, shapes)
     return announce(after, words, number) if words is not None and after.run is reading.run else after
 
 
 def _read_training(reading: Reading, news: TrainingFields, low: str, number: int, shapes: ShapeTable) -> Reading:
-    """The reading after a line that holds a training loss, leads with a counter, or has the form of one."""
+    """The reading after a line that holds a training loss, columns.leads with a counter, or has the form of one."""
     loss, step, epoch, lr, bare = news.loss, news.count, news.epoch, news.lr, news.bare
     source = "line" if step is None else "step"
     if step is None and _may_be_counter(reading):
@@ -110,11 +103,17 @@ def _read_training(reading: Reading, news: TrainingFields, low: str, number: int
             return enter(reading, found.phase)
         if found.step is not None and (epoch is None or epoch.at < found.step.at):
             step, source = found.step, BY_FORM
-            epoch = epoch or epoch_beside(low, step)
-    amount = step is not None and step.amount and not is_measured(low) and find_seconds_per_step(low) is None
-    amount = amount and leads(low, step, epoch)  # "running training: 420 steps": nothing is measured
-    if loss is None and source != BY_FORM and (bare or (lr is None and (amount or not leads(low, step, epoch)))):
-        step = step or find_total_so_far(low)
+            epoch = epoch or fields.epoch_beside(low, step)
+    amount = (
+        step is not None and step.amount and not columns.is_measured(low) and fields.find_seconds_per_step(low) is None
+    )
+    amount = amount and columns.leads(low, step, epoch)  # "running training: 420 steps": nothing is measured
+    if (
+        loss is None
+        and source != BY_FORM
+        and (bare or (lr is None and (amount or not columns.leads(low, step, epoch))))
+    ):
+        step = step or fields.find_total_so_far(low)
         if step is None or not (amount or _may_be_counter(reading)):
             return reading
         source = "step"
@@ -124,7 +123,7 @@ def _read_training(reading: Reading, news: TrainingFields, low: str, number: int
             return reading
     news.epoch, news.count = epoch, step
     if step is not None and step.total is None and epoch is not None:  # "epoch: 4 | 120/812 | … step: 33412"
-        pair = unnamed_pair(low)
+        pair = columns.unnamed_pair(low)
         if pair is not None and pair.at >= epoch.at and pair.value <= step.value:
             news.overall, news.count = step.step, pair
     if epoch is not None and source == BY_FORM and step is not None and step.total is not None and not epoch.broken:
@@ -135,7 +134,7 @@ def _read_training(reading: Reading, news: TrainingFields, low: str, number: int
     return advance(reading, news, source)
 
 
-def _with_skeletons(reading: Reading, found: Found) -> Reading:
+def _with_skeletons(reading: Reading, found: columns.Found) -> Reading:
     return reading if found.known == reading.skeletons else replace(reading, skeletons=found.known)
 
 
@@ -150,22 +149,22 @@ def _shown(
     number: int,
     shapes: ShapeTable,
     *,
-    step: Position | None = None,
+    step: fields.Position | None = None,
     loss: bool = False,
     alone: bool = False,
-) -> Found:
+) -> columns.Found:
     """The counter that the line names (``step``) or has the form of, once those before it have shown that it rises."""
     now, known = reading.progress.phase, reading.skeletons
     under = now not in ("train", "finish", "unknown") and 0 < reading.announced >= number - HEADING_LINES
     heading = now if under else None
     if step is None:
-        found = counter_of(low, known, loss=loss, heading=heading)
+        found = columns.counter_of(low, known, loss=loss, heading=heading)
     else:
-        found = named_counter(low, step, known, heading, alone=alone)
+        found = columns.named_counter(low, step, known, heading, alone=alone)
     if found.step is None:
         return found
     label = low[max(0, found.step.at - LABEL_CHARS) : found.step.at].rstrip(" [(:")
-    return found if shapes.phase_of_label(label) in (None, "train") else Found(None, found.known)
+    return found if shapes.phase_of_label(label) in (None, "train") else columns.Found(None, found.known)
 
 
 LABEL_CHARS = 80
@@ -221,7 +220,7 @@ def read_segment(reading: Reading, line: str, number: int, shapes: ShapeTable) -
     the line (a container's log, a journal, a launcher) is taken off first.
     """
     own, rank, _ = own_text(_WRITTEN.sub(r"\g<name>", line) if _has(line, _WRITTEN_GATES) else line)
-    if reading.chosen and (said := without_name(own, reading.chosen)) != own:
+    if reading.chosen and (said := fields.without_name(own, reading.chosen)) != own:
         own, rank = said, f"{rank} {reading.chosen}".lstrip()
     if rank != reading.rank:
         reading = replace(reading, rank=rank)
@@ -270,7 +269,7 @@ _OF_A_RECORD = LazyPattern(r"[\]\[{}\"']|[-+]?\d|(?:true|false|null|nan|none|ten
 
 def _read_own(reading: Reading, line: str, number: int, shapes: ShapeTable) -> Reading:
     if "(" in line or "<tf" in line:
-        line = unwrapped(line)
+        line = fields.unwrapped(line)
     if reading.columns is not None and (row := read_row(reading, line, number)) is not None:
         return row
     for shape in shapes.rows:
@@ -299,3 +298,153 @@ def _has(line: str, gates: tuple[str, ...]) -> bool:
         if gate in line:
             return True
     return False
+
+
+# Lines of a known shape that is printed for training steps only, rows of a table, and the end on the line of a bar.
+
+
+def read_step(reading: Reading, shape: CompiledShape, groups: dict[str, str | None], line: str) -> Reading:
+    """The reading after a line of a known shape. Words in the line distinguish an evaluation of the same shape."""
+    low = line.lower()
+    named, loss_text = groups.get, groups.get("loss")
+    loss = fields.Loss(fields.parse_number(loss_text), 0) if loss_text else fields.find_loss(low)
+    if loss is not None and shape.row.loss_is_average:
+        loss = loss._replace(average=True)
+    news = TrainingFields(loss=loss)
+    step = fields.parse_count(named("step"))
+    if step is not None:
+        news.count = fields.Position(
+            step, fields.parse_count(named("total_steps")), max(0, low.find(named("step") or ""))
+        )
+    if named("epoch"):
+        epoch = fields.parse_number(named("epoch"))
+        broken = "." in (named("epoch") or "")
+        news.epoch = (
+            None if epoch is None else fields.Position(epoch, fields.parse_count(named("total_epochs")), broken=broken)
+        )
+    elif "epoch" in low:
+        news.epoch = fields.find_epoch(low)
+    news.lr = fields.parse_number(named("lr"))
+    if not (shape.own or shape.row.evaluates) and loss_text is None and fields.is_evaluation(low, loss):
+        reading, trains = judged(reading, low, news.count, news.epoch, lr=bool(named("lr")))
+        if not trains:
+            return enter(reading, "eval")
+    rule = shape.rule
+    news.rule, news.seconds, news.eta = rule, _seconds(groups), fields.parse_clock(named("left"))
+    take_named(news, reading, line, low)
+    if news.count is not None and news.count.total is not None and news.epoch is not None and rule.per_epoch is None:
+        news.rule = replace(rule, per_epoch=True)
+    return advance(reading, news, shape.row.name)
+
+
+def take_named(news: TrainingFields, reading: Reading, line: str, low: str) -> None:
+    """Take what a line of training names beside its counter and loss, unless it is known already."""
+    if news.lr is None:
+        news.lr = fields.find_lr(low)
+    if news.count is not None or news.loss is not None:
+        if news.seconds is None:
+            news.seconds = fields.find_seconds_per_step(low, of_step=news.count is not None or news.epoch is None)
+        if news.overall is None:
+            news.overall = fields.find_global_step(low)
+    if news.loss is None and news.count is not None and (reading.curve.name or not reading.curve.seen):
+        news.measure = fields.measure_of(line, reading.curve.name)
+    if news.eta is None:
+        news.eta = fields.parse_clock(fields.find_eta(low))
+
+
+ONLY_LINES, ONLY_EPOCHS = 10, 3
+"""Lines of the only count of a log after which it is the training's, whatever it is called: most evaluations before the
+first step print fewer. Epochs rise only as the training goes on."""
+PAST = 2
+"""Other counts with such words after which one went on so often: those are the evaluations, which begin anew."""
+
+
+def judged(
+    reading: Reading, low: str, step: fields.Position | None, epoch: fields.Position | None, *, lr: bool
+) -> tuple[Reading, bool]:
+    """The reading, and whether this line with a word of evaluation is of the training: its count decides.
+
+    Beside another count it is not, unless it shows a learning rate and goes on with that one. As the only count of the
+    log, or the one that goes on past others with such words, it is, with a learning rate or after so many lines: then
+    the word is a name, and is cut off from all lines.
+    Until then it is not known, and is taken for an evaluation, which changes no deadline before the first step.
+    """
+    now, word, count, kind = reading.progress, fields.lone_word(low), step, ""
+    if word and fields.without_name(low, word) == low:
+        word = ""
+    if step is None and epoch is not None and word and not epoch.broken and _STEP_LINES_HEAD.match(low) is not None:
+        count, kind = epoch, " epoch"
+    if reading.counts or not word or count is None:
+        goes_on = step is not None and step.value >= (now.step or 0) and step.total == now.total_steps
+        return reading, lr and step is not None and (now.step is None or goes_on)
+    at = None if epoch is None or epoch.broken else epoch.value
+    known = columns.with_worded(low, f"{word}{kind}", count, at, reading.skeletons)
+    reading = replace(reading, skeletons=known)
+    shown = known[-1]
+    goes_on = shown.past >= PAST or (
+        columns.is_alone(known) and shown.lines >= (ONLY_EPOCHS if step is None else ONLY_LINES)
+    )
+    if not lr and (reading.name is None or not goes_on):
+        return reading, False
+    run = reading.run
+    if shown.first_epoch is not None:
+        run = with_epoch(run, fields.Position(shown.first_epoch))
+        run = replace(run, apart=reading.run.apart)
+    rank, opening = f"{reading.rank} {word}".lstrip(), reading.opening
+    before = replace(opening, gap=opening.gap or not opening.marks)
+    return replace(reading, name=word, rank=rank, run=run, opening=before), True
+
+
+_STEP_LINES_HEAD = LazyPattern(r"\A\W*+[a-z]+\d?(?:\]|\s?[:|]|\s-)")
+"""A word apart in front of the message, as a logger writes its name."""
+
+
+def _seconds(groups: dict[str, str | None]) -> float | None:
+    whole, milli = groups.get("sec_per_step"), groups.get("ms_per_step")
+    if milli:  # "1s 98ms"
+        return (fields.seconds_of(whole or "0", "s") or 0.0) + (fields.seconds_of(milli, "ms") or 0.0)
+    if whole:
+        return fields.parse_number(whole)
+    if groups.get("steps_per_sec"):
+        rate = fields.parse_number(groups["steps_per_sec"])
+        return 1.0 / rate if rate else None
+    return fields.parse_rate(groups["rate"] or "")[0] if groups.get("rate") else None
+
+
+def read_row(reading: Reading, line: str, number: int) -> Reading | None:
+    """The reading after a row of the table that is known; None if the line is not one, and the table goes on."""
+    table = reading.columns
+    news = None if table is None or number > table.until else columns.row_in(table, line.lower())
+    if table is None or news is None:
+        return None
+    table = replace(table, until=number + columns.LINES_BETWEEN)
+    return advance(replace(reading, columns=table), news, "columns")
+
+
+def read_end(reading: Reading, rest: str, shapes: ShapeTable) -> Reading:
+    """The reading after a bar on whose line a framework then says that the training is over."""
+    low = rest.lower()
+    end = shapes.end_of_line(low)
+    return finish(with_declared(reading, low), end, rest) if end in ("framework", "early_stop") else reading
+
+
+def with_declared(reading: Reading, low: str) -> Reading:
+    """The reading with the epochs or steps of the run that a line of settings, or the end of the training, names."""
+    found = _DECLARED.search(low)
+    if found is None:
+        return reading
+    run, steps = reading.run, fields.parse_count(found["steps"])
+    epochs = fields.parse_count(found["epochs"] or found["max"])
+    declared = {"declared": epochs or run.declared, "declared_steps": steps or run.declared_steps}
+    return with_run(reading, replace(run, **declared))
+
+
+_DECLARED = LazyPattern(
+    r"(?:^|[^\w ]\s*|\s\s)(?:(?:num(?:ber of)?|total|scheduled|training for)[_ ](?:train[_ ])?epochs"
+    r"(?: /[^\d:=]{1,20})?[ =:]{1,3}"
+    r"|starting training for )(?P<epochs>\d{1,6})(?![\w.]\d)"
+    r"|`trainer\.fit` stopped: `max_epochs=(?P<max>\d+)"
+    r"|total (?:optimi[sz]ation|train(?:ing)?) steps[^\d:=]{0,20}[:=] ?(?P<steps>\d{1,3}(?:,\d{3})+|\d+)(?![\w.]\d)"
+)
+"""Hugging Face and diffusers: "Num Epochs = 4"; timm: "Scheduled epochs: 4"; Ultralytics: "Starting training for 4
+epochs"; Lightning: "`max_epochs=4` reached"."""
