@@ -73,7 +73,7 @@ def step_of(line: str) -> int | None:
     text = own_text(line).text
     found = find_step(text.lower())
     if found is not None:
-        return found.value
+        return found.step
     bar = _BAR.search(text)
     return None if bar is None else int(bar["step"])
 

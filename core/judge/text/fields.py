@@ -117,18 +117,8 @@ _STEP = LazyPattern(
     r"(?![\w%]|\.\d)(?:\s*+(?:/|of|out of|from)\s*+"
     rf"(?P<total>{_COUNT})(?![\w.]|/\d))?"
 )
-_STEP_RANK = {
-    "step": 0,
-    "step_i": 0,
-    "steps": 1,
-    "iteration": 2,
-    "iter": 2,
-    "iters": 3,
-    "iterations": 3,
-    "it": 2,
-    "update": 4,
-    "updates": 4,
-}
+_BEST_FIRST = ("step step_i", "steps", "iteration iter it", "iters iterations", "update updates")
+_STEP_RANK = {name: rank for rank, names in enumerate(_BEST_FIRST) for name in names.split()}
 _STEP_AFTER = LazyPattern(
     r"(?P<head>^\W{0,16}|\b(?:trained|completed|finished|done|after)\s|[|,;\])(:][\s\[(]{0,8}|\s-\s|\s{2}|\s(?=\d{1,9}\s?/\s?\d)|\b\d+-)"
     rf"(?P<step>{_COUNT})(?:\s*(?:/|of|out of)\s*(?P<total>{_COUNT}))?"
@@ -207,6 +197,18 @@ class Position(NamedTuple):
         return not self.broken and self.value == int(self.value)
 
 
+def position_of(step: str | None, total: str | None = None, at: int = 0) -> Position | None:
+    """A printed count of steps; None if it is none."""
+    value = parse_count(step)
+    return None if value is None else Position(value, parse_count(total), at)
+
+
+def epoch_of(epoch: str | None, epochs: str | None = None, at: int = 0) -> Position | None:
+    """A printed epoch; None if it is none."""
+    value = parse_number(epoch)
+    return None if value is None else Position(value, parse_count(epochs), at, broken="." in (epoch or ""))
+
+
 def position_in(found: re.Match[str] | None, group: str | int = 0) -> Position | None:
     """The count that a pattern found, without a total; ``group``: where it begins."""
     return None if found is None else Position(int(found["step"]), None, found.start(group))
@@ -228,15 +230,18 @@ def find_step(low: str) -> Position | None:
             best = (rank, found)
     if best is None:
         return _step_before_its_name(low)
-    step, total, printed = parse_count(best[1]["step"]), parse_count(best[1]["total"]), best[1]["step"]
-    if total is None:  # the same count once more: "progress: 2100/22000 … updates: 2100"; or a field of its own
+    printed = best[1]["step"]
+    step = position_of(printed, best[1]["total"], best[1].start())
+    if (
+        step is not None and step.total is None
+    ):  # the same count once more: "progress: 2100/22000 … updates: 2100"; or a field of its own
         again = _SLASHED.search(low) if f"{printed}/" in low else None
         named = _MAX_STEPS.search(low)
         if again is not None and again["step"] == printed:
-            total = parse_count(again["total"])
-        elif named is not None and int(named["total"] or named["bare"]) >= (step or 0):
-            total = int(named["total"] or named["bare"])
-    return None if step is None else Position(step, total, best[1].start())
+            return step._replace(total=int(again["total"]))
+        if named is not None and int(named["total"] or named["bare"]) >= step.value:
+            return step._replace(total=int(named["total"] or named["bare"]))
+    return step
 
 
 _SLASHED = LazyPattern(r"(?<![\d/.])(?P<step>\d+)/(?P<total>\d+)(?![\d/.])")
@@ -256,11 +261,11 @@ _TOTAL_SO_FAR = LazyPattern(
 
 def _step_before_its_name(low: str) -> Position | None:
     for found in _STEP_AFTER.finditer(low):
-        step, total = parse_count(found["step"]), parse_count(found["total"] or found["later"])
-        if step is not None and (total is None or step <= total):
-            amount = total is None and found[0][-1:] == "s" and found["head"].strip() not in _DONE
-            at = found.end("head") if found["head"][-1:] != "-" else found.start()
-            return Position(step, total, at, amount=amount and _DONE_AFTER.match(low, found.end()) is None)
+        at = found.end("head") if found["head"][-1:] != "-" else found.start()
+        step = position_of(found["step"], found["total"] or found["later"], at)
+        if step is not None and (step.total is None or step.value <= step.total):
+            amount = step.total is None and found[0][-1:] == "s" and found["head"].strip() not in _DONE
+            return step._replace(amount=amount and _DONE_AFTER.match(low, found.end()) is None)
     return None
 
 
@@ -269,11 +274,11 @@ def find_pair(low: str) -> Position | None:
     for found in PAIR.finditer(low):
         if _SHARE_BEFORE.search(low, max(0, found.start() - 80), found.start()) is not None:
             continue  # "acc 81% (52/64)"
-        step, total = parse_count(found["step"]), parse_count(found["total"])
-        if step is None or total is None or not 0 <= step <= total or total < LEAST_TOTAL:
+        pair = position_of(found["step"], found["total"], found.start())
+        if pair is None or pair.total is None or not pair.value <= pair.total >= LEAST_TOTAL:
             continue
         if _NOT_STEPS.search(low, 0, found.start()) is None and low[found.end() :].lstrip(" ")[:5] != "epoch":
-            return Position(step, total, found.start())
+            return pair
     return None
 
 
@@ -288,9 +293,7 @@ _SHARE_BEFORE = LazyPattern(
 def epoch_beside(low: str, pair: Position) -> Position | None:
     """The epoch in brackets right before the pair."""
     found = _EPOCH_BESIDE.search(low[: pair.at]) if pair.total is not None else None
-    if found is None:
-        return None
-    return Position(float(found["epoch"] or found["short"]), parse_count(found["epochs"]), found.start())
+    return None if found is None else epoch_of(found["epoch"] or found["short"], found["epochs"], found.start())
 
 
 def find_leading(low: str) -> Position | None:
@@ -309,10 +312,8 @@ def find_epoch(low: str) -> Position | None:
             continue
         if _NOT_EPOCH.search(low, max(0, found.start() - 8), found.start()):
             continue
-        epoch, total = parse_number(found["epoch"]), parse_count(found["epochs"])
-        if total is None and "epochs" in low and (named := _MAX_EPOCHS.search(low)) is not None:
-            total = int(named["epochs"])
-        return None if epoch is None else Position(epoch, total, found.start(), broken)
+        named = _MAX_EPOCHS.search(low) if found["epochs"] is None and "epochs" in low else None
+        return epoch_of(found["epoch"], (named or found)["epochs"], found.start())
     after = _EPOCH_AFTER.search(low)
     if after is None or _STEP_NAME.search(low, 0, after.start()) is not None:
         return None
@@ -327,7 +328,7 @@ _MAX_EPOCHS = LazyPattern(
 def find_short(low: str) -> tuple[Position | None, Position | None]:
     """Step and epoch by one letter each, in a line known to be about training: "e3 i412", "s=412"."""
     step, epoch = (
-        None if found is None else Position(int(found["count"]), parse_count(found["total"]), found.start())
+        None if found is None else position_of(found["count"], found["total"], found.start())
         for found in (_SHORT_STEP.search(low), _SHORT_EPOCH.search(low))
     )
     return None if step is not None and epoch is None and low[step.at] == "b" else step, epoch
@@ -708,14 +709,11 @@ def metrics_of(line: str) -> Metrics:
         if name and not (match["sep"] == "=" and _is_assigned(match["name"], match["value"])):
             _add(found, name, match["value"], match["si"])
     behind = list(_BEHIND.finditer(text))
-    if len(behind) >= LEAST_BEHIND:
-        for match in behind:
-            if match["name"].lower() not in _UNITS:
-                _add(found, match["name"], match["value"], match["si"])
-    if "/s" in text:
-        for match in _RATED.finditer(text):
-            if not any(start <= match.start() < end for start, end in ends):
-                _add(found, match["name"], match["value"], match["si"])
+    behind = [] if len(behind) < LEAST_BEHIND else [each for each in behind if each["name"].lower() not in _UNITS]
+    rated = _RATED.finditer(text) if "/s" in text else ()
+    rest = [match for match in rated if not any(start <= match.start() < end for start, end in ends)]
+    for match in (*behind, *rest):
+        _add(found, match["name"], match["value"], match["si"])
     return found
 
 

@@ -129,8 +129,12 @@ def _read_training(reading: Reading, news: TrainingFields, low: str, number: int
     if epoch is not None and source == BY_FORM and step is not None and step.total is not None and not epoch.broken:
         news.rule = Rule(per_epoch=True)  # "epoch 2 | 40/90": most such pairs begin again
     take_named(news, reading, low, low)
-    if loss is not None and (not reading.proven or reading.side is not None):
-        reading = _prove(reading)
+    if loss is not None and (not reading.proven or reading.side is not None):  # the bar beside it is of the training
+        at, side = reading.progress, reading.side
+        if side is not None and (reading.main is None or (at.step is not None and at.step == at.total_steps)):
+            reading = replace(reading, main=Bar(side.label, side.total), side=None, proven=True)
+        else:
+            reading = replace(reading, proven=reading.proven or reading.main is not None)
     return advance(reading, news, source)
 
 
@@ -191,15 +195,6 @@ _FIGURE = LazyPattern(r"\|\s*(?P<name>[a-z][a-z_/ ]*?)\s*\|\s*(?P<value>[-+\d.e]
 
 HEADING_LINES = 3
 """Lines below a heading that still belong to it."""
-
-
-def _prove(reading: Reading) -> Reading:
-    """The reading after a training loss outside the bar: the bar next to it is the training bar."""
-    progress = reading.progress
-    complete = progress.step is not None and progress.step == progress.total_steps
-    if reading.side is not None and (reading.main is None or complete):
-        return replace(reading, main=Bar(reading.side.label, reading.side.total), side=None, proven=True)
-    return replace(reading, proven=True) if reading.main is not None else reading
 
 
 _PACE = LazyPattern(
@@ -311,17 +306,9 @@ def read_step(reading: Reading, shape: CompiledShape, groups: dict[str, str | No
     if loss is not None and shape.row.loss_is_average:
         loss = loss._replace(average=True)
     news = TrainingFields(loss=loss)
-    step = fields.parse_count(named("step"))
-    if step is not None:
-        news.count = fields.Position(
-            step, fields.parse_count(named("total_steps")), max(0, low.find(named("step") or ""))
-        )
+    news.count = fields.position_of(named("step"), named("total_steps"), max(0, low.find(named("step") or "")))
     if named("epoch"):
-        epoch = fields.parse_number(named("epoch"))
-        broken = "." in (named("epoch") or "")
-        news.epoch = (
-            None if epoch is None else fields.Position(epoch, fields.parse_count(named("total_epochs")), broken=broken)
-        )
+        news.epoch = fields.epoch_of(named("epoch"), named("total_epochs"))
     elif "epoch" in low:
         news.epoch = fields.find_epoch(low)
     news.lr = fields.parse_number(named("lr"))

@@ -167,16 +167,8 @@ def is_dense(text: str, gates: Gates) -> bool:
 
 DEEPEST = 8
 """Prefixes of one line that are removed. Real logs have up to five (journal, pod, rank, time, level)."""
-LEVELS = {
-    "d": "debug",
-    "i": "info",
-    "n": "info",
-    "w": "warning",
-    "e": "error",
-    "s": "error",
-    "c": "fatal",
-    "f": "fatal",
-}
+_LETTERS = {"debug": "d", "info": "in", "warning": "w", "error": "es", "fatal": "cf"}
+LEVELS = {letter: level for level, letters in _LETTERS.items() for letter in letters}
 """By the first letter: D/DEBUG, I/INFO, NOTICE, W/WARN/WARNING, E/ERR/ERROR, SEVERE, CRITICAL, F/FATAL."""
 
 _TIME = r"\d{4}[-/.]\d\d[-/.]\d\d[ T_]\d\d:\d\d:\d\d(?:[.,:]\d+)?(?:Z|\s?[+-]\d\d:?\d\d)?"
@@ -196,7 +188,7 @@ _TRANSPORT = LazyPattern(
     r"|\((?P<e>(?:[\w.]+ )*pid=\d+)[^)]*\)\s?"  # Ray
     rf"|(?P<f>\d{{1,4}}): {_OF_A_STEP})"  # srun --label
 )
-_RANKS = "abcdef"
+_RANKS = tuple("abcdef")
 """Groups that name a rank."""
 _LOGGER = LazyPattern(
     r"(?:\[\s*\d+\.\d{3,6}\]\s"  # dmesg
@@ -258,7 +250,8 @@ def peel(line: str, *, loggers: bool = True) -> Carried:
             continue
         found = _TRANSPORT.match(text)
         if found is not None:
-            source = _rank_in(found) or source or (loggers and (found["pid"] or found["unit"])) or ""
+            rank = found[found.lastgroup] if found.lastgroup in _RANKS else ""
+            source = rank or source or (loggers and (found["pid"] or found["unit"])) or ""
         elif loggers and (found := _LOGGER.match(text)) is not None and found.end() > 0:
             named = found["level"] or found["glog"] or found["late"] or found["named"]
             level = LEVELS[named[0].lower()] if named else level
@@ -323,24 +316,10 @@ def message_of(line: str) -> str:
     return text if tail is None else text[: tail.start()]
 
 
-def _rank_in(found: re.Match[str]) -> str:
-    last = found.lastgroup
-    return found[last] if last is not None and last in _RANKS else ""
-
-
 _MESSAGES = ("message", "msg", "log", "MESSAGE", "event", "text")
 _TRACES = (
-    "exc_info",
-    "exc",
-    "exc_text",
-    "err",
-    "error",
-    "stack",
-    "detail",
-    "exception",
-    "stack_trace",
-    "traceback",
-    "stacktrace",
+    *("exc_info", "exc", "exc_text", "err", "error", "stack", "detail"),
+    *("exception", "stack_trace", "traceback", "stacktrace"),
 )
 _SOURCES = ("rank", "local_rank", "pod", "container", "process", "_PID", "pid", "host")
 _SAMPLES = ("prompt", "completion", "response", "question", "answer", "instruction")

@@ -315,15 +315,22 @@ def _with_index(run: RunCount, step: int, total: int | None, overall: int | None
         again = run.total is None and step < AGAIN_SHARE * run.step
         turned = fell and (again or _at_end(run) or _advanced(run))
     due = None if run.index is None else run.index + turned
-    index = _index_of(run) if placed else _counted_index(run, turned=turned, due=due)
-    if placed and index is None:
+    index = _index_of(run)
+    if not placed:  # the epoch is printed below its counter, or not at all: the turns are counted
+        finished = turned and run.apart == "after" and _advanced(run) and index is not None
+        index = 0 if run.step is None else (index or 0) + 1 if finished else due
+    elif index is None:
         jump = 0 if run.named is None or run.epoch is None else int(run.named) - int(run.epoch)
         index = None if run.index is None else max(0, run.index + jump)
     partial, anew = run.partial and not turned, (run.anew or (run.step is None and run.resumed)) and not placed
     if run.step is None and run.resumed and run.per_epoch and run.whole is not None and total is not None:
         partial = total < run.whole
     if partial and run.step is None:
-        index, done = _rest_of_an_epoch(run, index if placed else None, total or 0)
+        # It counts what is left of an epoch after the resume, if that is left where the attempt is told to begin.
+        index, done = index if placed else None, None
+        if run.began is not None and run.whole and (run.began + (total or 0)) % run.whole == 0:
+            epochs = run.began // run.whole
+            index, done = (epochs, run.began) if index in {None, epochs} else (index, None)
         anew = anew and done is None
     elif partial:
         done = run.done
@@ -335,26 +342,6 @@ def _with_index(run: RunCount, step: int, total: int | None, overall: int | None
         done, anew = overall - step, False
         index = done // total if index is None else index
     return replace(run, index=index, done=done, partial=partial, anew=anew)
-
-
-def _rest_of_an_epoch(run: RunCount, index: int | None, total: int) -> tuple[int | None, int | None]:
-    """Epochs and counts before a counter that has fewer counts than an epoch: what is left of it after the resume.
-
-    That is so if exactly this is left at the place at which the attempt is told to begin; else it is not known.
-    """
-    if run.began is None or not run.whole or (run.began + total) % run.whole:
-        return index, None
-    epochs = run.began // run.whole
-    return (epochs, run.began) if index in {None, epochs} else (index, None)
-
-
-def _counted_index(run: RunCount, *, turned: bool, due: int | None) -> int | None:
-    """The index if the epoch is printed below its counter, or not at all: the turns are counted."""
-    if run.step is None:
-        return 0
-    if turned and run.apart == "after" and _advanced(run) and (finished := _index_of(run)) is not None:
-        return finished + 1
-    return due
 
 
 def _index_of(run: RunCount) -> int | None:
