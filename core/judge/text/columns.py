@@ -218,38 +218,44 @@ class Found(msgspec.Struct, frozen=True):
     phase: Phase | None = None
 
 
-def counter_of(low: str, known: tuple[Skeleton, ...], *, loss: bool, heading: Phase | None) -> Found:
-    """The counter in a lower-cased line without a named one. ``loss``: the training loss stands in it.
+def counter_of(
+    low: str,
+    known: tuple[Skeleton, ...],
+    heading: Phase | None,
+    *,
+    step: Position | None = None,
+    loss: bool = False,
+    alone: bool = False,
+) -> Found:
+    """The counter that a lower-cased line names (``step``), or has the form of, once its lines show that it rises.
 
-    ``heading``: the phase other than training that a line just above announced.
+    ``heading``: the phase other than training that a line just above announced. ``loss``: the training loss stands in
+    it. ``alone``: nothing else is measured in the line ("420 steps"). "Walker. Step: 800. Mean reward: 2.5", and then
+    the same with step 900, is a named one that nothing else shows to be about training.
     """
     if len(low) > LONGEST_LINE:
         return Found(None, known)
-    pair, text = find_pair(low), _TIMES.sub(" ", low)
-    place = pair or (_leading(text) or _field(text) if loss else None)
-    needed = _lines_beside_a_loss(low, pair, text) if loss else _lines_needed(text)
-    if place is None or needed is None:
-        return Found(find_leading(low) if loss else None, known)
-    return _counted(low, text, known, place, needed, loss=loss, heading=heading)
-
-
-def named_counter(
-    low: str, step: Position, known: tuple[Skeleton, ...], heading: Phase | None, *, alone: bool = False
-) -> Found:
-    """The counter of a line that names it, but is not known to be about training: it rises from line to line.
-
-    ``alone``: nothing else is measured in the line ("420 steps").
-
-    "Walker. Step: 800. Mean reward: 2.5", and then the same with step 900.
-    """
-    text = _TIMES.sub(" ", low)
-    rest = _UNITS.sub(" ", text)
-    broken = alone or _BROKEN.search(text) is not None
-    if len(low) > LONGEST_LINE or not broken or _OTHER_TASK.search(rest) is not None:
-        return Found(None, known)
-    measured = alone or _MEASURED.search(text) is not None
-    needed = LINES_WITH_WORDS if measured else LINES_WITHOUT_WORDS
-    return _counted(low, text, known, step, needed, loss=False, heading=heading)
+    text, needed = _TIMES.sub(" ", low), None
+    value = _BROKEN.search(text)
+    if step is None:
+        pair = find_pair(low)
+        step = pair or (_leading(text) or _field(text) if loss else None)
+        needed = _lines_beside_a_loss(low, pair, text) if loss else _lines_needed(text)
+    elif (alone or value is not None) and _OTHER_TASK.search(_UNITS.sub(" ", text)) is None:
+        needed = LINES_WITH_WORDS if alone or _MEASURED.search(text) is not None else LINES_WITHOUT_WORDS
+    leading = find_leading(low) if loss else None
+    if step is None or needed is None:
+        return Found(leading, known)
+    mine = Skeleton(_key(text), step.step, step.total, value="" if value is None else value[0], phase=heading)
+    before = next((each for each in known if each.key == mine.key), None)
+    if before is not None:
+        mine = replace(mine, lines=_lines(before, mine), phase=before.phase)
+    known = (*(each for each in known if each.key != mine.key), mine)[-KEPT:]
+    if mine.phase is not None:
+        return Found(None, known, mine.phase)
+    if needed >= LINES_WITHOUT_WORDS and not (before is not None and mine.value != before.value):
+        needed = LINES_OF_A_CONSTANT if loss else mine.lines + 1
+    return Found(step if mine.lines >= needed else leading, known)
 
 
 def is_measured(low: str) -> bool:
@@ -265,23 +271,6 @@ _MEASURED = LazyPattern(
     r"|learning rate|td error)(?![a-z])"
 )
 """What is measured of a training."""
-
-
-def _counted(
-    low: str, text: str, known: tuple[Skeleton, ...], place: Position, needed: int, *, loss: bool, heading: Phase | None
-) -> Found:
-    """The counter at ``place`` if so many lines of its skeleton in a row have shown that it rises."""
-    value = _BROKEN.search(text)
-    mine = Skeleton(_key(text), place.step, place.total, value="" if value is None else value[0], phase=heading)
-    before = next((each for each in known if each.key == mine.key), None)
-    if before is not None:
-        mine = replace(mine, lines=_lines(before, mine), phase=before.phase)
-    known = (*(each for each in known if each.key != mine.key), mine)[-KEPT:]
-    if mine.phase is not None:
-        return Found(None, known, mine.phase)
-    if needed >= LINES_WITHOUT_WORDS and not (before is not None and mine.value != before.value):
-        needed = LINES_OF_A_CONSTANT if loss else mine.lines + 1
-    return Found(place if mine.lines >= needed else find_leading(low) if loss else None, known)
 
 
 def _lines(before: Skeleton, now: Skeleton) -> int:

@@ -49,7 +49,7 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
     if news.bare:
         if reading.progress.phase == "eval" and 0 < reading.announced >= number - HEADING_LINES:
             # a bare loss below "Validation results:" belongs to it
-            return _with_skeletons(reading, columns.counter_of(low, reading.skeletons, loss=True, heading="eval"))
+            return _with_skeletons(reading, columns.counter_of(low, reading.skeletons, "eval", loss=True))
         # of no step: a mean, where losses stand beside the counters, or a part of one
         mean = loss.value is not None and reading.beside and not reading.alone
         part = not loss.own and reading.lossy
@@ -161,10 +161,7 @@ def _shown(
     now, known = reading.progress.phase, reading.skeletons
     under = now not in ("train", "finish", "unknown") and 0 < reading.announced >= number - HEADING_LINES
     heading = now if under else None
-    if step is None:
-        found = columns.counter_of(low, known, loss=loss, heading=heading)
-    else:
-        found = columns.named_counter(low, step, known, heading, alone=alone)
+    found = columns.counter_of(low, known, heading, step=step, loss=loss, alone=alone)
     if found.step is None:
         return found
     label = low[max(0, found.step.at - LABEL_CHARS) : found.step.at].rstrip(" [(:")
