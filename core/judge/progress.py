@@ -266,16 +266,18 @@ class MetricReader:
         if before.goes_on or self._shapes.gates.passes(line):
             self._reading = read_segment(before, line, number, self._shapes)
         row = row_of(line) if number <= self._row_until or line.lstrip()[:1] == "|" else None
-        phase = self._reading.progress.phase
-        if _trained(before, self._reading):
+        after, old, new = self._reading, before.progress, self._reading.progress
+        learned = after.losses != before.losses or (old.loss, old.lr) != (new.loss, new.lr)
+        moved = learned or after.heartbeats > before.heartbeats or old.epoch != new.epoch
+        if moved and new.phase in ("train", "finish"):
             table = {} if before.columns is None else values_in(before.columns, line.lower())
             self._keep(self._table | (dict([row]) if row is not None and not table else {}), setting=True)
             found = table or (metrics_of(line) if row is None else {})
-            self._keep(found, setting=not _learned(before, self._reading))
-        elif before.heartbeats and (found := _evaluated(message_of(line), phase)):
+            self._keep(found, setting=not learned)
+        elif before.heartbeats and (found := _evaluated(message_of(line), new.phase)):
             self._keep(found)
         elif row is not None and number <= self._row_until:
-            self._keep({row[0] if phase != "eval" else _evaluation_name(row[0]): row[1]}, setting=True)
+            self._keep({row[0] if new.phase != "eval" else _evaluation_name(row[0]): row[1]}, setting=True)
             self._row_until = max(self._row_until, number + BLOCK_LINES // 2)
             return
         elif row is not None:
@@ -299,19 +301,6 @@ class MetricReader:
             self._fresh.add(name)
             if sure:
                 self._series.add(name)
-
-
-def _trained(before: Reading, after: Reading) -> bool:
-    """The line told about training: its counter moved, or it holds a loss or a learning rate."""
-    if after is before or after.progress.phase not in ("train", "finish"):
-        return False
-    moved = after.heartbeats > before.heartbeats or before.progress.epoch != after.progress.epoch
-    return moved or _learned(before, after)
-
-
-def _learned(before: Reading, after: Reading) -> bool:
-    old, new = before.progress, after.progress
-    return after.losses != before.losses or (old.loss, old.lr) != (new.loss, new.lr)
 
 
 def _evaluated(line: str, phase: Phase) -> Metrics:

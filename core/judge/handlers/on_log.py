@@ -5,7 +5,6 @@ from msgspec.structs import replace
 from ...model.attempt import DIVERGING
 from ...model.fact import PhaseChanged
 from ...model.observation import HEARTBEAT, LogChunk
-from ...model.progress import Progress
 from .. import attempt_progress
 from ..failure.diagnosis import read_evidence
 from ..findings import loss, pace, slow
@@ -34,8 +33,14 @@ def on_log(builder: StepBuilder, chunk: LogChunk) -> None:
     """
     machine = builder.machine
     if is_watched(machine) or (isinstance(machine, Stopping | Queued) and _is_read(builder.state, chunk.source)):
-        if not isinstance(machine, Stopping):
-            _see_names(builder, chunk)
+        if not isinstance(machine, Stopping):  # it names the checkpoint it resumed from, settings of a remedy, ranks
+            if builder.attempt.resume_verdict == "open":
+                builder.state = restarts.note_name_in_log(builder.state, chunk.text)
+            if chunk.source is None:
+                builder.state = hints.read_settings(builder.knowledge, builder.state, chunk.text)
+            found = ranks.with_text(builder.state.ranks, chunk.text, builder.t)
+            if found is not builder.state.ranks:
+                builder.set(ranks=found)
         _read(builder, chunk)
     if builder.state.outputs.seen:
         on_checkpoints.on_lines(builder, chunk.text)
@@ -95,17 +100,6 @@ def _on_text(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
         hang_check.check_hang(builder)
 
 
-def _see_names(builder: StepBuilder, chunk: LogChunk) -> None:
-    """Note what the text names: the checkpoint it resumed from, settings of a remedy, ranks."""
-    if builder.attempt.resume_verdict == "open":
-        builder.state = restarts.note_name_in_log(builder.state, chunk.text)
-    if chunk.source is None:
-        builder.state = hints.read_settings(builder.knowledge, builder.state, chunk.text)
-    found = ranks.with_text(builder.state.ranks, chunk.text, builder.t)
-    if found is not builder.state.ranks:
-        builder.set(ranks=found)
-
-
 def _keep(builder: StepBuilder, before: ProgressState, after: ProgressState) -> None:
     """Follow a trainer that was asked to end, or whose job is said to wait: progress and evidence are kept, no more."""
     state, t = builder.state, builder.t
@@ -132,6 +126,10 @@ def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
         builder.set(phase_times=pauses.started(state.phase_times, now - state.clock.start, quiet_s))
     if announced:
         _phase_ended(builder)
+    works_at = max(state.liveness.file_at or 0.0, state.log_activity.work_bar_at)
+    peak = deadlines.with_step(state.peak, step, progress, now)
+    if peak is state.peak and works_at > state.clock.last:  # an evaluation or a save before a step does not count
+        peak = deadlines.excuse(peak, now - state.clock.last)
     take_step = pace.with_step if state.clock.behind_from is None else pace.begin_stretch
     builder.set(
         clock=clock,
@@ -142,7 +140,7 @@ def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
         log_activity=activity.with_step(state.log_activity, phase, chunk.text, now),
         pause=pauses.with_step(state.pause, t),
         saving=NO_SAVE,
-        peak=_peak(state, step, progress, now),
+        peak=peak,
         pace=state.pace if step is None else take_step(state.pace, step, now),
     )
     if progress.loss is not None:
@@ -183,14 +181,6 @@ def _advance(builder: StepBuilder) -> None:
         builder.close_incident(state.machine.incident, "the step advanced again by itself")
     if not isinstance(state.machine, Running | Suspended | Queued):
         builder.move("step", Running(), "training advances")
-
-
-def _peak(state: JudgeState, step: int | None, progress: Progress, now: float) -> deadlines.StepPeak:
-    """Return the highest step of this attempt. The time of an evaluation or a save before a step does not count."""
-    peak = deadlines.with_step(state.peak, step, progress, now)
-    last = state.clock.last
-    works = max(state.liveness.file_at or 0.0, state.log_activity.work_bar_at) > last
-    return deadlines.excuse(peak, now - last) if peak is state.peak and works else peak
 
 
 def _check_pace_and_saves(builder: StepBuilder) -> None:
