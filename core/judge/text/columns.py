@@ -17,10 +17,13 @@ EMPTY_CELLS = 2
 """Cells of a row in columns of blanks that may be empty."""
 _DIVIDERS = (LazyPattern(r"\s*[,;|│┃\t]\s*|\s{2,}"), LazyPattern(r"\s{2,}"), LazyPattern(r"\s+"))
 """Separators of the cells of a line; the first one that gives cells that fit is used."""
-_NAMED_STEP = LazyPattern(
-    r"#?(?:(?:global|train(?:ing)?|total|num|n)[_ ]){0,4}(?:step|iter|iteration|update|batch)s?|#"
+_NAMED_STEP = r"#?(?:(?:global|train(?:ing)?|total|num|n)[_ ]){0,4}(?:step|iter|iteration|update|batch)s?|#"
+_ROLES: tuple[Callable[[str], object], ...] = (
+    LazyPattern(_NAMED_STEP).fullmatch,
+    LazyPattern(r"epochs?|e|ep").fullmatch,
+    lambda name: find_lr(f"{name}: 1.0"),
 )
-_NAMED_EPOCH = LazyPattern(r"epochs?|e|ep")
+"""What the name of a column is if it is that of the step, of the epoch, of the learning rate."""
 _NUMERIC = LazyPattern(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|nan|-?inf")
 _VALUE = LazyPattern(r"(?<![a-z])\d|=|:\s|:$")
 _CELL = LazyPattern(
@@ -59,28 +62,16 @@ def columns_of(low: str, number: int, above: Columns | None = None) -> Columns |
         names, spans = _cells(low, divider)
         if above is not None and len(names) == len(above.names):
             names = [f"{first} {second}".strip() for first, second in zip(above.names, names, strict=True)]
-        if LEAST_CELLS <= len(names) <= MOST_CELLS and all(names):
-            found = _columns(names, spans, number)
-            if found is not None and (divider is not _DIVIDERS[-1] or _PROSE.isdisjoint(names)):
-                return found
+        if not LEAST_CELLS <= len(names) <= MOST_CELLS or not all(names):
+            continue
+        step, epoch, lr = (next((at for at, name in enumerate(names) if fits(name)), None) for fits in _ROLES)
+        losses = tuple(at for at, name in enumerate(names) if "loss" in name and find_loss(f"{name}: 1.0") is not None)
+        both = step is not None and epoch is not None and len(names) > LEAST_CELLS
+        measured = both or lr is not None or any(word in name for name in names for word in _MEASURES)
+        prose = divider is _DIVIDERS[-1] and not _PROSE.isdisjoint(names)
+        if (step is not None or epoch is not None) and measured and not prose:
+            return Columns(tuple(names), number + LINES_BETWEEN, tuple(spans), step, epoch, losses, lr)
     return None
-
-
-def _columns(names: list[str], spans: list[tuple[int, int]], number: int) -> Columns | None:
-    step = _place(names, lambda name: _NAMED_STEP.fullmatch(name) is not None)
-    epoch = _place(names, lambda name: _NAMED_EPOCH.fullmatch(name) is not None)
-    losses = tuple(at for at, name in enumerate(names) if "loss" in name and find_loss(f"{name}: 1.0") is not None)
-    lr = _place(names, lambda name: find_lr(f"{name}: 1.0") is not None)
-    if step is None and epoch is None:
-        return None
-    both = step is not None and epoch is not None and len(names) > LEAST_CELLS
-    if not both and lr is None and not any(word in name for name in names for word in _MEASURES):
-        return None
-    return Columns(tuple(names), number + LINES_BETWEEN, tuple(spans), step, epoch, losses, lr)
-
-
-def _place(names: list[str], fits: Callable[[str], bool]) -> int | None:
-    return next((at for at, name in enumerate(names) if fits(name)), None)
 
 
 def row_in(columns: Columns, low: str) -> TrainingFields | None:
