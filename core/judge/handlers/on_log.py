@@ -168,7 +168,13 @@ def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
         _on_loss(builder)
     if phase != state.log_activity.phase or state.progress_t is None or t - state.progress_t >= JOURNAL_S:
         _write_progress(builder, changed=phase != state.log_activity.phase)
-        _check_pace_and_saves(builder)
+        hints.on_steps(builder)
+        seen = builder.state  # are checkpoints watched at all?
+        if builder.knowledge.output_dir is not None or seen.outputs.known or seen.saves.last is not None:
+            late = resume_point.overdue(seen.saves, builder.now, seen.clock.start)
+            if late is not None and builder.open_of(resume_point.MISSING) is None:
+                what = f"{late}: is there room, and does the trainer save where it should?"
+                builder.warn("checkpoint", resume_point.MISSING, what)
 
 
 def _advance(builder: StepBuilder) -> None:
@@ -181,18 +187,6 @@ def _advance(builder: StepBuilder) -> None:
         builder.close_incident(state.machine.incident, "the step advanced again by itself")
     if not isinstance(state.machine, Running | Suspended | Queued):
         builder.move("step", Running(), "training advances")
-
-
-def _check_pace_and_saves(builder: StepBuilder) -> None:
-    """Check whether steps are slow or a checkpoint is overdue, if checkpoints are watched at all."""
-    hints.on_steps(builder)
-    state = builder.state
-    if builder.knowledge.output_dir is None and not state.outputs.known and state.saves.last is None:
-        return
-    late = resume_point.overdue(state.saves, builder.now, state.clock.start)
-    if late is not None and builder.open_of(resume_point.MISSING) is None:
-        what = f"{late}: is there room, and does the trainer save where it should?"
-        builder.warn("checkpoint", resume_point.MISSING, what)
 
 
 def _phase_ended(builder: StepBuilder) -> None:

@@ -248,15 +248,11 @@ _SLASHED = LazyPattern(r"(?<![\d/.])(?P<step>\d+)/(?P<total>\d+)(?![\d/.])")
 _RATE_BEFORE = LazyPattern(r"(?:fps|per)[ _]$")
 
 
-def find_total_so_far(low: str) -> Position | None:
-    """A count named as a total ("total_timesteps=81120"): a setting, unless it rises."""
-    return position_in(_TOTAL_SO_FAR.search(low))
-
-
-_TOTAL_SO_FAR = LazyPattern(
+TOTAL_SO_FAR = LazyPattern(
     r"(?<![a-z])total[_ ](?:num[_ ])?(?:env[_ ]|train[_ ])?(?:(?:time)?steps|updates|iters|iterations)"
     r"['\"]?\s*[:=|]\s*(?P<step>\d{1,12})(?![\w.])"
 )
+"""A count named as a total ("total_timesteps=81120"): a setting, unless it rises."""
 
 
 def _step_before_its_name(low: str) -> Position | None:

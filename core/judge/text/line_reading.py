@@ -113,7 +113,7 @@ def _read_training(reading: Reading, news: TrainingFields, low: str, number: int
         and source != BY_FORM
         and (bare or (lr is None and (amount or not columns.leads(low, step, epoch))))
     ):
-        step = step or fields.find_total_so_far(low)
+        step = step or fields.position_in(fields.TOTAL_SO_FAR.search(low))
         if step is None or not (amount or _may_be_counter(reading)):
             return reading
         source = "step"

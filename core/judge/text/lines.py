@@ -341,7 +341,12 @@ def _record(text: str) -> Carried | None:
     except (ValueError, RecursionError):
         return None
     message = next((words for name in _MESSAGES if (words := _words(found.get(name))) is not None), None)
-    if message is None or any(name in found for name in _SAMPLES) or _is_measured(found):
+    inner = (pair for value in found.values() if isinstance(value, dict) for pair in value.items())
+    measured = any(
+        isinstance(value, int | float | dict) and not _MEASURED.isdisjoint(_NAME_PARTS.split(str(name).lower()))
+        for name, value in chain(found.items(), inner)
+    )
+    if message is None or measured or any(name in found for name in _SAMPLES):
         return None
     traces = [found[name] for name in _TRACES if isinstance(found.get(name), str)]
     level = next((found[name] for name in ("level", "levelname", "severity", "lvl") if found.get(name)), "")
@@ -355,14 +360,6 @@ def _words(value: object) -> str | None:
     if isinstance(value, list) and value and all(isinstance(each, int) and 0 <= each < 256 for each in value):
         return bytes(value).decode(errors="replace")
     return value if isinstance(value, str) else None
-
-
-def _is_measured(record: dict[str, object]) -> bool:
-    inner = (pair for value in record.values() if isinstance(value, dict) for pair in value.items())
-    return any(
-        isinstance(value, int | float | dict) and not _MEASURED.isdisjoint(_NAME_PARTS.split(str(name).lower()))
-        for name, value in chain(record.items(), inner)
-    )
 
 
 _BAR = LazyPattern(

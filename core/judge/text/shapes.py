@@ -36,9 +36,7 @@ class ShapeTable:
     def __init__(self, shapes: LogShapes, own: Iterable[str] = ()) -> None:
         short = shapes.abbreviations
         mine = tuple(_own_row(pattern, expand(pattern, short)) for pattern in own)
-        shipped = tuple(
-            CompiledShape(row, LazyPattern(expand(row.pattern, short)), _rule(row)) for row in shapes.shapes
-        )
+        shipped = (CompiledShape(row, LazyPattern(expand(row.pattern, short)), _rule(row)) for row in shapes.shapes)
         self.rows = (*mine, *shipped)
         self.own = tuple(row.pattern.text for row in mine)
         words = [gate for row in shapes.shapes for gate in row.gates]
@@ -46,9 +44,8 @@ class ShapeTable:
         self.gates = gates_of((*words, *GATES, *shapes.translations.gates), self.own, pairs=True)
         self._labels = tuple((row.phase, _any_of(row.patterns, short)) for row in shapes.bar_labels)
         self._words = tuple((row.phase, _any_of(row.patterns, short)) for row in shapes.line_words)
-        self._ends = tuple(
-            (row.end, _any_of(row.patterns, short)) for row in shapes.line_words if row.phase == "finish"
-        )
+        ends = (row for row in shapes.line_words if row.phase == "finish")
+        self._ends = tuple((row.end, _any_of(row.patterns, short)) for row in ends)
         self.units = {unit: row.phase for row in shapes.bar_units for unit in row.units}
         """The phase of a bar that counts in this unit."""
         self._translations = tuple((LazyPattern(row.pattern), row.english) for row in shapes.translations.words)
@@ -63,10 +60,8 @@ class ShapeTable:
             rest = self.phase_of_label(label[head.end() :])
             if rest is not None:
                 return rest
-        named = self._named_phase(label)
-        if named is not None:
-            return named
-        return "preprocess" if _TASK.search(label) and not _LEARNING.search(label) else None
+        task: Phase | None = "preprocess" if _TASK.search(label) and not _LEARNING.search(label) else None
+        return self._named_phase(label) or task
 
     def task_of(self, low: str) -> Phase | None:
         """The phase of the task that a lower-cased line begins with: "quantizing layer 3", "step 1/4: saving x"."""
