@@ -2,7 +2,7 @@
 
 A bar of another phase (download, tokenise, eval, save, sampling) never moves the step. The phase is decided by, in this
 order: the unit, the label, the rate, a loss in the bar, the bar that was known to be the training bar before, and words
-printed just before it. Known false alarm: see ``log_progress``.
+printed just before it. Known false alarm: see ``progress.py``.
 """
 
 import re

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from ...model.progress import Phase
 from ...model.text import LazyPattern
-from .fields import Loss, Position, find_leading, find_loss, find_lr, find_pair, parse_count, parse_number, position_in
+from .fields import Loss, Position, find_leading, find_loss, find_lr, find_pair, parse_number, position_in, position_of
 from .run_count import TrainingFields
 
 LINES_BETWEEN = 60
@@ -79,13 +79,12 @@ def row_in(columns: Columns, low: str) -> TrainingFields | None:
     cells = _row_cells(columns, low)
     if cells is None:
         return None
-    named = [None if at is None else cells[at] for at in (columns.step, columns.epoch, columns.lr)]
-    step, epoch, lr = parse_count(named[0]), parse_number(named[1]), parse_number(named[2])
-    if step is None and epoch is None:
-        return None
-    loss = next((cells[at] for at in columns.losses if _NUMERIC.fullmatch(cells[at])), None)
-    count, now = (None if value is None else Position(value) for value in (step, epoch))
-    return TrainingFields(count=count, epoch=now, lr=lr, loss=None if loss is None else Loss(parse_number(loss), 0))
+    step, epoch, lr = (None if at is None else cells[at] for at in (columns.step, columns.epoch, columns.lr))
+    loss = next((Loss(parse_number(cells[at]), 0) for at in columns.losses if _NUMERIC.fullmatch(cells[at])), None)
+    value = parse_number(epoch)
+    epoch_now = None if value is None else Position(value)  # "7.0" in a column is a whole epoch
+    news = TrainingFields(count=position_of(step), epoch=epoch_now, lr=parse_number(lr), loss=loss)
+    return None if news.bare else news
 
 
 def values_in(columns: Columns, low: str) -> dict[str, float | None]:

@@ -300,7 +300,7 @@ def message_of(line: str) -> str:
     """What the trainer says in a line without transports: no time, no level, no name of a logger, module or file.
 
     Those are names that a person chose: "eval" among them says nothing about the line. A single word before a colon
-    ("INFO valid: loss 0.5") stays: it may be the message's, which the count behind it shows (``shapes.judged``).
+    ("INFO valid: loss 0.5") stays: it may be the message's, which the count behind it shows (``line_reading.judged``).
     """
     text = line
     for _ in range(DEEPEST):
