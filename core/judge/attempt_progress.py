@@ -6,6 +6,7 @@ all attempts, as far as it is known, in the unit of the log: ``stride`` of them 
 """
 
 import msgspec
+from msgspec.structs import replace
 
 from .text.loss_run import LossCurve
 
@@ -165,15 +166,15 @@ def with_beat(
     # A bar that is drawn at 0 says nothing about a resume, however often it is drawn.
     beats = attempt.beats + 1 if attempt.resume_verdict == "open" and step != 0 else attempt.beats
     if attempt.first_beat_t is None:
-        attempt = msgspec.structs.replace(attempt, first_beat_t=t, first_beat_step=step)
+        attempt = replace(attempt, first_beat_t=t, first_beat_step=step)
     if step is None:
-        return msgspec.structs.replace(attempt, beat_t=t, beats=beats, log_epoch=epoch)
+        return replace(attempt, beat_t=t, beats=beats, log_epoch=epoch)
     offset = attempt.offset
     if offset is None:
         offset = _first_offset(attempt)
     moved = step - attempt.step if attempt.step is not None and step > attempt.step else attempt.printed_every
     again = attempt.reread_to is not None and offset + step <= attempt.reread_to
-    return msgspec.structs.replace(
+    return replace(
         attempt,
         beat_t=attempt.beat_t if again else t,
         reread_to=attempt.reread_to if again else None,
@@ -233,7 +234,7 @@ def with_saved(attempt: AttemptProgress, saved_step: int, *, late: bool = False)
     position, before = attempt.position, attempt.saved_at
     if attempt.step is None and attempt.log_epoch is not None:  # the log prints no step: the checkpoint tells it
         made = saved_step + (attempt.offset if attempt.offset is not None else _first_offset(attempt))
-        return msgspec.structs.replace(attempt, position=max(made, position or 0))
+        return replace(attempt, position=max(made, position or 0))
     if late or position is None or attempt.step is None or (before is not None and saved_step <= before[1]):
         return attempt
     stride = attempt.stride
@@ -241,15 +242,13 @@ def with_saved(attempt: AttemptProgress, saved_step: int, *, late: bool = False)
         ratio = (position - before[0]) / (saved_step - before[1])
         if round(ratio) >= 1 and abs(ratio - round(ratio)) <= STRIDE_TOLERANCE * round(ratio):
             stride = round(ratio)
-    return msgspec.structs.replace(attempt, stride=stride, saved_at=(position, saved_step))
+    return replace(attempt, stride=stride, saved_at=(position, saved_step))
 
 
 def read_anew(attempt: AttemptProgress, pid: int) -> AttemptProgress:
     """Prepare for a new supervisor that reads the log from its beginning: old steps are no new epoch."""
     offset = None if attempt.offset is None else _first_offset(attempt)
-    return msgspec.structs.replace(
-        attempt, pid=pid, adopted=True, step=None, offset=offset, saved_at=None, reread_to=attempt.position
-    )
+    return replace(attempt, pid=pid, adopted=True, step=None, offset=offset, saved_at=None, reread_to=attempt.position)
 
 
 def _first_offset(attempt: AttemptProgress) -> int:

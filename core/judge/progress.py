@@ -6,19 +6,18 @@ from itertools import groupby
 from operator import attrgetter, itemgetter
 
 import msgspec
+from msgspec.structs import replace
 
 from ..model.observation import MOST_METRICS
 from ..model.progress import Phase, Progress
-from .text import loss_run
 from .text.columns import values_in
-from .text.counters import unwrapped
-from .text.line_fields import Metrics, find_loss, is_evaluation, metrics_of, row_of
+from .text.fields import Metrics, find_loss, is_evaluation, metrics_of, row_of, unwrapped
+from .text.line_reading import read_segment
 from .text.lines import Finished, LineFold, fold, is_dense, message_of, own_text, plain
 from .text.loss_run import LossRun
 from .text.reading import Reading
 from .text.run_count import next_attempt
 from .text.shapes import ShapeTable
-from .text.worded_lines import read_segment
 
 # Progress of a run, folded from its output: ``read_progress(state, text, shapes) -> state``.
 #
@@ -79,8 +78,9 @@ def after_gap(before: ProgressState) -> ProgressState:
 
 
 def _after_gap(reading: Reading) -> Reading:
-    begun, curve = loss_run.opening_after_gap(reading.opening), loss_run.after_gap(reading.curve)
-    return msgspec.structs.replace(reading, opening=begun, curve=curve)
+    opening, curve = reading.opening, reading.curve
+    opening = replace(opening, gap=opening.gap or not opening.marks)
+    return replace(reading, opening=opening, curve=replace(curve, gap=curve.gap or not curve.seen))
 
 
 _GROWING = "0123456789.,+-eE"
@@ -100,7 +100,7 @@ def read_progress(state: ProgressState, text: str, shapes: ShapeTable, *, skim: 
     if done.text:
         if before.rest and text[0] in "\r\n" and before.rest[-1] not in _GROWING:  # ``now`` has read the rest
             settled = state.now
-            done = msgspec.structs.replace(done, text=done.text[len(before.rest) :])
+            done = replace(done, text=done.text[len(before.rest) :])
         if skim and not shapes.own and is_dense(done.text, shapes.gates):
             settled = read_dense(settled, done, shapes)
         elif len(done.text) > 1:
@@ -111,8 +111,8 @@ def read_progress(state: ProgressState, text: str, shapes: ShapeTable, *, skim: 
         if settled.goes_on or shapes.gates.passes(rest):
             now = read_segment(settled, rest, after.lines + 1, shapes)
             if after.rest[-1] in _GROWING:  # "loss=0.0" may become "loss=0.0912"
-                progress = msgspec.structs.replace(now.progress, loss=settled.progress.loss)
-                now = msgspec.structs.replace(now, progress=progress, losses=settled.losses, curve=settled.curve)
+                progress = replace(now.progress, loss=settled.progress.loss)
+                now = replace(now, progress=progress, losses=settled.losses, curve=settled.curve)
     return ProgressState(after, settled, now)
 
 
@@ -266,16 +266,18 @@ class MetricReader:
         if before.goes_on or self._shapes.gates.passes(line):
             self._reading = read_segment(before, line, number, self._shapes)
         row = row_of(line) if number <= self._row_until or line.lstrip()[:1] == "|" else None
-        phase = self._reading.progress.phase
-        if _trained(before, self._reading):
+        after, old, new = self._reading, before.progress, self._reading.progress
+        learned = after.losses != before.losses or (old.loss, old.lr) != (new.loss, new.lr)
+        moved = learned or after.heartbeats > before.heartbeats or old.epoch != new.epoch
+        if moved and new.phase in ("train", "finish"):
             table = {} if before.columns is None else values_in(before.columns, line.lower())
             self._keep(self._table | (dict([row]) if row is not None and not table else {}), setting=True)
             found = table or (metrics_of(line) if row is None else {})
-            self._keep(found, setting=not _learned(before, self._reading))
-        elif before.heartbeats and (found := _evaluated(message_of(line), phase)):
+            self._keep(found, setting=not learned)
+        elif before.heartbeats and (found := _evaluated(message_of(line), new.phase)):
             self._keep(found)
         elif row is not None and number <= self._row_until:
-            self._keep({row[0] if phase != "eval" else _evaluation_name(row[0]): row[1]}, setting=True)
+            self._keep({row[0] if new.phase != "eval" else _evaluation_name(row[0]): row[1]}, setting=True)
             self._row_until = max(self._row_until, number + BLOCK_LINES // 2)
             return
         elif row is not None:
@@ -299,19 +301,6 @@ class MetricReader:
             self._fresh.add(name)
             if sure:
                 self._series.add(name)
-
-
-def _trained(before: Reading, after: Reading) -> bool:
-    """The line told about training: its counter moved, or it holds a loss or a learning rate."""
-    if after is before or after.progress.phase not in ("train", "finish"):
-        return False
-    moved = after.heartbeats > before.heartbeats or before.progress.epoch != after.progress.epoch
-    return moved or _learned(before, after)
-
-
-def _learned(before: Reading, after: Reading) -> bool:
-    old, new = before.progress, after.progress
-    return after.losses != before.losses or (old.loss, old.lr) != (new.loss, new.lr)
 
 
 def _evaluated(line: str, phase: Phase) -> Metrics:

@@ -34,7 +34,7 @@ VIOLATIONS = {
         "from .. import run_states",
     ),
     "inside the judge's text: lines, then fields, then what a log has shown, then kinds of lines": (
-        "core/judge/text/counters.py",
+        "core/judge/text/fields.py",
         "from . import reading",
     ),
     "only one module imports libtmux": ("core/act/view/tmux.py", "import libtmux"),

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from tests.shipped import SHAPES, progress_of, read_progress
 from tests.tiers import examples
 from trainwatch.core.judge.progress import START, read_dense
+from trainwatch.core.judge.text.line_reading import read_segment
 from trainwatch.core.judge.text.lines import Finished
 from trainwatch.core.judge.text.reading import Reading
-from trainwatch.core.judge.text.worded_lines import read_segment
 
 KINDS = (
     "steps: {pct:3d}%|{glyphs:10}| {n}/4000 [{m:02d}:{s:02d}<1:00:00, {rate}, avr_loss={loss}]",

@@ -10,8 +10,8 @@ from tests.shipped import LOG_SHAPES, SHAPES, progress_of
 from trainwatch.core.config.document import ConfigError
 from trainwatch.core.config.shipped import read_table
 from trainwatch.core.judge import progress as log_progress
-from trainwatch.core.judge.text import line_fields
-from trainwatch.core.judge.text.counters import NUMBER
+from trainwatch.core.judge.text import fields
+from trainwatch.core.judge.text.fields import NUMBER
 from trainwatch.core.judge.text.shapes import ShapeTable
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.shipped import BAR_GROUPS, SHAPE_GROUPS, Example, LineShape, LogShapes
@@ -115,7 +115,7 @@ def test_progress_every_shape_is_the_one_that_reads_its_examples(row: LineShape)
 
 def first_match(line: str) -> str | None:
     for shape in SHAPES.rows:
-        gates = shape.row.gates or line_fields.GATES
+        gates = shape.row.gates or fields.GATES
         if any(gate in line for gate in gates) and shape.pattern.search(line):
             return shape.row.name
     return None

@@ -14,11 +14,11 @@ import msgspec
 
 from ...model.shipped import Diagnosis, EvidenceLine
 from ...model.text import LazyPattern
+from ..text.line_reading import read_segment
 from ..text.lines import Finished, fold, peel, plain
 from ..text.loss_run import LossRun
 from ..text.reading import Reading
 from ..text.shapes import ShapeTable
-from ..text.worded_lines import read_segment
 from .catalogue import OWN_WEIGHT, CompiledCatalogue, Proof, read_kernel_line, signal_of
 from .circumstances import SIGKILL, SUREST, Circumstances, diagnosis_of_class, fused
 from .evidence_lines import FENCE, SURE_WORDS, is_of_traceback, read_last_words, read_line

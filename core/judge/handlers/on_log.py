@@ -1,11 +1,10 @@
 """Chunks of the trainer's log: steps (heartbeats), phases, losses, and lines that show later why it ended."""
 
-import msgspec
+from msgspec.structs import replace
 
 from ...model.attempt import DIVERGING
 from ...model.fact import PhaseChanged
 from ...model.observation import HEARTBEAT, LogChunk
-from ...model.progress import Progress
 from .. import attempt_progress
 from ..failure.diagnosis import read_evidence
 from ..findings import loss, pace, slow
@@ -21,8 +20,6 @@ from ..text.lines import LineFold
 from ..text.reading import Reading
 from . import hang_check, hints, on_checkpoints, on_samples
 
-replace = msgspec.structs.replace
-
 JOURNAL_S = 30.0
 """How often progress is written into the journal, besides every change of phase."""
 JOURNAL_STOPPING_S = 5.0
@@ -36,8 +33,14 @@ def on_log(builder: StepBuilder, chunk: LogChunk) -> None:
     """
     machine = builder.machine
     if is_watched(machine) or (isinstance(machine, Stopping | Queued) and _is_read(builder.state, chunk.source)):
-        if not isinstance(machine, Stopping):
-            _see_names(builder, chunk)
+        if not isinstance(machine, Stopping):  # it names the checkpoint it resumed from, settings of a remedy, ranks
+            if builder.attempt.resume_verdict == "open":
+                builder.state = restarts.note_name_in_log(builder.state, chunk.text)
+            if chunk.source is None:
+                builder.state = hints.read_settings(builder.knowledge, builder.state, chunk.text)
+            found = ranks.with_text(builder.state.ranks, chunk.text, builder.t)
+            if found is not builder.state.ranks:
+                builder.set(ranks=found)
         _read(builder, chunk)
     if builder.state.outputs.seen:
         on_checkpoints.on_lines(builder, chunk.text)
@@ -97,17 +100,6 @@ def _on_text(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
         hang_check.check_hang(builder)
 
 
-def _see_names(builder: StepBuilder, chunk: LogChunk) -> None:
-    """Note what the text names: the checkpoint it resumed from, settings of a remedy, ranks."""
-    if builder.attempt.resume_verdict == "open":
-        builder.state = restarts.note_name_in_log(builder.state, chunk.text)
-    if chunk.source is None:
-        builder.state = hints.read_settings(builder.knowledge, builder.state, chunk.text)
-    found = ranks.with_text(builder.state.ranks, chunk.text, builder.t)
-    if found is not builder.state.ranks:
-        builder.set(ranks=found)
-
-
 def _keep(builder: StepBuilder, before: ProgressState, after: ProgressState) -> None:
     """Follow a trainer that was asked to end, or whose job is said to wait: progress and evidence are kept, no more."""
     state, t = builder.state, builder.t
@@ -134,6 +126,10 @@ def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
         builder.set(phase_times=pauses.learned(state.phase_times, None, now - state.clock.start, quiet_s))
     if announced:
         _phase_ended(builder)
+    works_at = max(state.liveness.file_at or 0.0, state.log_activity.work_bar_at)
+    peak = deadlines.with_step(state.peak, step, progress, now)
+    if peak is state.peak and works_at > state.clock.last:  # an evaluation or a save before a step does not count
+        peak = replace(peak, at=peak.at + (now - state.clock.last))
     take_step = pace.with_step if state.clock.behind_from is None else pace.begin_stretch
     builder.set(
         clock=clock,
@@ -144,7 +140,7 @@ def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
         log_activity=activity.with_step(state.log_activity, phase, chunk.text, now),
         pause=pauses.with_step(state.pause, t),
         saving=SavePhase(),
-        peak=_peak(state, step, progress, now),
+        peak=peak,
         pace=state.pace if step is None else take_step(state.pace, step, now),
     )
     if progress.loss is not None:
@@ -172,7 +168,13 @@ def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
         _on_loss(builder)
     if phase != state.log_activity.phase or state.progress_t is None or t - state.progress_t >= JOURNAL_S:
         _write_progress(builder, changed=phase != state.log_activity.phase)
-        _check_pace_and_saves(builder)
+        hints.on_steps(builder)
+        seen = builder.state  # are checkpoints watched at all?
+        if builder.knowledge.output_dir is not None or seen.outputs.known or seen.saves.last is not None:
+            late = resume_point.overdue(seen.saves, builder.now, seen.clock.start)
+            if late is not None and builder.open_of(resume_point.MISSING) is None:
+                what = f"{late}: is there room, and does the trainer save where it should?"
+                builder.warn("checkpoint", resume_point.MISSING, what)
 
 
 def _advance(builder: StepBuilder) -> None:
@@ -185,26 +187,6 @@ def _advance(builder: StepBuilder) -> None:
         builder.close_incident(state.machine.incident, "the step advanced again by itself")
     if not isinstance(state.machine, Running | Suspended | Queued):
         builder.move("step", Running(), "training advances")
-
-
-def _peak(state: JudgeState, step: int | None, progress: Progress, now: float) -> deadlines.StepPeak:
-    """Return the highest step of this attempt. The time of an evaluation or a save before a step does not count."""
-    peak = deadlines.with_step(state.peak, step, progress, now)
-    last = state.clock.last
-    works = max(state.liveness.file_at or 0.0, state.log_activity.work_bar_at) > last
-    return replace(peak, at=peak.at + (now - last)) if peak is state.peak and works else peak
-
-
-def _check_pace_and_saves(builder: StepBuilder) -> None:
-    """Check whether steps are slow or a checkpoint is overdue, if checkpoints are watched at all."""
-    hints.on_steps(builder)
-    state = builder.state
-    if builder.knowledge.output_dir is None and not state.outputs.known and state.saves.last is None:
-        return
-    late = resume_point.overdue(state.saves, builder.now, state.clock.start)
-    if late is not None and builder.open_of(resume_point.MISSING) is None:
-        what = f"{late}: is there room, and does the trainer save where it should?"
-        builder.warn("checkpoint", resume_point.MISSING, what)
 
 
 def _phase_ended(builder: StepBuilder) -> None:

@@ -9,7 +9,7 @@ import msgspec
 
 from ...model.observation import Rank
 from ...model.text import LazyPattern
-from ..text.counters import find_step
+from ..text.fields import find_step
 from ..text.lines import own_text
 from .pauses import READ_LATE_S
 
@@ -73,7 +73,7 @@ def step_of(line: str) -> int | None:
     text = own_text(line).text
     found = find_step(text.lower())
     if found is not None:
-        return found.value
+        return found.step
     bar = _BAR.search(text)
     return None if bar is None else int(bar["step"])
 

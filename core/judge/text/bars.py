@@ -2,19 +2,29 @@
 
 A bar of another phase (download, tokenise, eval, save, sampling) never moves the step. The phase is decided by, in this
 order: the unit, the label, the rate, a loss in the bar, the bar that was known to be the training bar before, and words
-printed just before it. Known false alarm: see ``log_progress``.
+printed just before it. Known false alarm: see ``progress.py``.
 """
 
 import re
 from functools import lru_cache
 from typing import NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from ...model.progress import Phase
 from ...model.text import LazyPattern
-from .counters import find_epoch, find_seconds_per_step, parse_clock, parse_count, parse_number, parse_rate
-from .line_fields import Loss, find_loss, find_lr
+from .fields import (
+    Loss,
+    Position,
+    find_epoch,
+    find_loss,
+    find_lr,
+    find_seconds_per_step,
+    parse_clock,
+    parse_count,
+    parse_number,
+    parse_rate,
+)
 from .lines import message_of
 from .reading import Bar, Reading, advance, enter
 from .run_count import Rule, TrainingFields, is_evaluated, without_counts
@@ -39,11 +49,9 @@ class Label(NamedTuple):
     """A label as read. ``key``: the label without digits; ``epochs``: the bar counts epochs."""
 
     key: str
-    phase: Phase | None
-    epoch: float | None
-    total_epochs: int | None
-    epochs: bool
-    broken: bool = False
+    phase: Phase | None = None
+    epoch: Position | None = None
+    epochs: bool = False
     overall: int | None = None
 
 
@@ -52,7 +60,7 @@ def read_bar(
 ) -> Reading:
     """The reading after the bar ``found`` in ``line``."""
     groups = found.groupdict()
-    count, total = parse_count(groups["step"]), parse_count(groups.get("total_steps") or "?")
+    count, total = parse_count(groups["step"]), parse_count(groups.get("total_steps"))
     if count is None:
         return reading
     before, rest = line[: found.start()] + (groups.get("label") or ""), line[found.end() :].lower()
@@ -74,10 +82,11 @@ def read_bar(
         return enter(reading, phase)
     if seconds is None and loss is not None and groups.get("elapsed") and not groups.get("rate"):
         seconds = _pace_by_clocks(groups, count, total, known=reading.progress.sec_per_step)
-    news = TrainingFields(seconds=seconds, loss=loss, epoch=label.epoch, epochs=label.total_epochs, broken=label.broken)
-    news.eta, news.bar_eta = parse_clock(groups.get("left") or "?"), True
+    news = TrainingFields(
+        seconds=seconds, loss=loss, epoch=label.epoch, eta=parse_clock(groups.get("left")), bar_eta=True
+    )
     if label.epochs or unit in ("epoch", "epochs", "ep"):
-        news.epoch, news.epochs, news.seconds = count, total, None
+        news.epoch, news.seconds = Position(count, total), None
         return advance(reading, news, "epochs")
     if news.epoch is None:
         _read_columns(news, groups, before)
@@ -91,7 +100,7 @@ def read_bar(
     if not trusted:
         other = _side_phase(reading, label.key, total, rest, number)
         if other is not None:
-            return msgspec.structs.replace(enter(reading, other), side=Bar(label.key, total, other))
+            return replace(enter(reading, other), side=Bar(label.key, total, other))
     if _is_second(reading, label, count, total):
         return enter(reading, "eval")
     if news.epoch is None and ("poch" in before or before.lstrip()[:1] == "["):
@@ -99,7 +108,7 @@ def read_bar(
     news.rule = _rule(shape.rule, label, news, rest)
     news.overall = label.overall
     _read_postfix(news, rest)
-    news.step, news.total = count, total
+    news.count = Position(count, total)
     news.drawn = seconds is None and (count == 0 or "?" in (groups.get("rate") or ""))
     firm = total is not None and (groups["step"] or "")[-1:].isdigit()
     return advance(_with_training_bar(reading, Bar(label.key, total), trusted, firm), news, "bar")
@@ -111,7 +120,7 @@ def _is_second(reading: Reading, label: Label, count: int, total: int | None) ->
     if main is None or main.label != label.key or label.epoch is None or total in (None, main.total):
         return False
     at_end = now.step is not None and now.total_steps is not None and now.step >= SECOND_SHARE * now.total_steps
-    return at_end and label.epoch == now.epoch and total < (main.total or 0) and count <= total
+    return at_end and label.epoch.value == now.epoch and total < (main.total or 0) and count <= total
 
 
 SECOND_SHARE = 0.9
@@ -127,7 +136,7 @@ def _pace_by_clocks(
 
     The time left comes first: the time that went by counts from the bar's start, which may be after a resume.
     """
-    left, elapsed = parse_clock(groups.get("left") or "?"), parse_clock(groups.get("elapsed") or "?")
+    left, elapsed = parse_clock(groups.get("left")), parse_clock(groups.get("elapsed"))
     if left is not None and left >= CLOCK_S and total is not None and total > count:
         return left / (total - count)
     if known is not None or elapsed is None or elapsed < CLOCK_S or count == 0:
@@ -137,13 +146,13 @@ def _pace_by_clocks(
 
 def _rule(row: Rule, label: Label, news: TrainingFields, rest: str) -> Rule:
     """What the bar's row, its label and its postfix tell about its count."""
-    rule = msgspec.structs.replace(row, names_last=True) if news.rule.names_last else row
+    rule = replace(row, names_last=True) if news.rule.names_last else row
     if row.per_epoch is None and news.epoch is not None:
-        rule = msgspec.structs.replace(rule, per_epoch=True)
+        rule = replace(rule, per_epoch=True)
     elif row.per_epoch is None and _COUNTS_STEPS.search(label.key) is not None:
-        rule = msgspec.structs.replace(rule, per_epoch=False)
+        rule = replace(rule, per_epoch=False)
     if "v_num" in rest and row.base is None:  # Lightning's version number; its epochs count from 0
-        rule = msgspec.structs.replace(rule, base=0)
+        rule = replace(rule, base=0)
     return rule
 
 
@@ -154,9 +163,9 @@ _COUNTS_STEPS = LazyPattern(r"(?:^|[^a-z])(?:global |train(?:ing)? )?steps?$")
 def _read_description(news: TrainingFields, before: str) -> None:
     """Epoch and learning rate in a long label: "[train] epoch: 2/10 | lr: 1e-4 | …", "[1/100] loss_d: …"."""
     if (pair := _PAIR.match(before)) is not None:
-        news.epoch, news.epochs = parse_number(pair["epoch"]), parse_count(pair["epochs"])
+        news.epoch = Position(int(pair["epoch"]), int(pair["epochs"]))
         return
-    news.take_epoch(find_epoch(before))
+    news.epoch = find_epoch(before)
     news.lr = find_lr(before)
 
 
@@ -167,7 +176,7 @@ def _with_training_bar(reading: Reading, bar: Bar, trusted: bool, firm: bool) ->
     run = reading.run
     if reading.main is not None and not reading.proven and reading.main != bar and not run.through:
         run = without_counts(run)  # the bar before it was of something else
-    return msgspec.structs.replace(reading, main=bar, side=None, proven=proven, firm=firm, run=run)
+    return replace(reading, main=bar, side=None, proven=proven, firm=firm, run=run)
 
 
 def _read_postfix(news: TrainingFields, rest: str) -> None:
@@ -176,9 +185,7 @@ def _read_postfix(news: TrainingFields, rest: str) -> None:
         news.overall = parse_count(found["step"])
     news.lr = find_lr(rest) or news.lr
     if news.epoch is None and "epoch" in rest:
-        epoch = find_epoch(rest)
-        if epoch is not None:
-            news.glued, news.epochs, news.broken = epoch.value, epoch.total, epoch.broken
+        news.glued = find_epoch(rest)
 
 
 _STEP_IN_POSTFIX = LazyPattern(r"(?<![a-z_])(?:global_)?step=(?P<step>\d+)(?![\d.])")
@@ -202,18 +209,18 @@ def _label(before: str) -> str:
 def _read_label(label: str, shapes: ShapeTable) -> Label:
     """Cached: labels repeat with every redraw, and reading one takes longer than the rest of the bar."""
     if not label:
-        return Label("", None, None, None, epochs=False)
+        return Label("")
     label = shapes.in_english(label)
     epoch = find_epoch(label) if "ep" in label else None
     key = "".join(char for char in label if not char.isdigit())[-40:]
     if epoch is None:
         parts = label.split("|")  # torchtune: "1|250|loss: 0.88" = epoch, step, loss
-        tune = parse_number(parts[0]) if len(parts) > 2 and parts[0].isdecimal() and parts[1].isdecimal() else None
+        tune = Position(int(parts[0])) if len(parts) > 2 and parts[0].isdecimal() and parts[1].isdecimal() else None
         key = "torchtune" if tune is not None else key
         overall = None if tune is None else parse_count(parts[1])
-        ends = label.endswith(("epoch", "epochs"))
-        return Label(key, shapes.phase_of_label(label), tune, None, epochs=ends, overall=overall)
-    return Label(key, shapes.phase_of_label(label), epoch.value, epoch.total, epochs=False, broken=epoch.broken)
+        epochs = label.endswith(("epoch", "epochs"))
+        return Label(key, shapes.phase_of_label(label), tune, epochs, overall)
+    return Label(key, shapes.phase_of_label(label), epoch)
 
 
 def _side_phase(reading: Reading, key: str, total: int | None, rest: str, number: int) -> Phase | None:
@@ -237,17 +244,17 @@ def _side_phase(reading: Reading, key: str, total: int | None, rest: str, number
 
 def _read_columns(news: TrainingFields, groups: dict[str, str | None], before: str) -> None:
     """Columns before a bar: ``41/100 1.12G 1.817 1.034 …`` (YOLO) or ``Epoch 0/9`` (Lightning's rich bar)."""
-    if groups.get("epoch"):
-        news.epoch, news.epochs = parse_number(groups["epoch"] or ""), parse_count(groups.get("total_epochs") or "?")
+    if (epoch := parse_number(groups.get("epoch"))) is not None:
+        news.epoch = Position(epoch, parse_count(groups.get("total_epochs")))
         return
     words = before.replace(":", " ").split()
     for at, word in enumerate(words):
-        epoch, slash, epochs = word.partition("/")
+        now, slash, end = word.partition("/")
         behind = words[at + 1 : at + 4]  # GPU memory, or at least three losses
         losses = all("." in each and parse_number(each) for each in behind)
         columns = len(behind) == 3 and (behind[0][-1:] in "GMK" or losses)
-        if slash and columns and epoch.isdecimal() and epochs.isdecimal():
-            news.epoch, news.epochs = parse_number(epoch), parse_count(epochs)
+        if slash and columns and now.isdecimal() and end.isdecimal():
+            news.epoch = Position(int(now), int(end))
             news.rule = Rule(names_last=True)  # YOLOv5 and v7 count from 0, later ones from 1
             numbers = [value for value in (parse_number(text) for text in words[at + 2 : at + 6]) if value is not None]
             # YOLOv7's fourth column is the sum of the first three, the total loss. Other versions print parts only.

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 import msgspec
+from msgspec.structs import replace
 
 from ...model.progress import Phase
 from ...model.text import LazyPattern
-from .counters import Epoch, Step, find_leading, find_pair, parse_count, parse_number, step_in
-from .line_fields import Loss, find_loss, find_lr
+from .fields import Loss, Position, find_leading, find_loss, find_lr, find_pair, parse_number, position_in, position_of
 from .run_count import TrainingFields
 
 LINES_BETWEEN = 60
@@ -17,10 +17,13 @@ EMPTY_CELLS = 2
 """Cells of a row in columns of blanks that may be empty."""
 _DIVIDERS = (LazyPattern(r"\s*[,;|│┃\t]\s*|\s{2,}"), LazyPattern(r"\s{2,}"), LazyPattern(r"\s+"))
 """Separators of the cells of a line; the first one that gives cells that fit is used."""
-_NAMED_STEP = LazyPattern(
-    r"#?(?:(?:global|train(?:ing)?|total|num|n)[_ ]){0,4}(?:step|iter|iteration|update|batch)s?|#"
+_NAMED_STEP = r"#?(?:(?:global|train(?:ing)?|total|num|n)[_ ]){0,4}(?:step|iter|iteration|update|batch)s?|#"
+_ROLES: tuple[Callable[[str], object], ...] = (
+    LazyPattern(_NAMED_STEP).fullmatch,
+    LazyPattern(r"epochs?|e|ep").fullmatch,
+    lambda name: find_lr(f"{name}: 1.0"),
 )
-_NAMED_EPOCH = LazyPattern(r"epochs?|e|ep")
+"""What the name of a column is if it is that of the step, of the epoch, of the learning rate."""
 _NUMERIC = LazyPattern(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|nan|-?inf")
 _VALUE = LazyPattern(r"(?<![a-z])\d|=|:\s|:$")
 _CELL = LazyPattern(
@@ -59,28 +62,16 @@ def columns_of(low: str, number: int, above: Columns | None = None) -> Columns |
         names, spans = _cells(low, divider)
         if above is not None and len(names) == len(above.names):
             names = [f"{first} {second}".strip() for first, second in zip(above.names, names, strict=True)]
-        if LEAST_CELLS <= len(names) <= MOST_CELLS and all(names):
-            found = _columns(names, spans, number)
-            if found is not None and (divider is not _DIVIDERS[-1] or _PROSE.isdisjoint(names)):
-                return found
+        if not LEAST_CELLS <= len(names) <= MOST_CELLS or not all(names):
+            continue
+        step, epoch, lr = (next((at for at, name in enumerate(names) if fits(name)), None) for fits in _ROLES)
+        losses = tuple(at for at, name in enumerate(names) if "loss" in name and find_loss(f"{name}: 1.0") is not None)
+        both = step is not None and epoch is not None and len(names) > LEAST_CELLS
+        measured = both or lr is not None or any(word in name for name in names for word in _MEASURES)
+        prose = divider is _DIVIDERS[-1] and not _PROSE.isdisjoint(names)
+        if (step is not None or epoch is not None) and measured and not prose:
+            return Columns(tuple(names), number + LINES_BETWEEN, tuple(spans), step, epoch, losses, lr)
     return None
-
-
-def _columns(names: list[str], spans: list[tuple[int, int]], number: int) -> Columns | None:
-    step = _place(names, lambda name: _NAMED_STEP.fullmatch(name) is not None)
-    epoch = _place(names, lambda name: _NAMED_EPOCH.fullmatch(name) is not None)
-    losses = tuple(at for at, name in enumerate(names) if "loss" in name and find_loss(f"{name}: 1.0") is not None)
-    lr = _place(names, lambda name: find_lr(f"{name}: 1.0") is not None)
-    if step is None and epoch is None:
-        return None
-    both = step is not None and epoch is not None and len(names) > LEAST_CELLS
-    if not both and lr is None and not any(word in name for name in names for word in _MEASURES):
-        return None
-    return Columns(tuple(names), number + LINES_BETWEEN, tuple(spans), step, epoch, losses, lr)
-
-
-def _place(names: list[str], fits: Callable[[str], bool]) -> int | None:
-    return next((at for at, name in enumerate(names) if fits(name)), None)
 
 
 def row_in(columns: Columns, low: str) -> TrainingFields | None:
@@ -88,14 +79,12 @@ def row_in(columns: Columns, low: str) -> TrainingFields | None:
     cells = _row_cells(columns, low)
     if cells is None:
         return None
-    named = [None if at is None else cells[at] for at in (columns.step, columns.epoch, columns.lr)]
-    step, epoch, lr = parse_count(named[0] or "?"), parse_number(named[1] or ""), parse_number(named[2] or "")
-    if step is None and epoch is None:
-        return None
-    loss = next((cells[at] for at in columns.losses if _NUMERIC.fullmatch(cells[at])), None)
-    news = TrainingFields(step=step, epoch=epoch, lr=lr, broken=epoch is not None and epoch != int(epoch))
-    news.loss = None if loss is None else Loss(parse_number(loss), 0)
-    return news
+    step, epoch, lr = (None if at is None else cells[at] for at in (columns.step, columns.epoch, columns.lr))
+    loss = next((Loss(parse_number(cells[at]), 0) for at in columns.losses if _NUMERIC.fullmatch(cells[at])), None)
+    value = parse_number(epoch)
+    epoch_now = None if value is None else Position(value)  # "7.0" in a column is a whole epoch
+    news = TrainingFields(count=position_of(step), epoch=epoch_now, lr=parse_number(lr), loss=loss)
+    return None if news.bare else news
 
 
 def values_in(columns: Columns, low: str) -> dict[str, float | None]:
@@ -214,43 +203,49 @@ class Found(msgspec.Struct, frozen=True):
     ``known``: the skeletons with this line.
     """
 
-    step: Step | None
+    step: Position | None
     known: tuple[Skeleton, ...]
     phase: Phase | None = None
 
 
-def counter_of(low: str, known: tuple[Skeleton, ...], *, loss: bool, heading: Phase | None) -> Found:
-    """The counter in a lower-cased line without a named one. ``loss``: the training loss stands in it.
+def counter_of(
+    low: str,
+    known: tuple[Skeleton, ...],
+    heading: Phase | None,
+    *,
+    step: Position | None = None,
+    loss: bool = False,
+    alone: bool = False,
+) -> Found:
+    """The counter that a lower-cased line names (``step``), or has the form of, once its lines show that it rises.
 
-    ``heading``: the phase other than training that a line just above announced.
+    ``heading``: the phase other than training that a line just above announced. ``loss``: the training loss stands in
+    it. ``alone``: nothing else is measured in the line ("420 steps"). "Walker. Step: 800. Mean reward: 2.5", and then
+    the same with step 900, is a named one that nothing else shows to be about training.
     """
     if len(low) > LONGEST_LINE:
         return Found(None, known)
-    pair, text = find_pair(low), _TIMES.sub(" ", low)
-    place = pair or (_leading(text) or _field(text) if loss else None)
-    needed = _lines_beside_a_loss(low, pair, text) if loss else _lines_needed(text)
-    if place is None or needed is None:
-        return Found(find_leading(low) if loss else None, known)
-    return _counted(low, text, known, place, needed, loss=loss, heading=heading)
-
-
-def named_counter(
-    low: str, step: Step, known: tuple[Skeleton, ...], heading: Phase | None, *, alone: bool = False
-) -> Found:
-    """The counter of a line that names it, but is not known to be about training: it rises from line to line.
-
-    ``alone``: nothing else is measured in the line ("420 steps").
-
-    "Walker. Step: 800. Mean reward: 2.5", and then the same with step 900.
-    """
-    text = _TIMES.sub(" ", low)
-    rest = _UNITS.sub(" ", text)
-    broken = alone or _BROKEN.search(text) is not None
-    if len(low) > LONGEST_LINE or not broken or _OTHER_TASK.search(rest) is not None:
-        return Found(None, known)
-    measured = alone or _MEASURED.search(text) is not None
-    needed = LINES_WITH_WORDS if measured else LINES_WITHOUT_WORDS
-    return _counted(low, text, known, step, needed, loss=False, heading=heading)
+    text, needed = _TIMES.sub(" ", low), None
+    value = _BROKEN.search(text)
+    if step is None:
+        pair = find_pair(low)
+        step = pair or (_leading(text) or _field(text) if loss else None)
+        needed = _lines_beside_a_loss(low, pair, text) if loss else _lines_needed(text)
+    elif (alone or value is not None) and _OTHER_TASK.search(_UNITS.sub(" ", text)) is None:
+        needed = LINES_WITH_WORDS if alone or _MEASURED.search(text) is not None else LINES_WITHOUT_WORDS
+    leading = find_leading(low) if loss else None
+    if step is None or needed is None:
+        return Found(leading, known)
+    mine = Skeleton(_key(text), step.step, step.total, value="" if value is None else value[0], phase=heading)
+    before = next((each for each in known if each.key == mine.key), None)
+    if before is not None:
+        mine = replace(mine, lines=_lines(before, mine), phase=before.phase)
+    known = (*(each for each in known if each.key != mine.key), mine)[-KEPT:]
+    if mine.phase is not None:
+        return Found(None, known, mine.phase)
+    if needed >= LINES_WITHOUT_WORDS and not (before is not None and mine.value != before.value):
+        needed = LINES_OF_A_CONSTANT if loss else mine.lines + 1
+    return Found(step if mine.lines >= needed else leading, known)
 
 
 def is_measured(low: str) -> bool:
@@ -268,23 +263,6 @@ _MEASURED = LazyPattern(
 """What is measured of a training."""
 
 
-def _counted(
-    low: str, text: str, known: tuple[Skeleton, ...], place: Step, needed: int, *, loss: bool, heading: Phase | None
-) -> Found:
-    """The counter at ``place`` if so many lines of its skeleton in a row have shown that it rises."""
-    value = _BROKEN.search(text)
-    mine = Skeleton(_key(text), place.value, place.total, value="" if value is None else value[0], phase=heading)
-    before = next((each for each in known if each.key == mine.key), None)
-    if before is not None:
-        mine = msgspec.structs.replace(mine, lines=_lines(before, mine), phase=before.phase)
-    known = (*(each for each in known if each.key != mine.key), mine)[-KEPT:]
-    if mine.phase is not None:
-        return Found(None, known, mine.phase)
-    if needed >= LINES_WITHOUT_WORDS and not (before is not None and mine.value != before.value):
-        needed = LINES_OF_A_CONSTANT if loss else mine.lines + 1
-    return Found(place if mine.lines >= needed else find_leading(low) if loss else None, known)
-
-
 def _lines(before: Skeleton, now: Skeleton) -> int:
     """Lines in a row whose count rose, the same line printed again not counted."""
     earlier, later = (before.epoch or 0.0, before.step), (now.epoch or 0.0, now.step)
@@ -292,18 +270,18 @@ def _lines(before: Skeleton, now: Skeleton) -> int:
 
 
 def with_worded(
-    low: str, word: str, step: Step, epoch: float | None, known: tuple[Skeleton, ...]
+    low: str, word: str, step: Position, epoch: float | None, known: tuple[Skeleton, ...]
 ) -> tuple[Skeleton, ...]:
     """The skeletons with that of a line, up to its counter, whose word may be a name or say that it evaluates: last."""
     mine = Skeleton(
-        f"{word}\t{_key(_TIMES.sub(' ', low[: step.at]))}", step.value, step.total, epoch=epoch, first_epoch=epoch
+        f"{word}\t{_key(_TIMES.sub(' ', low[: step.at]))}", step.step, step.total, epoch=epoch, first_epoch=epoch
     )
     worded = [each for each in known if "\t" in each.key]
     before = next((each for each in worded if each.key == mine.key), None)
     if before is not None:
         lines = _lines(before, mine)
         past = before.past + (lines > before.lines and worded[-1] is not before) if lines > 1 else 0
-        mine = msgspec.structs.replace(mine, lines=lines, past=past, first_epoch=before.first_epoch)
+        mine = replace(mine, lines=lines, past=past, first_epoch=before.first_epoch)
     return (*(each for each in known if each.key != mine.key), mine)[-KEPT:]
 
 
@@ -320,17 +298,17 @@ def has_count(low: str) -> bool:
     return _leading(text) is not None or _field(text) is not None
 
 
-def _leading(text: str) -> Step | None:
-    return step_in(_LEADING_COUNT.match(text) or _TRAIN_COUNT.search(text), "step")
+def _leading(text: str) -> Position | None:
+    return position_in(_LEADING_COUNT.match(text) or _TRAIN_COUNT.search(text), "step")
 
 
-def _field(text: str) -> Step | None:
+def _field(text: str) -> Position | None:
     """The only whole number of the line that fills a field."""
     found = list(_FIELD_COUNT.finditer(text))
-    return step_in(found[0], "step") if len(found) == 1 else None
+    return position_in(found[0], "step") if len(found) == 1 else None
 
 
-def _lines_beside_a_loss(low: str, pair: Step | None, text: str = "") -> int:
+def _lines_beside_a_loss(low: str, pair: Position | None, text: str = "") -> int:
     """One line is enough if the pair has no name, or a word of training: "correct 12/64" is no position.
 
     So it is for a count that stands apart in front of the fields: "412 | loss 0.5".
@@ -344,7 +322,7 @@ def _lines_beside_a_loss(low: str, pair: Step | None, text: str = "") -> int:
     return LINES_WITHOUT_WORDS
 
 
-def unnamed_pair(low: str) -> Step | None:
+def unnamed_pair(low: str) -> Position | None:
     """A pair that nothing names, or a word of training does."""
     pair = find_pair(low)
     return pair if pair is not None and _lines_beside_a_loss(low, pair) == 1 else None
@@ -380,7 +358,7 @@ def _key(text: str) -> str:
 # Whether a line without a loss is about its counter: "epoch 9/40", "… INFO: [step 4]", "step: 4, reward: 2.5".
 
 
-def leads(low: str, step: Step | None, epoch: Epoch | None) -> bool:
+def leads(low: str, step: Position | None, epoch: Position | None) -> bool:
     """True if the line is about its counter, although it has no loss: "epoch 9/40", "[step 4]", "… INFO: Epoch 3"."""
     at = min(counter.at for counter in (step, epoch) if counter is not None) if step or epoch else -1
     if at < 0 or (step is not None and low[step.at - 1 : step.at] == "/"):

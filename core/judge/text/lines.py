@@ -16,6 +16,7 @@ from itertools import chain
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from ...model.text import LazyPattern
 
@@ -108,7 +109,7 @@ class Gates(msgspec.Struct, frozen=True):
         present = tuple(each for each, key in keys if key in words and each in text)
         if not present and not self.own and not (self.pairs and _has_pair(text)):
             return None
-        return msgspec.structs.replace(self, literals=present)
+        return replace(self, literals=present)
 
 
 SMALL = 4096
@@ -166,16 +167,8 @@ def is_dense(text: str, gates: Gates) -> bool:
 
 DEEPEST = 8
 """Prefixes of one line that are removed. Real logs have up to five (journal, pod, rank, time, level)."""
-LEVELS = {
-    "d": "debug",
-    "i": "info",
-    "n": "info",
-    "w": "warning",
-    "e": "error",
-    "s": "error",
-    "c": "fatal",
-    "f": "fatal",
-}
+_LETTERS = {"debug": "d", "info": "in", "warning": "w", "error": "es", "fatal": "cf"}
+LEVELS = {letter: level for level, letters in _LETTERS.items() for letter in letters}
 """By the first letter: D/DEBUG, I/INFO, NOTICE, W/WARN/WARNING, E/ERR/ERROR, SEVERE, CRITICAL, F/FATAL."""
 
 _TIME = r"\d{4}[-/.]\d\d[-/.]\d\d[ T_]\d\d:\d\d:\d\d(?:[.,:]\d+)?(?:Z|\s?[+-]\d\d:?\d\d)?"
@@ -195,7 +188,7 @@ _TRANSPORT = LazyPattern(
     r"|\((?P<e>(?:[\w.]+ )*pid=\d+)[^)]*\)\s?"  # Ray
     rf"|(?P<f>\d{{1,4}}): {_OF_A_STEP})"  # srun --label
 )
-_RANKS = "abcdef"
+_RANKS = tuple("abcdef")
 """Groups that name a rank."""
 _LOGGER = LazyPattern(
     r"(?:\[\s*\d+\.\d{3,6}\]\s"  # dmesg
@@ -257,7 +250,8 @@ def peel(line: str, *, loggers: bool = True) -> Carried:
             continue
         found = _TRANSPORT.match(text)
         if found is not None:
-            source = _rank_in(found) or source or (loggers and (found["pid"] or found["unit"])) or ""
+            rank = found[found.lastgroup] if found.lastgroup in _RANKS else ""
+            source = rank or source or (loggers and (found["pid"] or found["unit"])) or ""
         elif loggers and (found := _LOGGER.match(text)) is not None and found.end() > 0:
             named = found["level"] or found["glog"] or found["late"] or found["named"]
             level = LEVELS[named[0].lower()] if named else level
@@ -306,7 +300,7 @@ def message_of(line: str) -> str:
     """What the trainer says in a line without transports: no time, no level, no name of a logger, module or file.
 
     Those are names that a person chose: "eval" among them says nothing about the line. A single word before a colon
-    ("INFO valid: loss 0.5") stays: it may be the message's, which the count behind it shows (``shapes.judged``).
+    ("INFO valid: loss 0.5") stays: it may be the message's, which the count behind it shows (``line_reading.judged``).
     """
     text = line
     for _ in range(DEEPEST):
@@ -322,24 +316,10 @@ def message_of(line: str) -> str:
     return text if tail is None else text[: tail.start()]
 
 
-def _rank_in(found: re.Match[str]) -> str:
-    last = found.lastgroup
-    return found[last] if last is not None and last in _RANKS else ""
-
-
 _MESSAGES = ("message", "msg", "log", "MESSAGE", "event", "text")
 _TRACES = (
-    "exc_info",
-    "exc",
-    "exc_text",
-    "err",
-    "error",
-    "stack",
-    "detail",
-    "exception",
-    "stack_trace",
-    "traceback",
-    "stacktrace",
+    *("exc_info", "exc", "exc_text", "err", "error", "stack", "detail"),
+    *("exception", "stack_trace", "traceback", "stacktrace"),
 )
 _SOURCES = ("rank", "local_rank", "pod", "container", "process", "_PID", "pid", "host")
 _SAMPLES = ("prompt", "completion", "response", "question", "answer", "instruction")
@@ -361,7 +341,12 @@ def _record(text: str) -> Carried | None:
     except (ValueError, RecursionError):
         return None
     message = next((words for name in _MESSAGES if (words := _words(found.get(name))) is not None), None)
-    if message is None or any(name in found for name in _SAMPLES) or _is_measured(found):
+    inner = (pair for value in found.values() if isinstance(value, dict) for pair in value.items())
+    measured = any(
+        isinstance(value, int | float | dict) and not _MEASURED.isdisjoint(_NAME_PARTS.split(str(name).lower()))
+        for name, value in chain(found.items(), inner)
+    )
+    if message is None or measured or any(name in found for name in _SAMPLES):
         return None
     traces = [found[name] for name in _TRACES if isinstance(found.get(name), str)]
     level = next((found[name] for name in ("level", "levelname", "severity", "lvl") if found.get(name)), "")
@@ -375,14 +360,6 @@ def _words(value: object) -> str | None:
     if isinstance(value, list) and value and all(isinstance(each, int) and 0 <= each < 256 for each in value):
         return bytes(value).decode(errors="replace")
     return value if isinstance(value, str) else None
-
-
-def _is_measured(record: dict[str, object]) -> bool:
-    inner = (pair for value in record.values() if isinstance(value, dict) for pair in value.items())
-    return any(
-        isinstance(value, int | float | dict) and not _MEASURED.isdisjoint(_NAME_PARTS.split(str(name).lower()))
-        for name, value in chain(record.items(), inner)
-    )
 
 
 _BAR = LazyPattern(

@@ -2,7 +2,7 @@
 
 A NaN *step* is a step whose own loss is NaN. A printed number may stand for more: a line every hundred steps, a bar
 that keeps the last value, or an average over the epoch, which one skipped batch stains until the epoch ends. So the
-steps between two printed values are learned (``hold``), and an average is recognised by its name (line_fields.py), by
+steps between two printed values are learned (``hold``), and an average is recognised by its name (fields.py), by
 its row in log_shapes.toml, or by what it does: its changes shrink within an epoch and are large again at the next one,
 and a NaN in it ends with the epoch. Before the first epoch is over it is only likely to be one: its changes go both
 ways and shrink like 1/n. Then NaN has to last longer before it counts.
@@ -12,6 +12,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 GONE_STEPS, GONE_SPREADS = 10, 3
 """Steps without a loss, and x the most from one loss to the next, after which it is not printed any more."""
@@ -97,9 +98,6 @@ class LossRun(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.nan_steps >= (steps if hold == 1 else max(steps, VALUES * hold))
 
 
-START_RUN = LossRun()
-
-
 def with_printed(
     run: LossRun, value: float | None, at: int | None, *, place: int | None, average: bool, moved: bool, new_epoch: bool
 ) -> LossRun:
@@ -109,74 +107,39 @@ def with_printed(
     the counter began again.
     """
     if run.without:
-        run = msgspec.structs.replace(run, without=0, spread=max(run.spread, run.without))
-    if new_epoch:
-        run = _next_epoch(run, finite=value is not None)
+        run = replace(run, without=0, spread=max(run.spread, run.without))
+    if new_epoch:  # the counts begin again; a NaN that ends with the epoch was one of an average
+        ended = value is not None and run.nan_values > 1
+        late_before = run.late if run.changes >= 2 * EDGE_VALUES else None
+        run = replace(run, acts_as_average=run.acts_as_average or ended, late_before=late_before, at=None)
+        run = replace(run, changes=0, early=0.0, late=0.0, middle=0.0, ups=0)
     if value is None:
-        return _with_nan(run, at, place, average=average, moved=moved)
-    if run.nan_values:
-        run = msgspec.structs.replace(run, nan_steps=0, nan_values=0, nan_from=None)
+        if run.nan_values and not moved:
+            return run
+        made = 1 if not run.nan_values or at is None or run.last is None or at <= run.last else at - run.last
+        run = replace(run, average=average, last=at, nan_from=run.nan_from if run.nan_values else place)
+        return replace(run, nan_steps=run.nan_steps + made, nan_values=run.nan_values + 1)
+    run = replace(run, nan_steps=0, nan_values=0, nan_from=None, average=average, last=at)
     if value == run.value:
-        return msgspec.structs.replace(run, average=average, last=at)
-    return _with_change(msgspec.structs.replace(run, average=average, last=at), value, at)
+        return run
+    hold, changes, late = run.hold, run.changes + 1, run.late
+    change = 0.0 if run.value is None else abs(value - run.value)
+    if run.at is not None and at is not None and at > run.at:
+        hold = at - run.at if hold is None else min(hold, at - run.at)
+    early = run.early + change if changes <= EDGE_VALUES else run.early
+    late = change if changes == 1 else late + (change - late) / min(changes, EDGE_VALUES)
+    if changes == EDGE_VALUES and run.late_before is not None and early / EDGE_VALUES > SETTLES * run.late_before > 0.0:
+        run = replace(run, acts_as_average=True)
+    if MIDDLE[0] < changes <= MIDDLE[1]:
+        run = replace(run, middle=run.middle + change)
+    elif changes > MIDDLE[1] and run.value is not None and value > run.value:
+        run = replace(run, ups=run.ups + 1)
+    return replace(run, hold=hold, value=value, at=at, changes=changes, early=early, late=late)
 
 
 def with_step(run: LossRun, made: int) -> LossRun:
     """Add steps whose line shows no loss."""
-    return run if made <= 0 else msgspec.structs.replace(run, without=run.without + made)
-
-
-def _with_nan(run: LossRun, at: int | None, place: int | None, *, average: bool, moved: bool) -> LossRun:
-    if not run.nan_values:
-        return msgspec.structs.replace(run, nan_steps=1, nan_values=1, nan_from=place, average=average, last=at)
-    if not moved:
-        return run
-    made = 1 if at is None or run.last is None or at <= run.last else at - run.last
-    return msgspec.structs.replace(
-        run, nan_steps=run.nan_steps + made, nan_values=run.nan_values + 1, average=average, last=at
-    )
-
-
-def _with_change(run: LossRun, value: float, at: int | None) -> LossRun:
-    hold = run.hold
-    if run.at is not None and at is not None and at > run.at:
-        hold = at - run.at if hold is None else min(hold, at - run.at)
-    change = 0.0 if run.value is None else abs(value - run.value)
-    changes = run.changes + 1
-    early = run.early + change if changes <= EDGE_VALUES else run.early
-    late = change if changes == 1 else run.late + (change - run.late) / min(changes, EDGE_VALUES)
-    middle = run.middle + change if MIDDLE[0] < changes <= MIDDLE[1] else run.middle
-    rises = changes > MIDDLE[1] and run.value is not None and value > run.value
-    acts = run.acts_as_average
-    if changes == EDGE_VALUES and run.late_before is not None:
-        acts = acts or early / EDGE_VALUES > SETTLES * run.late_before > 0.0
-    return msgspec.structs.replace(
-        run,
-        hold=hold,
-        value=value,
-        at=at,
-        changes=changes,
-        early=early,
-        late=late,
-        acts_as_average=acts,
-        middle=middle,
-        ups=run.ups + rises,
-    )
-
-
-def _next_epoch(run: LossRun, *, finite: bool) -> LossRun:
-    """The counts of an epoch begin again. A NaN that ends with the epoch was one of an average."""
-    return msgspec.structs.replace(
-        run,
-        acts_as_average=run.acts_as_average or (finite and run.nan_values > 1),
-        changes=0,
-        early=0.0,
-        late=0.0,
-        middle=0.0,
-        ups=0,
-        late_before=run.late if run.changes >= 2 * EDGE_VALUES else None,
-        at=None,
-    )
+    return run if made <= 0 else replace(run, without=run.without + made)
 
 
 # The printed losses of an attempt from its first step on, few enough to be kept: they show how the loss has moved.
@@ -232,12 +195,7 @@ def with_loss(curve: LossCurve, step: int | None, value: float | None, lr: float
         points = (*points, point)
         if len(points) > MOST_POINTS:
             points, every = points[::2], 2 * every
-    return msgspec.structs.replace(curve, first=first, points=points, every=every, seen=curve.seen + 1, last=step)
-
-
-def after_gap(curve: LossCurve) -> LossCurve:
-    """The curve after text that was left out."""
-    return curve if curve.seen or curve.gap else msgspec.structs.replace(curve, gap=True)
+    return replace(curve, first=first, points=points, every=every, seen=curve.seen + 1, last=step)
 
 
 def moved(points: tuple[Point, ...], offset: int) -> tuple[Point, ...]:
@@ -289,11 +247,6 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     gap: bool = False
 
     @property
-    def complete(self) -> bool:
-        """No further line is kept."""
-        return len(self.marks) >= LINES + TURNS
-
-    @property
     def counted(self) -> tuple[Mark, ...]:
         """The lines that show a step of training."""
         return tuple(mark for mark in self.marks if mark.printed and not mark.drawn)
@@ -316,16 +269,13 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def with_mark(opening: Opening, mark: Mark) -> Opening:
-    """Add a line to one that is not complete, unless it tells nothing new."""
+    """Add a line, unless it tells nothing new, or enough are kept."""
     marks = opening.marks
+    if len(marks) >= LINES + TURNS:
+        return opening
     if marks and _KIND(mark) == _KIND(marks[-1]) and (len(marks) >= LINES or _PLACE(mark) == _PLACE(marks[-1])):
         return opening
-    return msgspec.structs.replace(opening, marks=(*marks, mark))
+    return replace(opening, marks=(*marks, mark))
 
 
 _KIND, _PLACE = attrgetter("total", "per_epoch", "loss", "drawn"), attrgetter("step", "printed", "epoch")
-
-
-def opening_after_gap(opening: Opening) -> Opening:
-    """The opening after text that was left out."""
-    return opening if opening.marks or opening.gap else msgspec.structs.replace(opening, gap=True)

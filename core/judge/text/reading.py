@@ -1,13 +1,14 @@
 """What was read from a log so far, and how one more training line changes it."""
 
 import msgspec
+from msgspec.structs import replace
 
 from ...model.progress import Phase, Progress
 from ...model.shipped import EndWords
 from .columns import Columns, Skeleton
-from .counters import Epoch
-from .loss_run import START_RUN, LossCurve, LossRun, Mark, Opening, with_loss, with_mark, with_printed, with_step
-from .run_count import AGAIN_SHARE, START_COUNT, RunCount, TrainingFields, with_count, with_epoch, without_counts
+from .fields import Position
+from .loss_run import LossCurve, LossRun, Mark, Opening, with_loss, with_mark, with_printed, with_step
+from .run_count import AGAIN_SHARE, RunCount, TrainingFields, with_count, with_epoch, without_counts
 
 BY_FORM = "form"
 """The source of counts that are known by the form of their lines only."""
@@ -58,11 +59,11 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     proven: bool = False
     firm: bool = False
     side: Bar | None = None
-    run: RunCount = START_COUNT
+    run: RunCount = RunCount()
     zero_based: bool = False
     counters: tuple[Counter, ...] = ()
     lossy: bool = False
-    losses: LossRun = START_RUN
+    losses: LossRun = LossRun()
     curve: LossCurve = LossCurve()
     interval: int = 1
     first_epoch: float | None = None
@@ -106,13 +107,13 @@ def enter(reading: Reading, phase: Phase) -> Reading:
     """The reading in another phase; nothing else changes."""
     if reading.progress.phase == phase:
         return reading
-    progress = msgspec.structs.replace(reading.progress, phase=phase)
-    return msgspec.structs.replace(reading, progress=progress, side=None)
+    progress = replace(reading.progress, phase=phase)
+    return replace(reading, progress=progress, side=None)
 
 
 def announce(reading: Reading, phase: Phase, number: int) -> Reading:
     """As ``enter``, by words: a bar without a label that follows within a few lines belongs to this phase."""
-    return msgspec.structs.replace(enter(reading, phase), announced=number)
+    return replace(enter(reading, phase), announced=number)
 
 
 END_TEXT_KEPT = 120
@@ -126,63 +127,59 @@ def finish(reading: Reading, words: EndWords, line: str) -> Reading:
     if _RANKS[words] <= _RANKS[entered.end_words]:
         return entered
     text = line.strip()[:END_TEXT_KEPT]
-    return msgspec.structs.replace(entered, end_words=words, end_text=text)
+    return replace(entered, end_words=words, end_text=text)
 
 
 def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
     """The reading with the fields of a training line, and a heartbeat if its counter moved."""
-    old, chosen = reading.progress, reading.chosen
-    anew = news.step is not None and news.epoch is reading.run.named is None and news.step < (reading.run.step or 0)
-    if chosen and reading.run.others and anew and reading.rank.endswith(chosen):  # beside another count that goes on
-        return enter(msgspec.structs.replace(reading, name=None, run=without_counts(reading.run)), "eval")
+    old, chosen, run, count = reading.progress, reading.chosen, reading.run, news.count
+    anew = count is not None and news.epoch is None and run.named is None and count.step < (run.step or 0)
+    if chosen and run.others and anew and reading.rank.endswith(chosen):  # beside another count that goes on
+        return enter(replace(reading, name=None, run=without_counts(run)), "eval")
     step, total, epoch, epochs = old.step, old.total_steps, old.epoch, old.total_epochs
     printed = news.epoch if news.epoch is not None else news.glued
     if printed is not None:
-        epoch = int(printed) if printed == int(printed) else printed
-        epochs = news.epochs if news.epochs is not None else epochs
-    run = reading.run
-    through = news.step is not None and _grows_through(reading, news, news.step, counter)
-    if news.step is not None and (
-        through or counter == "bar" or news.total is not None or not reading.firm or reading.main is None
-    ):
+        epoch = printed.step if printed.value == printed.step else printed.value
+        epochs = printed.total if printed.total is not None else epochs
+    through = count is not None and _grows_through(reading, news, count, counter)
+    strong = counter == "bar" or (count is not None and count.total is not None)
+    if count is not None and (through or strong or not reading.firm or reading.main is None):
         source = _source(reading, counter)
         if through and not run.through:
-            run = msgspec.structs.replace(without_counts(run), through=source, per_epoch=False, seen=True, whole=None)
-        run = with_count(run, source, news.step, news)
-    if news.step is not None and run.through and run.others:
+            run = replace(without_counts(run), through=source, per_epoch=False, seen=True, whole=None)
+        run = with_count(run, source, count, news)
+    if count is not None and run.through and run.others:
         pass  # of another counter than that of the run
-    elif run is not reading.run and news.step is not None:
+    elif run is not reading.run and count is not None:
         if news.glued is not None:
-            run = with_epoch(run, news.glued, news.epochs, broken=news.broken, bar=False)
-        if news.total is not None or counter == "bar" or (total is not None and news.step > total):
-            total = news.total
-        step = news.step
+            run = with_epoch(run, news.glued)
+        if strong or (total is not None and count.step > total):
+            total = count.total
+        step = count.step
     elif news.epoch is not None:
-        run = with_epoch(run, news.epoch, news.epochs, broken=news.broken, bar=counter == "epochs")
+        run = with_epoch(run, news.epoch, bar=counter == "epochs")
     if chosen and run.source != reading.run.source and not run.source.endswith(chosen):
-        reading = msgspec.structs.replace(reading, name=None, opening=Opening(gap=True))
-    beats, counters = _count(reading, news, counter)
-    losses, loss = _losses(reading, news, run, step, moved=beats), old.loss if news.loss is None else news.loss.value
-    if losses.is_gone:
-        loss = None
+        reading = replace(reading, name=None, opening=Opening(gap=True))
+    beats, counters = reading.heartbeats, reading.counters
+    mine = Counter(counter, news.epoch and news.epoch.value, count and count.step)
+    if not (news.drawn or news.bare or mine in counters):  # its first line counts too
+        beats, counters = beats + 1, (*(each for each in counters if each.name != counter), mine)[-COUNTERS_KEPT:]
+    losses = _losses(reading, news, run, step, moved=beats > reading.heartbeats)
     seconds = news.seconds if news.seconds is not None else old.sec_per_step
-    redrawn = reading.finished_words and news.step is not None and beats == reading.heartbeats
-    lr = news.lr if news.lr is not None else old.lr
+    redrawn = reading.finished_words and count is not None and beats == reading.heartbeats
     progress = Progress(
         phase="finish" if redrawn else "train",
         step=step,
         total_steps=total,
         epoch=epoch,
         total_epochs=epochs if epochs is not None else run.declared,
-        loss=loss,
-        lr=lr,
+        loss=None if losses.is_gone else old.loss if news.loss is None else news.loss.value,
+        lr=news.lr if news.lr is not None else old.lr,
         sec_per_step=seconds,
         eta_s=None if run.through and counter == "bar" else _time_left(run, news, step, total, seconds),
-        run_step=run.run_step,
-        run_total_steps=run.run_total,
-        of_part=run.step is not None and run.run_step is None,
     )
-    return msgspec.structs.replace(
+    place = count is not None or printed is not None
+    after = replace(
         reading,
         progress=progress,
         heartbeats=beats,
@@ -190,17 +187,26 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
         end_words=reading.end_words if redrawn else None,
         end_text=reading.end_text if redrawn else "",
         losses=losses,
-        curve=_curve(reading.curve, news, run.run_step, lr),
-        run=run,
+        curve=_curve(reading.curve, news, run.run_step, progress.lr),
         zero_based=reading.zero_based or epoch == 0,
-        beside=reading.beside or (news.loss is not None and (news.step is not None or printed is not None)),
-        alone=reading.alone or (news.loss is not None and news.step is None and printed is None),
+        beside=reading.beside or (news.loss is not None and place),
+        alone=reading.alone or (news.loss is not None and not place),
         first_epoch=epoch if reading.first_epoch is None else reading.first_epoch,
         interval=step - old.step if step is not None and old.step is not None and step > old.step else reading.interval,
-        lossy=news.loss is not None or (reading.lossy and news.step is None and news.epoch is None),
+        lossy=news.loss is not None or (reading.lossy and news.bare),
         opening=_opening(reading, news, run, epoch),
         round_ends=_round_ends(reading, step, total),
     )
+    return with_run(after, run)
+
+
+def with_run(reading: Reading, run: RunCount) -> Reading:
+    """The reading with this count over the epochs."""
+    now, step = reading.progress, run.run_step
+    epochs = now.total_epochs if now.total_epochs is not None or now.epoch is None else run.declared
+    of_part = run.step is not None and step is None
+    progress = replace(now, total_epochs=epochs, run_step=step, run_total_steps=run.run_total, of_part=of_part)
+    return replace(reading, run=run, progress=progress)
 
 
 def _curve(curve: LossCurve, news: TrainingFields, step: int | None, lr: float | None) -> LossCurve:
@@ -210,7 +216,7 @@ def _curve(curve: LossCurve, news: TrainingFields, step: int | None, lr: float |
     if news.measure is None or (curve.seen and not curve.name):
         return curve
     name, value = news.measure
-    return with_loss(curve if curve.name else msgspec.structs.replace(curve, name=name), step, value, lr)
+    return with_loss(curve if curve.name else replace(curve, name=name), step, value, lr)
 
 
 ROUND_ENDS_KEPT = 2
@@ -231,16 +237,15 @@ def _round_ends(reading: Reading, step: int | None, total: int | None) -> tuple[
 
 def _opening(reading: Reading, news: TrainingFields, run: RunCount, epoch: float | None) -> Opening:
     """The first lines with a counter, with this one if it belongs to them."""
-    opening = reading.opening
-    followed = news.step is not None and run is not reading.run and not run.others
-    epoch_only = news.step is None and news.epoch is not None and run.step is None
-    if opening.complete or not (followed or epoch_only):
-        return opening
+    followed = news.count is not None and run is not reading.run and not run.others
+    epoch_only = news.count is None and news.epoch is not None and run.step is None
+    if not (followed or epoch_only):
+        return reading.opening
     mark = Mark(
         step=run.run_step,
         printed=run.step,
         before=reading.run.step,
-        total=news.total,
+        total=news.count and news.count.total,
         epoch=epoch,
         per_epoch=run.per_epoch is True,
         from_zero=reading.zero_based or epoch == 0,
@@ -248,14 +253,14 @@ def _opening(reading: Reading, news: TrainingFields, run: RunCount, epoch: float
         pace_s=news.seconds,
         drawn=news.drawn,
     )
-    return with_mark(opening, mark)
+    return with_mark(reading.opening, mark)
 
 
 def _source(reading: Reading, counter: str) -> str:
     return f"{counter} of rank {reading.rank}" if reading.rank else counter
 
 
-def _grows_through(reading: Reading, news: TrainingFields, step: int, counter: str) -> bool:
+def _grows_through(reading: Reading, news: TrainingFields, count: Position, counter: str) -> bool:
     """Whether this line is of the counter that grows through the run while the bar begins again and again.
 
     The bar counts in parts of the run that nothing numbers, and the other counter is already past the bar's total.
@@ -263,10 +268,11 @@ def _grows_through(reading: Reading, news: TrainingFields, step: int, counter: s
     run = reading.run
     if run.through:
         return run.through == _source(reading, counter)
-    if counter == "bar" or not (news.total is news.epoch is reading.progress.epoch is None) or not run.is_of_a_part:
+    if counter == "bar" or reading.progress.epoch is not None or not run.is_of_a_part:
         return False
     before = next((each.step for each in reading.counters if each.name == counter), None)
-    return before is not None and run.total is not None and step > max(before, run.total)
+    unnumbered = count.total is None and news.epoch is None
+    return unnumbered and before is not None and run.total is not None and count.step > max(before, run.total)
 
 
 ETA_MARGIN = 1.5
@@ -291,55 +297,22 @@ def _time_left(
     return None if now is None or end is None or pace is None else (end - now) * pace
 
 
-def with_run(reading: Reading, run: RunCount) -> Reading:
-    """The reading with another count over the epochs."""
-    if run == reading.run:
-        return reading
-    old = reading.progress
-    epochs = old.total_epochs if old.total_epochs is not None or old.epoch is None else run.declared
-    progress = msgspec.structs.replace(
-        old,
-        total_epochs=epochs,
-        run_step=run.run_step,
-        run_total_steps=run.run_total,
-        of_part=run.step is not None and run.run_step is None,
-    )
-    return msgspec.structs.replace(reading, run=run, progress=progress)
-
-
-def with_later_epoch(reading: Reading, epoch: Epoch | None) -> Reading:
+def with_later_epoch(reading: Reading, epoch: Position | None) -> Reading:
     """The reading after a line about something else; it may name a later epoch than the last training line."""
     old = reading.progress
     if epoch is None or not reading.run.broken or old.epoch is None or epoch.value <= old.epoch:
         return reading
-    later = int(epoch.value) if epoch.value == int(epoch.value) else epoch.value
-    return msgspec.structs.replace(reading, progress=msgspec.structs.replace(old, epoch=later))
+    later = epoch.step if epoch.value == epoch.step else epoch.value
+    return replace(reading, progress=replace(old, epoch=later))
 
 
-def _losses(reading: Reading, news: TrainingFields, count: RunCount, step: int | None, *, moved: int) -> LossRun:
+def _losses(reading: Reading, news: TrainingFields, count: RunCount, step: int | None, *, moved: bool) -> LossRun:
     """The losses after a line of training. A line without a counter of its own is a loss of its own."""
     old, run, loss = reading.progress, reading.losses, news.loss
     if loss is None:
         return with_step(run, 0 if step is None or old.step is None else step - old.step)
-    turned = news.epoch is not None and old.epoch is not None and int(news.epoch) != int(old.epoch)
+    turned = news.epoch is not None and old.epoch is not None and news.epoch.step != int(old.epoch)
     again = step is not None and run.last is not None and step < run.last
-    return with_printed(
-        run,
-        loss.value,
-        step,
-        place=count.run_step,
-        average=loss.average,
-        moved=moved > reading.heartbeats or (news.step is None and news.epoch is None),
-        new_epoch=turned or again,
-    )
-
-
-def _count(reading: Reading, news: TrainingFields, counter: str) -> tuple[int, tuple[Counter, ...]]:
-    """Heartbeats and counters after a line of the source ``counter``; its first line counts too."""
-    if news.drawn or (news.step is None and news.epoch is None):
-        return reading.heartbeats, reading.counters
-    mine = Counter(counter, news.epoch, news.step)
-    if mine in reading.counters:
-        return reading.heartbeats, reading.counters
-    others = [each for each in reading.counters if each.name != counter]
-    return reading.heartbeats + 1, (*others, mine)[-COUNTERS_KEPT:]
+    moved = moved or news.bare
+    how = {"average": loss.average, "moved": moved, "new_epoch": turned or again}
+    return with_printed(run, loss.value, step, place=count.run_step, **how)

@@ -14,9 +14,9 @@ above 1, may count from either, and the run step is unknown. Epochs that were no
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
-from .counters import Epoch
-from .line_fields import Loss
+from .fields import Loss, Position
 
 NEARLY = 0.98
 """Share of its total from which a counter is at its end: the last redraws of a bar may be missing."""
@@ -52,18 +52,15 @@ NO_RULE = Rule()
 class TrainingFields(msgspec.Struct):
     """Fields of one training line; None = not named.
 
-    ``broken``: the epoch is printed with a point. ``glued``: an epoch behind the bar, in its postfix or in a message on
-    the same line, which tells nothing about what the bar counts. ``overall``: the step that the line calls global.
-    ``eta``: seconds to go; of a bar (``bar_eta``) those to its own end. ``drawn``: a bar before its first step.
-    ``rule``: what is known about the counter beforehand. ``measure``: name and value of a measure of quality.
+    ``glued``: an epoch behind the bar, in its postfix or in a message on the same line, which tells nothing about what
+    the bar counts. ``overall``: the step that the line calls global. ``eta``: seconds to go; of a bar (``bar_eta``)
+    those to its own end. ``drawn``: a bar before its first step. ``rule``: what is known about the counter beforehand.
+    ``measure``: name and value of a measure of quality.
     """
 
-    step: int | None = None
-    total: int | None = None
-    epoch: float | None = None
-    epochs: int | None = None
-    broken: bool = False
-    glued: float | None = None
+    count: Position | None = None
+    epoch: Position | None = None
+    glued: Position | None = None
     overall: int | None = None
     loss: Loss | None = None
     lr: float | None = None
@@ -74,10 +71,10 @@ class TrainingFields(msgspec.Struct):
     rule: Rule = NO_RULE
     measure: tuple[str, float] | None = None
 
-    def take_epoch(self, epoch: Epoch | None) -> None:
-        """Take an epoch that the line names."""
-        if epoch is not None:
-            self.epoch, self.epochs, self.broken = epoch.value, epoch.total, epoch.broken
+    @property
+    def bare(self) -> bool:
+        """The line names neither a step nor an epoch."""
+        return self.count is None and self.epoch is None
 
 
 class RunCount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -166,9 +163,6 @@ class RunCount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.epochs
 
 
-START_COUNT = RunCount()
-
-
 def next_attempt(before: RunCount, *, resumed: bool = False, began: int | None = None) -> RunCount:
     """The count for the log of the next attempt: how the trainer counts stays known.
 
@@ -194,7 +188,7 @@ def next_attempt(before: RunCount, *, resumed: bool = False, began: int | None =
 
 def without_counts(run: RunCount) -> RunCount:
     """The count without what was counted so far: it was of another counter. The printed epochs stay known."""
-    return msgspec.structs.replace(
+    return replace(
         next_attempt(run, resumed=run.resumed, began=run.began),
         whole=run.whole,
         named=run.named,
@@ -213,75 +207,69 @@ def is_evaluated(run: RunCount, step: int, total: int | None) -> bool:
     return step < run.step or total != run.total
 
 
-def with_epoch(run: RunCount, epoch: float, epochs: int | None, *, broken: bool, bar: bool) -> RunCount:
+def with_epoch(run: RunCount, epoch: Position, *, bar: bool = False) -> RunCount:
     """Take a line with an epoch and no counter. ``bar``: a bar that counts finished epochs."""
-    if broken or epoch != int(epoch):
-        return run if run.broken else msgspec.structs.replace(run, broken=True)
-    if run.beside:
-        return run if run.epochs or not epochs else msgspec.structs.replace(run, epochs=epochs)
-    apart: Apart = "bar" if bar else run.apart or ("before" if run.step is None else "after")
-    if (epoch, apart) == (run.named, run.apart) and epochs in {None, run.epochs}:
-        return run
-    return msgspec.structs.replace(_named(run, epoch, epochs, bar=bar), apart=apart)
+    if not epoch.is_whole:
+        after = replace(run, broken=True)
+    elif run.beside:
+        after = replace(run, epochs=run.epochs or epoch.total)
+    else:
+        apart: Apart = "bar" if bar else run.apart or ("before" if run.step is None else "after")
+        after = replace(_named(run, epoch, bar=bar), apart=apart)
+    return run if after == run else after
 
 
-def with_count(run: RunCount, source: str, printed: int, news: TrainingFields) -> RunCount:
-    """Take a line of the counter ``source`` that prints the step ``printed``."""
-    step = printed + news.rule.from_zero
+def with_count(run: RunCount, source: str, printed: Position, news: TrainingFields) -> RunCount:
+    """Take a line of the counter ``source`` that prints this position."""
+    step, total = printed.step + news.rule.from_zero, printed.total
     if run.through and source != run.through:
         if run.step is not None or run.others < OTHERS_BEFORE_SWITCH * run.gap:
-            return msgspec.structs.replace(run, others=run.others + 1)
-        run = msgspec.structs.replace(run, through="", per_epoch=True, seen=True)  # it is not printed any more
+            return replace(run, others=run.others + 1)
+        run = replace(run, through="", per_epoch=True, seen=True)  # it is not printed any more
     if run.source not in {"", source}:
-        if run.others < OTHERS_BEFORE_SWITCH and (run.moved or run.total is not None or news.total is None):
-            return msgspec.structs.replace(run, others=run.others + 1)
+        if run.others < OTHERS_BEFORE_SWITCH and (run.moved or run.total is not None or total is None):
+            return replace(run, others=run.others + 1)
         run = without_counts(run)
-    beside = news.epoch is not None and not news.broken and news.epoch == int(news.epoch)
-    if news.epoch is not None and not beside:
-        run = msgspec.structs.replace(run, broken=True)
-    if beside and news.epoch is not None:
-        run = msgspec.structs.replace(_named(run, news.epoch, news.epochs, bar=False), beside=True)
+    beside = news.epoch is not None and news.epoch.is_whole
+    if news.epoch is not None:
+        run = replace(_named(run, news.epoch), beside=True) if beside else replace(run, broken=True)
     if news.rule.base is not None or news.rule.names_last != run.names_last:
         base = news.rule.base if news.rule.base is not None else run.base
-        run = msgspec.structs.replace(run, base=base, names_last=news.rule.names_last)
-    run = _with_scope(run, step, news, beside=beside)
-    run = _with_index(run, step, news, beside=beside)
+        run = replace(run, base=base, names_last=news.rule.names_last)
+    run = _with_scope(run, step, total, news.rule, beside=beside)
+    run = _with_index(run, step, total, news.overall, beside=beside)
     rose = run.step is not None and step > run.step
     gap = step - (run.step or 0) if rose else run.gap
-    return msgspec.structs.replace(
-        run, source=source, others=0, step=step, total=news.total, epoch=run.named, gap=gap, moved=run.moved or rose
+    return replace(
+        run, source=source, others=0, step=step, total=total, epoch=run.named, gap=gap, moved=run.moved or rose
     )
 
 
-def _named(run: RunCount, epoch: float, epochs: int | None, *, bar: bool) -> RunCount:
+def _named(run: RunCount, printed: Position, *, bar: bool = False) -> RunCount:
     """The count with a printed epoch."""
-    epochs = epochs if epochs is not None else run.epochs
-    base = run.base
+    epoch, epochs, base = printed.value, printed.total if printed.total is not None else run.epochs, run.base
     if not bar and (epoch == 0 or (epoch == epochs and base is None)):
         base = 0 if epoch == 0 else 1
     first = epoch if run.first_named is None else run.first_named
     gap = int(epoch - run.named) if run.named is not None and epoch > run.named else run.epoch_gap
-    return msgspec.structs.replace(run, named=epoch, first_named=first, epoch_gap=gap, epochs=epochs, base=base)
+    return replace(run, named=epoch, first_named=first, epoch_gap=gap, epochs=epochs, base=base)
 
 
-def _with_scope(run: RunCount, step: int, news: TrainingFields, *, beside: bool) -> RunCount:
+def _with_scope(run: RunCount, step: int, total: int | None, rule: Rule, *, beside: bool) -> RunCount:
     """Settle whether the counter begins again in each epoch, as far as that is known by now."""
-    if news.rule.firm:
-        return msgspec.structs.replace(run, per_epoch=news.rule.per_epoch, seen=True)
-    seen = _shown(run, step, news)
+    if rule.firm:
+        return replace(run, per_epoch=rule.per_epoch, seen=True)
+    seen = _shown(run, step, total)
     if seen is not None:
         if not run.seen and seen and run.done is None:
             index = run.index or 0
             done = 0 if index == 0 else None if run.total is None else index * run.total
-            run = msgspec.structs.replace(run, index=index, done=done)
-        return msgspec.structs.replace(run, per_epoch=seen, seen=True)
-    if run.seen:
-        return run
-    per_epoch = _likely(run, step, news, beside=beside)
-    return run if per_epoch == run.per_epoch else msgspec.structs.replace(run, per_epoch=per_epoch)
+            run = replace(run, index=index, done=done)
+        return replace(run, per_epoch=seen, seen=True)
+    return run if run.seen else replace(run, per_epoch=_likely(run, step, total, rule, beside=beside))
 
 
-def _shown(run: RunCount, step: int, news: TrainingFields) -> bool | None:
+def _shown(run: RunCount, step: int, total: int | None) -> bool | None:
     """What the counter does now shows that it begins again (True) or runs through (False); None: it shows nothing."""
     if run.step is None:
         return None
@@ -292,30 +280,28 @@ def _shown(run: RunCount, step: int, news: TrainingFields) -> bool | None:
         return False if step > run.step and not _at_end(run) else None
     if fell and not run.broken and run.named is None:
         if run.total is None:
-            return True if news.total is None and step < AGAIN_SHARE * run.step else None
-        return True if _at_end(run) and news.total == run.total else None
+            return True if total is None and step < AGAIN_SHARE * run.step else None
+        return True if _at_end(run) and total == run.total else None
     return None
 
 
-def _likely(run: RunCount, step: int, news: TrainingFields, *, beside: bool) -> bool | None:
+def _likely(run: RunCount, step: int, total: int | None, rule: Rule, *, beside: bool) -> bool | None:
     """What holds for most counters of this form."""
     if run.broken:
         return False
     if run.apart == "bar":
         return True
-    if news.rule.per_epoch is not None:
-        return news.rule.per_epoch
-    if news.total is None:
-        return None
-    if news.total == run.declared_steps:
+    if rule.per_epoch is not None or total is None:
+        return rule.per_epoch
+    if total == run.declared_steps:
         return False
     epochs, index = run.number_of_epochs, _index_of(run)
-    if beside and epochs and index is not None and step * epochs > news.total * (index + 1):
+    if beside and epochs and index is not None and step * epochs > total * (index + 1):
         return True  # further than a counter of the whole run can be
     return None
 
 
-def _with_index(run: RunCount, step: int, news: TrainingFields, *, beside: bool) -> RunCount:
+def _with_index(run: RunCount, step: int, total: int | None, overall: int | None, *, beside: bool) -> RunCount:
     """The count with the epochs before this line, and what was counted in them."""
     if run.per_epoch is False:
         return run
@@ -329,48 +315,33 @@ def _with_index(run: RunCount, step: int, news: TrainingFields, *, beside: bool)
         again = run.total is None and step < AGAIN_SHARE * run.step
         turned = fell and (again or _at_end(run) or _advanced(run))
     due = None if run.index is None else run.index + turned
-    index = _index_of(run) if placed else _counted_index(run, turned=turned, due=due)
-    if placed and index is None:
+    index = _index_of(run)
+    if not placed:  # the epoch is printed below its counter, or not at all: the turns are counted
+        finished = turned and run.apart == "after" and _advanced(run) and index is not None
+        index = 0 if run.step is None else (index or 0) + 1 if finished else due
+    elif index is None:
         jump = 0 if run.named is None or run.epoch is None else int(run.named) - int(run.epoch)
         index = None if run.index is None else max(0, run.index + jump)
     partial, anew = run.partial and not turned, (run.anew or (run.step is None and run.resumed)) and not placed
-    if run.step is None and run.resumed and run.per_epoch and run.whole is not None and news.total is not None:
-        partial = news.total < run.whole
+    if run.step is None and run.resumed and run.per_epoch and run.whole is not None and total is not None:
+        partial = total < run.whole
     if partial and run.step is None:
-        index, done = _rest_of_an_epoch(run, index if placed else None, news.total or 0)
+        # It counts what is left of an epoch after the resume, if that is left where the attempt is told to begin.
+        index, done = index if placed else None, None
+        if run.began is not None and run.whole and (run.began + (total or 0)) % run.whole == 0:
+            epochs = run.began // run.whole
+            index, done = (epochs, run.began) if index in {None, epochs} else (index, None)
         anew = anew and done is None
     elif partial:
         done = run.done
     elif run.step is None or index != due or run.done is None:
-        done = 0 if index == 0 else None if index is None or news.total is None else index * news.total
+        done = 0 if index == 0 else None if index is None or total is None else index * total
     else:
         done = run.done + ((run.total if run.total is not None else run.step or 0) if turned else 0)
-    if news.overall is not None and news.total and news.overall >= step and run.per_epoch:
-        rest = (news.overall - step) % news.total
-        if rest == 0:
-            done, anew = news.overall - step, False
-            index = done // news.total if index is None else index
-    return msgspec.structs.replace(run, index=index, done=done, partial=partial, anew=anew)
-
-
-def _rest_of_an_epoch(run: RunCount, index: int | None, total: int) -> tuple[int | None, int | None]:
-    """Epochs and counts before a counter that has fewer counts than an epoch: what is left of it after the resume.
-
-    That is so if exactly this is left at the place at which the attempt is told to begin; else it is not known.
-    """
-    if run.began is None or not run.whole or (run.began + total) % run.whole:
-        return index, None
-    epochs = run.began // run.whole
-    return (epochs, run.began) if index in {None, epochs} else (index, None)
-
-
-def _counted_index(run: RunCount, *, turned: bool, due: int | None) -> int | None:
-    """The index if the epoch is printed below its counter, or not at all: the turns are counted."""
-    if run.step is None:
-        return 0
-    if turned and run.apart == "after" and _advanced(run) and (finished := _index_of(run)) is not None:
-        return finished + 1
-    return due
+    if overall is not None and total and overall >= step and run.per_epoch and (overall - step) % total == 0:
+        done, anew = overall - step, False
+        index = done // total if index is None else index
+    return replace(run, index=index, done=done, partial=partial, anew=anew)
 
 
 def _index_of(run: RunCount) -> int | None:

@@ -1,34 +1,16 @@
-"""The shapes of log lines that are described, and how a step is read from a line of such a shape."""
+"""The shapes of log lines that are described: ``configs/log_shapes.toml`` compiled."""
 
 import re
 from collections.abc import Iterable, Mapping
 from operator import itemgetter
 from typing import NamedTuple
 
-import msgspec
-
 from ...model.progress import Phase
 from ...model.shipped import SHAPE_GROUPS, EndWords, LineShape, LogShapes, expand
 from ...model.text import LazyPattern
-from . import line_fields, loss_run
-from .columns import LINES_BETWEEN, is_alone, row_in, with_worded
-from .counters import (
-    Epoch,
-    Step,
-    find_epoch,
-    find_eta,
-    find_global_step,
-    find_seconds_per_step,
-    parse_clock,
-    parse_count,
-    parse_number,
-    parse_rate,
-    seconds_of,
-)
-from .line_fields import Loss, find_loss, find_lr, is_evaluation, lone_word, measure_of, without_name
+from .fields import GATES, words
 from .lines import gates_of
-from .reading import Reading, advance, enter, finish, with_run
-from .run_count import NO_RULE, Rule, TrainingFields, with_epoch
+from .run_count import NO_RULE, Rule
 
 # ``configs/log_shapes.toml`` compiled: rows in the order in which they are matched, and words of phases.
 #
@@ -54,19 +36,16 @@ class ShapeTable:
     def __init__(self, shapes: LogShapes, own: Iterable[str] = ()) -> None:
         short = shapes.abbreviations
         mine = tuple(_own_row(pattern, expand(pattern, short)) for pattern in own)
-        shipped = tuple(
-            CompiledShape(row, LazyPattern(expand(row.pattern, short)), _rule(row)) for row in shapes.shapes
-        )
+        shipped = (CompiledShape(row, LazyPattern(expand(row.pattern, short)), _rule(row)) for row in shapes.shapes)
         self.rows = (*mine, *shipped)
         self.own = tuple(row.pattern.text for row in mine)
         words = [gate for row in shapes.shapes for gate in row.gates]
         words += [gate for row in shapes.line_words for gate in row.gates]
-        self.gates = gates_of((*words, *line_fields.GATES, *shapes.translations.gates), self.own, pairs=True)
+        self.gates = gates_of((*words, *GATES, *shapes.translations.gates), self.own, pairs=True)
         self._labels = tuple((row.phase, _any_of(row.patterns, short)) for row in shapes.bar_labels)
         self._words = tuple((row.phase, _any_of(row.patterns, short)) for row in shapes.line_words)
-        self._ends = tuple(
-            (row.end, _any_of(row.patterns, short)) for row in shapes.line_words if row.phase == "finish"
-        )
+        ends = (row for row in shapes.line_words if row.phase == "finish")
+        self._ends = tuple((row.end, _any_of(row.patterns, short)) for row in ends)
         self.units = {unit: row.phase for row in shapes.bar_units for unit in row.units}
         """The phase of a bar that counts in this unit."""
         self._translations = tuple((LazyPattern(row.pattern), row.english) for row in shapes.translations.words)
@@ -81,10 +60,8 @@ class ShapeTable:
             rest = self.phase_of_label(label[head.end() :])
             if rest is not None:
                 return rest
-        named = self._named_phase(label)
-        if named is not None:
-            return named
-        return "preprocess" if _TASK.search(label) and not _LEARNING.search(label) else None
+        task: Phase | None = "preprocess" if _TASK.search(label) and not _LEARNING.search(label) else None
+        return self._named_phase(label) or task
 
     def task_of(self, low: str) -> Phase | None:
         """The phase of the task that a lower-cased line begins with: "quantizing layer 3", "step 1/4: saving x"."""
@@ -151,155 +128,10 @@ _SPACES = LazyPattern(r" {2,}")
 _FOREIGN_LETTERS = LazyPattern(
     r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af\u0430-\u045f\u00c0-\u017f\u0370-\u03ff\u0590-\u06ff\u0900-\u097f\u1ea0-\u1eff]"
 )
-_LATIN_WORDS = line_fields.words(
+_LATIN_WORDS = words(
     "schritt verlust lernrate epoche epoca perte passo perda perdita validierung validazione entren",
     "trein addestr cargando guardando salvando baixando descargando epoka epoki epocha iterazion",
     "iteraci itération iterasi carregando chargement sauvegarde evaluando avaliando strata verlies",
     "kerugian langkah",
 )
 """A line in a language that has translations."""
-
-
-# Lines of a known shape that is printed for training steps only, rows of a table, and the end on the line of a bar.
-
-
-def read_step(reading: Reading, shape: CompiledShape, groups: dict[str, str | None], line: str) -> Reading:
-    """The reading after a line of a known shape. Words in the line distinguish an evaluation of the same shape."""
-    low = line.lower()
-    named, loss_text = groups.get, groups.get("loss")
-    loss = Loss(parse_number(loss_text), 0) if loss_text else find_loss(low)
-    if loss is not None and shape.row.loss_is_average:
-        loss = loss._replace(average=True)
-    news = TrainingFields(loss=loss)
-    news.step = parse_count(named("step") or "?")
-    news.total = parse_count(named("total_steps") or "?")
-    if named("epoch"):
-        news.epoch, news.epochs = parse_number(named("epoch") or ""), parse_count(named("total_epochs") or "?")
-        news.broken = "." in (named("epoch") or "")
-    elif "epoch" in low:
-        news.take_epoch(find_epoch(low))
-    news.lr = parse_number(named("lr") or "")
-    if not (shape.own or shape.row.evaluates) and loss_text is None and is_evaluation(low, loss):
-        step = None if news.step is None else Step(news.step, news.total, max(0, low.find(named("step") or "")))
-        epoch = None if news.epoch is None else Epoch(news.epoch, news.epochs, 0, news.broken)
-        reading, trains = judged(reading, low, step, epoch, lr=bool(named("lr")))
-        if not trains:
-            return enter(reading, "eval")
-    news.rule, news.seconds, news.eta = shape.rule, _seconds(groups), parse_clock(named("left") or "?")
-    take_named(news, reading, line, low)
-    if news.total is not None and news.epoch is not None and news.rule.per_epoch is None:
-        news.rule = msgspec.structs.replace(news.rule, per_epoch=True)
-    return advance(reading, news, shape.row.name)
-
-
-def take_named(news: TrainingFields, reading: Reading, line: str, low: str, *, of_step: bool = True) -> None:
-    """Take what a line of training names beside its counter and loss, unless it is known already.
-
-    ``of_step`` False: the line is about an epoch, and so is a bare time in it.
-    """
-    if news.lr is None:
-        news.lr = find_lr(low)
-    if news.step is not None or news.loss is not None:
-        if news.seconds is None:
-            news.seconds = find_seconds_per_step(low, of_step=of_step)
-        if news.overall is None:
-            news.overall = find_global_step(low)
-    if news.loss is None and news.step is not None and (reading.curve.name or not reading.curve.seen):
-        news.measure = measure_of(line, reading.curve.name)
-    if news.eta is None:
-        news.eta = parse_clock(find_eta(low) or "?")
-
-
-ONLY_LINES, ONLY_EPOCHS = 10, 3
-"""Lines of the only count of a log after which it is the training's, whatever it is called: most evaluations before the
-first step print fewer. Epochs rise only as the training goes on."""
-PAST = 2
-"""Other counts with such words after which one went on so often: those are the evaluations, which begin anew."""
-
-
-def judged(reading: Reading, low: str, step: Step | None, epoch: Epoch | None, *, lr: bool) -> tuple[Reading, bool]:
-    """The reading, and whether this line with a word of evaluation is of the training: its count decides.
-
-    Beside another count it is not, unless it shows a learning rate and goes on with that one. As the only count of the
-    log, or the one that goes on past others with such words, it is, with a learning rate or after so many lines: then
-    the word is a name, and is cut off from all lines.
-    Until then it is not known, and is taken for an evaluation, which changes no deadline before the first step.
-    """
-    now, word, count, kind = reading.progress, lone_word(low), step, ""
-    if word and without_name(low, word) == low:
-        word = ""
-    if step is None and epoch is not None and word and not epoch.broken and _STEP_LINES_HEAD.match(low) is not None:
-        count, kind = Step(int(epoch.value), epoch.total, epoch.at), " epoch"
-    if reading.counts or not word or count is None:
-        goes_on = step is not None and step.value >= (now.step or 0) and step.total == now.total_steps
-        return reading, lr and step is not None and (now.step is None or goes_on)
-    at = None if epoch is None or epoch.broken else epoch.value
-    known = with_worded(low, f"{word}{kind}", count, at, reading.skeletons)
-    reading = msgspec.structs.replace(reading, skeletons=known)
-    shown = known[-1]
-    goes_on = shown.past >= PAST or (is_alone(known) and shown.lines >= (ONLY_EPOCHS if step is None else ONLY_LINES))
-    if not lr and (reading.name is None or not goes_on):
-        return reading, False
-    run = reading.run
-    if shown.first_epoch is not None:
-        run = with_epoch(run, shown.first_epoch, None, broken=False, bar=False)
-        run = msgspec.structs.replace(run, apart=reading.run.apart)
-    rank, before = f"{reading.rank} {word}".lstrip(), loss_run.opening_after_gap(reading.opening)
-    return msgspec.structs.replace(reading, name=word, rank=rank, run=run, opening=before), True
-
-
-_STEP_LINES_HEAD = LazyPattern(r"\A\W*+[a-z]+\d?(?:\]|\s?[:|]|\s-)")
-"""A word apart in front of the message, as a logger writes its name."""
-
-
-def _seconds(groups: dict[str, str | None]) -> float | None:
-    whole, milli = groups.get("sec_per_step"), groups.get("ms_per_step")
-    if milli:  # "1s 98ms"
-        return (seconds_of(whole or "0", "s") or 0.0) + (seconds_of(milli, "ms") or 0.0)
-    if whole:
-        return parse_number(whole)
-    if groups.get("steps_per_sec"):
-        rate = parse_number(groups["steps_per_sec"] or "")
-        return 1.0 / rate if rate else None
-    return parse_rate(groups["rate"] or "")[0] if groups.get("rate") else None
-
-
-def read_row(reading: Reading, line: str, number: int) -> Reading | None:
-    """The reading after a row of the table that is known; None if the line is not one, and the table goes on."""
-    columns = reading.columns
-    if columns is None or number > columns.until:
-        return None
-    news = row_in(columns, line.lower())
-    if news is None:
-        return None
-    reading = msgspec.structs.replace(reading, columns=msgspec.structs.replace(columns, until=number + LINES_BETWEEN))
-    return advance(reading, news, "columns")
-
-
-def read_end(reading: Reading, rest: str, shapes: ShapeTable) -> Reading:
-    """The reading after a bar on whose line a framework then says that the training is over."""
-    low = rest.lower()
-    end = shapes.end_of_line(low)
-    return finish(with_declared(reading, low), end, rest) if end in ("framework", "early_stop") else reading
-
-
-def with_declared(reading: Reading, low: str) -> Reading:
-    """The reading with the epochs or steps of the run that a line of settings, or the end of the training, names."""
-    found = _DECLARED.search(low)
-    if found is None:
-        return reading
-    run, steps = reading.run, parse_count(found["steps"] or "?")
-    epochs = parse_count(found["epochs"] or found["max"] or "?")
-    declared = {"declared": epochs or run.declared, "declared_steps": steps or run.declared_steps}
-    return with_run(reading, msgspec.structs.replace(run, **declared))
-
-
-_DECLARED = LazyPattern(
-    r"(?:^|[^\w ]\s*|\s\s)(?:(?:num(?:ber of)?|total|scheduled|training for)[_ ](?:train[_ ])?epochs"
-    r"(?: /[^\d:=]{1,20})?[ =:]{1,3}"
-    r"|starting training for )(?P<epochs>\d{1,6})(?![\w.]\d)"
-    r"|`trainer\.fit` stopped: `max_epochs=(?P<max>\d+)"
-    r"|total (?:optimi[sz]ation|train(?:ing)?) steps[^\d:=]{0,20}[:=] ?(?P<steps>\d{1,3}(?:,\d{3})+|\d+)(?![\w.]\d)"
-)
-"""Hugging Face and diffusers: "Num Epochs = 4"; timm: "Scheduled epochs: 4"; Ultralytics: "Starting training for 4
-epochs"; Lightning: "`max_epochs=4` reached"."""

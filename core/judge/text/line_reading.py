@@ -1,0 +1,434 @@
+"""One segment of a log, read: of a shape that is described, with fields by name or form, or with words of a phase."""
+
+import re
+
+from msgspec.structs import replace
+
+from ...model.text import LazyPattern
+from . import columns, fields
+from .bars import read_bar
+from .lines import message_of, own_text, plain
+from .reading import BY_FORM, Bar, Reading, advance, announce, enter, finish, with_later_epoch, with_run
+from .run_count import Rule, TrainingFields, with_epoch
+from .shapes import CompiledShape, ShapeTable
+
+
+def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> Reading:
+    """The reading after a line of no known shape: fields by name or form, else words that announce a phase."""
+    low = shapes.in_english(line.lower())
+    if low.startswith(_SUMMARIES):
+        end = shapes.end_of_line(low)
+        return reading if end is None else finish(reading, end, line)
+    if low[:1] == "|" and (figure := _FIGURE.match(low)) is not None:
+        low = f"{figure['name']}: {figure['value']}"
+    if low.count("=") + low.count(":") >= SETTINGS and sum(1 for _ in _FLAG.finditer(low)) >= FLAGS:
+        return reading  # all settings on one line
+    loss = fields.find_loss(low) if "loss" in low or " l_" in low else None
+    epoch = fields.find_epoch(low) if "ep" in low else None
+    lr = fields.find_lr(low)
+    step = fields.find_step(low)
+    if (
+        loss is None
+        and (objective := fields.find_objective(low)) is not None
+        and (step or epoch or lr or columns.has_count(low))
+    ):
+        loss = objective
+    if step is None and epoch is None and loss is not None:
+        step, epoch = fields.find_short(low)
+    news = TrainingFields(count=step, epoch=epoch, loss=loss, lr=lr)
+    if not news.bare and _RESTORED.search(low) is not None:
+        return announce(reading, "load", number)  # where a checkpoint is, not where the training is
+    if loss is None:
+        return _read_without_loss(reading, news, line, low, number, shapes=shapes)
+    if any(word in low for word in _BESIDE_A_LOSS):
+        end = shapes.end_of_line(low)
+        if end in ("early_stop", "framework"):
+            return finish(with_later_epoch(reading, epoch), end, line)
+    if (task := shapes.task_of(low)) not in (None, "train"):
+        return enter(reading, task)
+    if news.bare:
+        if reading.progress.phase == "eval" and 0 < reading.announced >= number - HEADING_LINES:
+            # a bare loss below "Validation results:" belongs to it
+            return _with_skeletons(reading, columns.counter_of(low, reading.skeletons, "eval", loss=True))
+        # of no step: a mean, where losses stand beside the counters, or a part of one
+        mean = loss.value is not None and reading.beside and not reading.alone
+        part = not loss.own and reading.lossy
+        if (mean or part) and not (_may_be_counter(reading) and columns.has_count(low)):
+            return reading
+    if fields.is_evaluation(low, loss):
+        reading, trains = judged(reading, low, step, epoch, lr=lr is not None)
+        if not trains:
+            return enter(with_later_epoch(reading, epoch), "eval")
+    return _read_training(reading, news, low, number, shapes)
+
+
+def _read_without_loss(
+    reading: Reading, news: TrainingFields, line: str, low: str, number: int, *, shapes: ShapeTable
+) -> Reading:
+    step, epoch, lr = news.count, news.epoch, news.lr
+    head = columns.columns_of(low, number, reading.columns) if news.bare else None
+    if head is not None:
+        return replace(reading, columns=head)
+    words = shapes.phase_of_line(low)
+    if words == "finish" and (end := shapes.end_of_line(low)) is not None:
+        return finish(with_later_epoch(with_declared(reading, low), epoch), end, line)
+    if fields.is_evaluation(low, None) and (not news.bare or words is None):
+        reading, trains = judged(with_later_epoch(reading, epoch), low, step, epoch, lr=False)
+        if trains:
+            return read_words(reading, fields.without_name(line, reading.chosen), number, shapes)
+        return reading if news.bare and "acc" not in low and words != "eval" else enter(reading, "eval")
+    if step is None and ("epochs" in low or "total" in low):
+        reading = with_declared(reading, low)
+    if words is not None and words != "train" and lr is None:
+        return announce(reading, words, number)
+    if lr is not None and (task := shapes.task_of(low)) not in (None, "train"):
+        return announce(reading, task, number)
+    if lr is not None and news.bare and not columns.has_count(low):  # most are settings
+        told = reading.progress.phase in ("train", "eval") and reading.heartbeats > 0 and fields.is_only_lr(low)
+        return advance(reading, news, "line") if told else reading
+    if news.bare and reading.progress.phase == "train" and _PACE.search(low):
+        return advance(reading, TrainingFields(seconds=fields.find_seconds_per_step(low)), "line")
+    after = _read_training(reading, news, low, number, shapes)
+    return announce(after, words, number) if words is not None and after.run is reading.run else after
+
+
+def _read_training(reading: Reading, news: TrainingFields, low: str, number: int, shapes: ShapeTable) -> Reading:
+    """The reading after a line that holds a training loss, columns.leads with a counter, or has the form of one."""
+    loss, step, epoch, lr, bare = news.loss, news.count, news.epoch, news.lr, news.bare
+    source = "line" if step is None else "step"
+    if step is None and _may_be_counter(reading):
+        found = _shown(reading, low, number, shapes, loss=loss is not None or lr is not None)
+        reading = _with_skeletons(reading, found)
+        if found.phase is not None:
+            return enter(reading, found.phase)
+        if found.step is not None and (epoch is None or epoch.at < found.step.at):
+            step, source = found.step, BY_FORM
+            epoch = epoch or fields.epoch_beside(low, step)
+    amount = (
+        step is not None and step.amount and not columns.is_measured(low) and fields.find_seconds_per_step(low) is None
+    )
+    amount = amount and columns.leads(low, step, epoch)  # "running training: 420 steps": nothing is measured
+    if (
+        loss is None
+        and source != BY_FORM
+        and (bare or (lr is None and (amount or not columns.leads(low, step, epoch))))
+    ):
+        step = step or fields.position_in(fields.TOTAL_SO_FAR.search(low))
+        if step is None or not (amount or _may_be_counter(reading)):
+            return reading
+        source = "step"
+        found = _shown(reading, low, number, shapes, step=step, alone=amount)
+        reading = _with_skeletons(reading, found)
+        if found.step is None:
+            return reading
+    news.epoch, news.count = epoch, step
+    if step is not None and step.total is None and epoch is not None:  # "epoch: 4 | 120/812 | … step: 33412"
+        pair = columns.unnamed_pair(low)
+        if pair is not None and pair.at >= epoch.at and pair.value <= step.value:
+            news.overall, news.count = step.step, pair
+    if epoch is not None and source == BY_FORM and step is not None and step.total is not None and not epoch.broken:
+        news.rule = Rule(per_epoch=True)  # "epoch 2 | 40/90": most such pairs begin again
+    take_named(news, reading, low, low)
+    if loss is not None and (not reading.proven or reading.side is not None):  # the bar beside it is of the training
+        at, side = reading.progress, reading.side
+        if side is not None and (reading.main is None or (at.step is not None and at.step == at.total_steps)):
+            reading = replace(reading, main=Bar(side.label, side.total), side=None, proven=True)
+        else:
+            reading = replace(reading, proven=reading.proven or reading.main is not None)
+    return advance(reading, news, source)
+
+
+def _with_skeletons(reading: Reading, found: columns.Found) -> Reading:
+    return reading if found.known == reading.skeletons else replace(reading, skeletons=found.known)
+
+
+def _may_be_counter(reading: Reading) -> bool:
+    """Nothing is taken from the form of a line once a counter of a known form was read."""
+    return not reading.counts or (reading.main is not None and not reading.proven)
+
+
+def _shown(
+    reading: Reading,
+    low: str,
+    number: int,
+    shapes: ShapeTable,
+    *,
+    step: fields.Position | None = None,
+    loss: bool = False,
+    alone: bool = False,
+) -> columns.Found:
+    """The counter that the line names (``step``) or has the form of, once those before it have shown that it rises."""
+    now, known = reading.progress.phase, reading.skeletons
+    under = now not in ("train", "finish", "unknown") and 0 < reading.announced >= number - HEADING_LINES
+    heading = now if under else None
+    found = columns.counter_of(low, known, heading, step=step, loss=loss, alone=alone)
+    if found.step is None:
+        return found
+    label = low[max(0, found.step.at - LABEL_CHARS) : found.step.at].rstrip(" [(:")
+    return found if shapes.phase_of_label(label) in (None, "train") else columns.Found(None, found.known)
+
+
+LABEL_CHARS = 80
+"""Characters before a counter that may name what it counts."""
+_SUMMARIES = ("wandb:",)
+"""What a logger prints about a run that it has watched: no lines of the training."""
+
+
+SETTINGS, FLAGS = 8, 3
+"""A line that names at least so many values, of which so many are true, false or none, is a list of settings."""
+_RESTORED = LazyPattern(
+    r"\b(?:loaded|restored|restoring|resum(?:e|ed|ing)\b(?! ?[=:] ?(?:none|false|0)\b)"
+    r"|load(?:ing)? (?:the )?(?:checkpoint|state|model|weights))\b"
+)
+"""What a trainer says of the checkpoint that it loads: "Checkpoint loaded: step=400, loss=0.5"."""
+_FLAG = LazyPattern(r"[=:] ?['\"]?(?:true|false|none|null)\b")
+
+
+_BESIDE_A_LOSS = ("stop", "converge", "train_runtime")
+"""Words of which one stands in a line that names a loss and announces the end of the training."""
+_FIGURE = LazyPattern(r"\|\s*(?P<name>[a-z][a-z_/ ]*?)\s*\|\s*(?P<value>[-+\d.e]+|nan)\s*\|\s*$")
+"""One row of a table of figures: "| loss | 0.0312 |"."""
+
+
+HEADING_LINES = 3
+"""Lines below a heading that still belong to it."""
+
+
+_PACE = LazyPattern(
+    r"^\W*(?:iteration|step) time: \d[\d.]* ?m?s\W*$|^\W*speed: \d[\d.]*s/iter\b|\bper step time: \d[\d.]* ?m?s\b"
+    r"|^\W*\d[\d.]* ?(?:it|iter|iteration|step|update)s?/s|^\W*(?:it|iter|iteration|step|update)s?/s(?:ec(?:ond)?)?\b"
+    r"|^\W*(?!val|eval|test)[\w/ ]*(?:batches|steps|iterations|iters)_per_sec(?:ond)?[=:]"
+)
+"""A line of its own for the pace: rsl_rl's table, Informer's and MindSpore's second line."""
+
+
+# One finished segment of a log, read with the table of shapes: ``read_segment(reading, line, …) -> reading``.
+
+
+def read_segment(reading: Reading, line: str, number: int, shapes: ShapeTable) -> Reading:
+    """The reading after this plain segment, which stands on line ``number`` (from 1).
+
+    A segment without news returns the same object. If a line holds several bars, the last one counts. What transports
+    the line (a container's log, a journal, a launcher) is taken off first.
+    """
+    own, rank, _ = own_text(_WRITTEN.sub(r"\g<name>", line) if _has(line, _WRITTEN_GATES) else line)
+    if reading.chosen and (said := fields.without_name(own, reading.chosen)) != own:
+        own, rank = said, f"{rank} {reading.chosen}".lstrip()
+    if rank != reading.rank:
+        reading = replace(reading, rank=rank)
+    for part in (line,) if own is line else plain(own).split("\n"):
+        read = _read_part if reading.record or part[-1:] in _GOES_ON else _read_own
+        reading = read(reading, part, number, shapes)
+    return reading
+
+
+def _read_part(reading: Reading, line: str, number: int, shapes: ShapeTable) -> Reading:
+    """The reading after a line, or after the record that it ends: JSON over several lines is read as one line."""
+    before, text = reading.record, line.strip()
+    if not before and text[:1] not in _QUOTES:
+        return _read_own(reading, line, number, shapes)
+    if before:
+        reading = replace(reading, record="")
+        if _OF_A_RECORD.match(text) is None or len(before) > RECORD_CHARS:
+            return _read_part(_read_own(reading, before, number, shapes), line, number, shapes)
+        text = f"{before} {text}"
+    elif text[:1] != "{":
+        text = f"{{{text}"
+    if sum(map(text.count, "{[")) > sum(map(text.count, "}]")):
+        return replace(reading, record=text)
+    read, known = _read_own(reading, text, number, shapes), reading.progress
+    epoch = read.progress.epoch
+    if known.loss is None or known.epoch is None or epoch is None or read.progress.step != known.step:
+        return read
+    return reading if epoch <= known.epoch else read  # a summary of what was printed line by line
+
+
+_WRITTEN = LazyPattern(
+    r"(?P<name>(?<![^\W_])(?:prompt|caption|question|answer|response|instruction)s?(?:[ _]?#?\d{1,4})?['\"]?\s?[:=])"
+    r"\s*(?!\[?[-+]?[\d.]++(?!\w)|[{\s])"
+    r"(?:\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'|.+)",
+    re.IGNORECASE,
+)
+"""What people wrote and the program repeats: "prompt: a cat, step 9/9", as far as its quotation or the line goes."""
+_WRITTEN_GATES = ("rompt", "aption", "uestion", "nswer", "esponse", "nstruction")
+
+
+RECORD_CHARS = 2_000
+"""Characters of a record over several lines that are put together."""
+_QUOTES, _GOES_ON = ("'", '"', "{"), frozenset(",{[")
+_OF_A_RECORD = LazyPattern(r"[\]\[{}\"']|[-+]?\d|(?:true|false|null|nan|none|tensor)\b", re.IGNORECASE)
+
+
+def _read_own(reading: Reading, line: str, number: int, shapes: ShapeTable) -> Reading:
+    if "(" in line or "<tf" in line:
+        line = fields.unwrapped(line)
+    if reading.columns is not None and (row := read_row(reading, line, number)) is not None:
+        return row
+    for shape in shapes.rows:
+        if shape.row.gates and not _has(line, shape.row.gates):
+            continue
+        found = shape.pattern.search(line)
+        if found is None:
+            continue
+        if shape.row.kind == "eval":
+            return enter(reading, "eval")
+        if shape.row.kind == "step":
+            return read_step(reading, shape, found.groupdict(), line if shape.own else message_of(line))
+        while (again := shape.pattern.search(line, found.end())) is not None:
+            found = again
+        read = read_bar(reading, shape, found, line, number, shapes=shapes)
+        rest = line[found.end() :]
+        behind = rest[rest.find("]") + 1 :].strip() if read.run.is_of_a_part or read.run.through else ""
+        if behind.startswith("{") and behind.endswith("}"):  # what was printed while the bar had no end of line
+            return read_words(read, behind, number, shapes)
+        return read_end(read, rest[rest.find("]") + 1 :], shapes) if "rain" in rest and "`" in rest else read
+    return read_words(reading, message_of(line), number, shapes)
+
+
+def _has(line: str, gates: tuple[str, ...]) -> bool:
+    for gate in gates:  # noqa: SIM110 a loop is twice as fast as any(), and this runs for every shape on every line
+        if gate in line:
+            return True
+    return False
+
+
+# Lines of a known shape that is printed for training steps only, rows of a table, and the end on the line of a bar.
+
+
+def read_step(reading: Reading, shape: CompiledShape, groups: dict[str, str | None], line: str) -> Reading:
+    """The reading after a line of a known shape. Words in the line distinguish an evaluation of the same shape."""
+    low = line.lower()
+    named, loss_text = groups.get, groups.get("loss")
+    loss = fields.Loss(fields.parse_number(loss_text), 0) if loss_text else fields.find_loss(low)
+    if loss is not None and shape.row.loss_is_average:
+        loss = loss._replace(average=True)
+    news = TrainingFields(loss=loss)
+    news.count = fields.position_of(named("step"), named("total_steps"), max(0, low.find(named("step") or "")))
+    if named("epoch"):
+        news.epoch = fields.epoch_of(named("epoch"), named("total_epochs"))
+    elif "epoch" in low:
+        news.epoch = fields.find_epoch(low)
+    news.lr = fields.parse_number(named("lr"))
+    if not (shape.own or shape.row.evaluates) and loss_text is None and fields.is_evaluation(low, loss):
+        reading, trains = judged(reading, low, news.count, news.epoch, lr=bool(named("lr")))
+        if not trains:
+            return enter(reading, "eval")
+    rule = shape.rule
+    news.rule, news.seconds, news.eta = rule, _seconds(groups), fields.parse_clock(named("left"))
+    take_named(news, reading, line, low)
+    if news.count is not None and news.count.total is not None and news.epoch is not None and rule.per_epoch is None:
+        news.rule = replace(rule, per_epoch=True)
+    return advance(reading, news, shape.row.name)
+
+
+def take_named(news: TrainingFields, reading: Reading, line: str, low: str) -> None:
+    """Take what a line of training names beside its counter and loss, unless it is known already."""
+    if news.lr is None:
+        news.lr = fields.find_lr(low)
+    if news.count is not None or news.loss is not None:
+        if news.seconds is None:
+            news.seconds = fields.find_seconds_per_step(low, of_step=news.count is not None or news.epoch is None)
+        if news.overall is None:
+            news.overall = fields.find_global_step(low)
+    if news.loss is None and news.count is not None and (reading.curve.name or not reading.curve.seen):
+        news.measure = fields.measure_of(line, reading.curve.name)
+    if news.eta is None:
+        news.eta = fields.parse_clock(fields.find_eta(low))
+
+
+ONLY_LINES, ONLY_EPOCHS = 10, 3
+"""Lines of the only count of a log after which it is the training's, whatever it is called: most evaluations before the
+first step print fewer. Epochs rise only as the training goes on."""
+PAST = 2
+"""Other counts with such words after which one went on so often: those are the evaluations, which begin anew."""
+
+
+def judged(
+    reading: Reading, low: str, step: fields.Position | None, epoch: fields.Position | None, *, lr: bool
+) -> tuple[Reading, bool]:
+    """The reading, and whether this line with a word of evaluation is of the training: its count decides.
+
+    Beside another count it is not, unless it shows a learning rate and goes on with that one. As the only count of the
+    log, or the one that goes on past others with such words, it is, with a learning rate or after so many lines: then
+    the word is a name, and is cut off from all lines.
+    Until then it is not known, and is taken for an evaluation, which changes no deadline before the first step.
+    """
+    now, word, count, kind = reading.progress, fields.lone_word(low), step, ""
+    if word and fields.without_name(low, word) == low:
+        word = ""
+    if step is None and epoch is not None and word and not epoch.broken and _STEP_LINES_HEAD.match(low) is not None:
+        count, kind = epoch, " epoch"
+    if reading.counts or not word or count is None:
+        goes_on = step is not None and step.value >= (now.step or 0) and step.total == now.total_steps
+        return reading, lr and step is not None and (now.step is None or goes_on)
+    at = None if epoch is None or epoch.broken else epoch.value
+    known = columns.with_worded(low, f"{word}{kind}", count, at, reading.skeletons)
+    reading = replace(reading, skeletons=known)
+    shown = known[-1]
+    goes_on = shown.past >= PAST or (
+        columns.is_alone(known) and shown.lines >= (ONLY_EPOCHS if step is None else ONLY_LINES)
+    )
+    if not lr and (reading.name is None or not goes_on):
+        return reading, False
+    run = reading.run
+    if shown.first_epoch is not None:
+        run = with_epoch(run, fields.Position(shown.first_epoch))
+        run = replace(run, apart=reading.run.apart)
+    rank, opening = f"{reading.rank} {word}".lstrip(), reading.opening
+    before = replace(opening, gap=opening.gap or not opening.marks)
+    return replace(reading, name=word, rank=rank, run=run, opening=before), True
+
+
+_STEP_LINES_HEAD = LazyPattern(r"\A\W*+[a-z]+\d?(?:\]|\s?[:|]|\s-)")
+"""A word apart in front of the message, as a logger writes its name."""
+
+
+def _seconds(groups: dict[str, str | None]) -> float | None:
+    whole, milli = groups.get("sec_per_step"), groups.get("ms_per_step")
+    if milli:  # "1s 98ms"
+        return (fields.seconds_of(whole or "0", "s") or 0.0) + (fields.seconds_of(milli, "ms") or 0.0)
+    if whole:
+        return fields.parse_number(whole)
+    if groups.get("steps_per_sec"):
+        rate = fields.parse_number(groups["steps_per_sec"])
+        return 1.0 / rate if rate else None
+    return fields.parse_rate(groups["rate"] or "")[0] if groups.get("rate") else None
+
+
+def read_row(reading: Reading, line: str, number: int) -> Reading | None:
+    """The reading after a row of the table that is known; None if the line is not one, and the table goes on."""
+    table = reading.columns
+    news = None if table is None or number > table.until else columns.row_in(table, line.lower())
+    if table is None or news is None:
+        return None
+    table = replace(table, until=number + columns.LINES_BETWEEN)
+    return advance(replace(reading, columns=table), news, "columns")
+
+
+def read_end(reading: Reading, rest: str, shapes: ShapeTable) -> Reading:
+    """The reading after a bar on whose line a framework then says that the training is over."""
+    low = rest.lower()
+    end = shapes.end_of_line(low)
+    return finish(with_declared(reading, low), end, rest) if end in ("framework", "early_stop") else reading
+
+
+def with_declared(reading: Reading, low: str) -> Reading:
+    """The reading with the epochs or steps of the run that a line of settings, or the end of the training, names."""
+    found = _DECLARED.search(low)
+    if found is None:
+        return reading
+    run, steps = reading.run, fields.parse_count(found["steps"])
+    epochs = fields.parse_count(found["epochs"] or found["max"])
+    declared = {"declared": epochs or run.declared, "declared_steps": steps or run.declared_steps}
+    return with_run(reading, replace(run, **declared))
+
+
+_DECLARED = LazyPattern(
+    r"(?:^|[^\w ]\s*|\s\s)(?:(?:num(?:ber of)?|total|scheduled|training for)[_ ](?:train[_ ])?epochs"
+    r"(?: /[^\d:=]{1,20})?[ =:]{1,3}"
+    r"|starting training for )(?P<epochs>\d{1,6})(?![\w.]\d)"
+    r"|`trainer\.fit` stopped: `max_epochs=(?P<max>\d+)"
+    r"|total (?:optimi[sz]ation|train(?:ing)?) steps[^\d:=]{0,20}[:=] ?(?P<steps>\d{1,3}(?:,\d{3})+|\d+)(?![\w.]\d)"
+)
+"""Hugging Face and diffusers: "Num Epochs = 4"; timm: "Scheduled epochs: 4"; Ultralytics: "Starting training for 4
+epochs"; Lightning: "`max_epochs=4` reached"."""
