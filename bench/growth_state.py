@@ -5,13 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from trainwatch.core.model import fact as facts
-from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.checkpoint import Checkpoint
 from trainwatch.core.model.decision import Entry, StartAttempt
 from trainwatch.core.model.json_line import encode_line
 from trainwatch.core.model.observation import Outcome
 from trainwatch.core.model.progress import Progress
-from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.run import Incident, RunSpec
 from trainwatch.core.store.journal import record_of
 from trainwatch.core.store.run_directory import RunDirectory
 

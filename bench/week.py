@@ -34,11 +34,10 @@ from trainwatch.core.judge.state import SNAPSHOT_VERSION, to_snapshot
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.judge.text.shapes import ShapeTable
 from trainwatch.core.model import observation as observations
-from trainwatch.core.model.attempt import StartRecord
 from trainwatch.core.model.decision import Decision, EndWatch, Record, StartAttempt
 from trainwatch.core.model.fact import IncidentOpened, RunCreated
 from trainwatch.core.model.ports import AttemptTarget
-from trainwatch.core.model.run import ProcessIdentity, RunSpec
+from trainwatch.core.model.run import ProcessIdentity, RunSpec, StartRecord
 from trainwatch.core.model.settings import Settings
 from trainwatch.core.store.history_writer import HistoryWriter
 from trainwatch.core.store.learned import HabitsFile

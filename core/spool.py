@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from .atomic_files import write_atomically
 
 if TYPE_CHECKING:
-    from .model.attempt import ExitRecord, LaunchOrder, StartRecord
+    from .model.run import ExitRecord, LaunchOrder, StartRecord
 
 Record = TypeVar("Record")
 
@@ -86,21 +86,21 @@ def claim(directory: str) -> bool:
 
 def read_start(directory: str | os.PathLike[str]) -> "StartRecord | None":
     """``start.json`` of an attempt; None if it does not exist yet or is of another version."""
-    from .model.attempt import StartRecord
+    from .model.run import StartRecord
 
     return read_record(directory, START, StartRecord)
 
 
 def read_exit(directory: str | os.PathLike[str]) -> "ExitRecord | None":
     """``exit.json`` of an attempt; None while the trainer runs, or if its runner died first."""
-    from .model.attempt import ExitRecord
+    from .model.run import ExitRecord
 
     return read_record(directory, EXIT, ExitRecord)
 
 
 def read_order(directory: str | os.PathLike[str]) -> "LaunchOrder | None":
     """``order.json`` of an attempt, or None."""
-    from .model.attempt import LaunchOrder
+    from .model.run import LaunchOrder
 
     return read_record(directory, ORDER, LaunchOrder)
 

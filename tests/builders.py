@@ -17,7 +17,6 @@ from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
 from trainwatch.core.judge.knowledge import Knowledge
 from trainwatch.core.judge.run_states import WORDS, name_of
 from trainwatch.core.judge.step import Judge
-from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.decision import (
     Decision,
     EndLeftovers,
@@ -49,6 +48,7 @@ from trainwatch.core.model.observation import (
 )
 from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.progress import Why
+from trainwatch.core.model.run import Incident
 from trainwatch.core.model.settings import Settings
 from trainwatch.core.model.shipped import FailureCatalogue, FailureClass, FailureSignature
 

@@ -14,8 +14,7 @@ import msgspec
 
 from .. import processes, spool
 from ..atomic_files import write_atomically
-from ..model.attempt import StartRecord
-from ..model.run import ProcessIdentity
+from ..model.run import ProcessIdentity, StartRecord
 from ..model.settings import Tmux
 from ..private_folder import make_private
 from ..processes import identify

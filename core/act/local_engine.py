@@ -14,13 +14,11 @@ import msgspec
 
 from .. import spool
 from ..bound_process import missing_files
-from ..model.attempt import KeepAliveOrder, LaunchOrder, LockOrder, StopOrder
 from ..model.decision import EndLeftovers, StartAttempt, StopAttempt
 from ..model.observation import GpuReading
 from ..model.ports import AttemptTarget
-from ..model.preset import Change, Preset, Profile
-from ..model.resume import ScriptState, change_of
-from ..model.run import CAPABILITIES, RunSpec, with_place
+from ..model.preset import Change, Preset, Profile, ScriptState, change_of
+from ..model.run import CAPABILITIES, KeepAliveOrder, LaunchOrder, LockOrder, RunSpec, StopOrder, with_place
 from ..model.text import plural
 from ..processes import is_alive
 from ..spool import read_start

@@ -8,9 +8,8 @@ from typing import Any
 import msgspec
 
 from .. import processes, spool
-from ..model.attempt import StopOrder
 from ..model.ports import AttemptTarget
-from ..model.run import ProcessIdentity
+from ..model.run import ProcessIdentity, StopOrder
 from ..model.settings import Restart
 from ..model.wrappers import CONTAINER_FILE, ContainerRecord
 from ..processes import catching, is_alive

@@ -15,16 +15,7 @@ from ..checkpoints.listing import FolderState, folder_state, list_checkpoints, s
 from ..checkpoints.manage.comparison import ComparisonRefusedError, compare
 from ..checkpoints.manage.copies import Backup, BackupRefusedError, backup
 from ..checkpoints.manage.pruning import PruneOutcome, apply_prune, plan_prune
-from ..model.checkpoint import (
-    MOST_STARS,
-    Checkpoint,
-    CheckpointListing,
-    CheckpointOverview,
-    Comparison,
-    PrunePlan,
-    Rating,
-    age_order,
-)
+from ..model.checkpoint import MOST_STARS, Checkpoint, Comparison, Listing, Overview, PrunePlan, Rating, age_order
 from ..model.checkpoint_files import is_other_folder
 from ..model.text import printable, typed
 from ..store.journal import JournalTooNew, load_story
@@ -33,7 +24,7 @@ from .errors import CliError, ExitCode, ends_verb, file_errors
 from .runs.checkpoint_quality import KnownListing, Quality, as_journals_know, worth_keeping
 from .runs.known_runs import all_runs, find_run, home
 
-__all__ = ["CheckpointOverview", "Comparison", "KnownListing", "PruneOutcome", "PrunePlan", "Quality"]
+__all__ = ["Comparison", "KnownListing", "Overview", "PruneOutcome", "PrunePlan", "Quality"]
 
 LEVELS = 3
 """``lightning_logs/version_0/checkpoints/last.ckpt`` lies two below the folder that a person names."""
@@ -54,10 +45,10 @@ def checkpoints_in(directory: str) -> tuple[KnownListing, tuple[Checkpoint, ...]
         inner = tuple(c for folder in below for c in list_checkpoints(folder).checkpoints if not c.unknown_make)
         if inner:
             ordered = sorted(inner, key=lambda c: age_order(c.name, c.mtime, c.step, c.epoch), reverse=True)
-            found = FolderState(CheckpointListing(checkpoints=tuple(ordered), resume_point=None))
+            found = FolderState(Listing(checkpoints=tuple(ordered), resume_point=None))
         known = as_journals_know(home(), found.listing)
     if len({Path(each.path).parent for each in inner}) > 1:  # of several trainings, perhaps
-        listing = CheckpointListing(checkpoints=known.listing.checkpoints, resume_point=None)
+        listing = Listing(checkpoints=known.listing.checkpoints, resume_point=None)
         known = msgspec.structs.replace(known, listing=listing)
     return known, found.others
 
@@ -83,7 +74,7 @@ def verify_one(name: str, *, deep: bool) -> Checkpoint:
     return verify(path, deep=deep)
 
 
-def overview_of(name: str) -> CheckpointOverview:
+def overview_of(name: str) -> Overview:
     """What a checkpoint contains: members, tensors, training state."""
     overview = show(_existing(name))
     if overview is None:
@@ -105,7 +96,7 @@ def prune_plan(directory: str, keep: int) -> PrunePlan:
 
 def quality_of(checkpoints: Iterable[Checkpoint]) -> Mapping[str, Quality]:
     """By path: scores of evaluations, and what a person thinks of them."""
-    return as_journals_know(home(), CheckpointListing(checkpoints=tuple(checkpoints), resume_point=None)).quality
+    return as_journals_know(home(), Listing(checkpoints=tuple(checkpoints), resume_point=None)).quality
 
 
 def inspect_one(name: str) -> Checkpoint | None:

@@ -9,8 +9,7 @@ from ..act.config.derive import misfit
 from ..act.notify import send_notice
 from ..model.fact import CommandReceived, Note, SupervisorEnded
 from ..model.observation import Command, Reply, Request
-from ..model.preset import NO_PROFILE
-from ..model.resume import resume_support
+from ..model.preset import NO_PROFILE, resume_support
 from ..model.run import PAUSED_STATES
 from ..model.story import how_to_resume
 from ..model.text import did_you_mean, printable, typed

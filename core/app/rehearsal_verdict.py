@@ -16,7 +16,7 @@ from ..model.decision import Entry, GiveUp, StartAttempt, StopAttempt
 from ..model.fact import RemedyApplied, RemedyProposed, StateChanged
 from ..model.launch import FaultOutlook, LossProof, Rehearsal, StepProof, Verdict
 from ..model.observation import Command, Exit, GpuSample, LogChunk, Observation, ProcessSample, Tick
-from ..model.resume import PLACEHOLDER, ResumeWay, Will
+from ..model.preset import PLACEHOLDER, ResumeWay, Will
 from ..model.run import RunSpec
 from ..replay import Replay
 from ..store.trace import TraceReading, trace_lines

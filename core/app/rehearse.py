@@ -29,8 +29,7 @@ from ..judge.text.loss_run import FEW
 from ..model.checkpoint import Checkpoint
 from ..model.fact import Note
 from ..model.launch import Apart, Rehearsal
-from ..model.preset import Preset
-from ..model.resume import ResumeSupport, resume_support
+from ..model.preset import Preset, ResumeSupport, resume_support
 from ..model.run import TERMINAL_STATES, RunSpec, is_below
 from ..model.settings import Settings
 from ..spool import read_start

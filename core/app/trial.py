@@ -17,10 +17,9 @@ import msgspec
 from ..act.config.derive import DeriveError
 from ..act.config.flags import option_groups
 from ..judge.recovery.ending import main_reading
-from ..model.attempt import AttemptStory
 from ..model.launch import TrialResult
 from ..model.preset import NO_PROFILE, Change
-from ..model.run import LIVE_STATES, RunSpec
+from ..model.run import LIVE_STATES, AttemptStory, RunSpec
 from ..model.settings import Checkpoints
 from ..model.story import RunStory
 from ..store.history_reader import HistoryReader

@@ -9,15 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..file_walk import leaves
-from ..model.checkpoint import (
-    Checkpoint,
-    CheckpointListing,
-    CheckpointOverview,
-    MemberOverview,
-    TensorOverview,
-    age_order,
-    newest_resumable,
-)
+from ..model.checkpoint import Checkpoint, Listing, MemberOverview, Overview, TensorOverview, age_order, newest_usable
 from ..model.checkpoint_files import (
     is_checkpoint_directory_name,
     is_companion,
@@ -48,11 +40,11 @@ ALIKE_AT_MOST = 64
 class FolderState(NamedTuple):
     """``others``: what may be the state of a training but is not understood, and is not in the listing."""
 
-    listing: CheckpointListing
+    listing: Listing
     others: tuple[Checkpoint, ...] = ()
 
 
-def list_checkpoints(directory: Path, globs: Sequence[str] = (), *, layout: str | None = None) -> CheckpointListing:
+def list_checkpoints(directory: Path, globs: Sequence[str] = (), *, layout: str | None = None) -> Listing:
     """Checkpoints directly in ``directory``, newest first, with quick verdicts.
 
     ``globs``: only names that match one of them (``checkpoint_globs`` of a preset); empty = all known names, and what
@@ -69,10 +61,10 @@ def folder_state(directory: Path, globs: Sequence[str] = (), *, layout: str | No
     plain, unknown = _examined(directory, globs, layout, tolerant=True)
     every = plain if globs else [one for one in plain if not one.unknown_make]
     listed = sorted([*every, *_told(unknown, alone=not every)], key=_age_order, reverse=True)
-    resume, shown = newest_resumable(listed), {one.path for one in listed}
+    resume, shown = newest_usable(listed), {one.path for one in listed}
     others = sorted((one for one in (*plain, *unknown) if one.path not in shown), key=_age_order, reverse=True)
     return FolderState(
-        CheckpointListing(checkpoints=tuple(listed), resume_point=None if resume is None else resume.path),
+        Listing(checkpoints=tuple(listed), resume_point=None if resume is None else resume.path),
         tuple(one for one in others if not one.understood),
     )
 
@@ -182,7 +174,7 @@ _MAX_STATE_VALUES = 40
 UNKNOWN = "whether it is whole, and what it holds, cannot be told here: only the program that wrote it can read it"
 
 
-def show(path: Path) -> CheckpointOverview | None:
+def show(path: Path) -> Overview | None:
     """Describe a checkpoint, or None if the path is not a checkpoint. Raises FileNotFoundError."""
     subject = subject_of_any(path)
     if subject is None:
@@ -196,7 +188,7 @@ def show(path: Path) -> CheckpointOverview | None:
     trees = [found.contents.tree for found in finding.files.values() if found.contents is not None]
     tops = [key for tree in trees if isinstance(tree, Mapping) for key in tree.texts]
     names = [tensor.name for tensor in tensors]
-    return CheckpointOverview(
+    return Overview(
         checkpoint=checkpoint,
         layout=finding.layout,
         members=tuple(_member(subject, finding, name) for name in sorted(subject.members.files)),

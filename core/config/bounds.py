@@ -9,23 +9,9 @@ from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
+from ..model import settings as model
 from ..model.preset import Preset, Profile, is_option, ramp_goal
-from ..model.settings import (
-    Backup,
-    End,
-    Evaluate,
-    Metrics,
-    Notify,
-    OwnFailures,
-    OwnShapes,
-    Profiles,
-    Restart,
-    Rule,
-    Settings,
-    Slurm,
-    Tmux,
-    Watch,
-)
+from ..model.settings import Rule, Settings
 from ..model.shipped import SHAPE_GROUPS, expand
 from ..model.text import did_you_mean, listen_address
 
@@ -206,22 +192,30 @@ SLURM_TIME = r"\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}"
 _NAMED = of_form(r"[A-Za-z0-9][\w.-]*", "may hold letters, digits and . _ - only")
 
 BOUNDS: dict[type[msgspec.Struct], dict[str, Rule]] = {
-    Watch: {"metadata_url": of_form(HTTP, "must be an address like http://127.0.0.1:1338")},
-    Restart: {"backoff_s": waits, "network_wait_s": waits},
-    Notify: {"command": program, "urls": services, "ping_url": of_form(WEB, "must be an http or https address")},
-    Backup: {"command": of_checkpoint("copy")},
-    End: {"at_finish": program, "at_give_up": program, "at_end_by": program, "end_by": parsed_by(end_time)},
-    Profiles: {"use": filled, "ladder": names, "ramp": parsed_by(lambda value: [ramp_goal(text) for text in value])},
-    OwnShapes: {"shapes": line_shapes},
-    OwnFailures: {"patterns": failure_patterns},
-    Tmux: {"socket": filled, "session": tmux_name},
-    Metrics: {"prometheus": parsed_by(listen_address)},
-    Slurm: {
+    model.Watch: {"metadata_url": of_form(HTTP, "must be an address like http://127.0.0.1:1338")},
+    model.Restart: {"backoff_s": waits, "network_wait_s": waits},
+    model.Notify: {
+        "command": program,
+        "urls": services,
+        "ping_url": of_form(WEB, "must be an http or https address"),
+    },
+    model.Backup: {"command": of_checkpoint("copy")},
+    model.End: {"at_finish": program, "at_give_up": program, "at_end_by": program, "end_by": parsed_by(end_time)},
+    model.Profiles: {
+        "use": filled,
+        "ladder": names,
+        "ramp": parsed_by(lambda value: [ramp_goal(text) for text in value]),
+    },
+    model.OwnShapes: {"shapes": line_shapes},
+    model.OwnFailures: {"patterns": failure_patterns},
+    model.Tmux: {"socket": filled, "session": tmux_name},
+    model.Metrics: {"prometheus": parsed_by(listen_address)},
+    model.Slurm: {
         "time": of_form(SLURM_TIME, 'must be minutes, "HH:MM:SS" or "DAYS-HH:MM:SS"'),
         "exclude": names,
         "options": long_options,
     },
-    Evaluate: {
+    model.Evaluate: {
         "command": of_checkpoint("evaluate"),
         "score": lambda value: patterns((value,), "must be a regular expression"),
     },

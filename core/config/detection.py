@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ..model.preset import Preset
-from ..model.resume import Recognition, SourceFacts
+from ..model.preset import Preset, Recognition, SourceFacts
 from ..model.settings import Settings
 from .document import paths_in
 from .project import AUTO, FILE_NAME

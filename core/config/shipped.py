@@ -12,8 +12,8 @@ import msgspec
 
 import trainwatch.configs
 
-from ..model.attempt import HangKind
 from ..model.preset import Preset, Profile, leaves
+from ..model.run import HangKind
 from ..model.shipped import HINTED, FailureCatalogue, LogShapes, Remedy, RemedyCatalogue
 from .bounds import failure_patterns
 from .document import ConfigError, Document, KeyPath, Problem

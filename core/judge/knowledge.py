@@ -5,9 +5,8 @@ from typing import Any
 
 import msgspec
 
-from ..model.preset import Preset
+from ..model.preset import OwnEnd, Preset, ResumeSupport
 from ..model.progress import ToldLength
-from ..model.resume import OwnEnd, ResumeSupport
 from ..model.settings import Settings
 from ..model.shipped import Remedy
 from ..model.text import typed

@@ -289,7 +289,6 @@ def failed(budget: Budget, position: int | None) -> Budget:
 
 
 def is_spent(budget: Budget, restart: Restart) -> bool:
-    """Whether no restart is left."""
     return budget.used >= restart.max_restarts or budget.unsaved >= PER_SAVE * restart.max_restarts
 
 
@@ -407,7 +406,6 @@ def signals_since(history: History, t: float) -> int:
 
 
 def count(history: History, class_: str) -> int:
-    """How often this class ended an attempt."""
     return sum(known.class_ == class_ for known in history)
 
 

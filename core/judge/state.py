@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 
 from ..model import fact as facts
-from ..model.attempt import Incident, IncidentKind, Severity
 from ..model.checkpoint import Verdict
 from ..model.decision import Decision, Entry, NotifyPeople, OfAttempt
 from ..model.observation import HostSample
+from ..model.preset import ResumeSupport
 from ..model.progress import PLAIN, Progress, Why
-from ..model.resume import ResumeSupport
+from ..model.run import Incident, IncidentKind, Severity
 from ..model.settings import Act, NoticeEvent, Settings
 from ..model.shipped import AppliedRemedy
 from . import run_states
@@ -39,8 +39,7 @@ from .memory import Budget, Evaluations, History, Jobs, Printed, Ramp, SettingsT
 from .progress import START, ProgressState
 from .resume import checkpoint_index, resume_point
 from .resume.checkpoint_index import CheckpointIndex
-from .resume.output_folders import OutputFolders
-from .resume.resume_point import FoundResume, SaveClock
+from .resume.resume_point import FoundResume, OutputFolders, SaveClock
 from .run_states import Event, Idle, Machine, RestartPlan
 
 SNAPSHOT_VERSION = 2

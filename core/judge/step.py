@@ -134,7 +134,7 @@ def _on_kernel(builder: StepBuilder, line: seen.KernelLine) -> None:
 
 
 def _on_exit(builder: StepBuilder, observation: seen.Exit) -> None:
-    on_checkpoints.at_end(builder)
+    on_checkpoints.accept_outputs(builder, over=True)
     exits.on_exit(builder, observation)
 
 

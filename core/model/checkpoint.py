@@ -85,8 +85,8 @@ class LoadRefusal(msgspec.Struct, frozen=True, kw_only=True):
 SHOWN = 3
 
 
-class CheckpointListing(msgspec.Struct, frozen=True, kw_only=True):
-    """Checkpoints of one directory, newest first, and the one to resume from (``newest_resumable``)."""
+class Listing(msgspec.Struct, frozen=True, kw_only=True):
+    """Checkpoints of one directory, newest first, and the one to resume from (``newest_usable``)."""
 
     checkpoints: tuple[Checkpoint, ...]
     resume_point: str | None
@@ -115,7 +115,7 @@ def newest_complete(newest_first: Iterable[Checkpoint]) -> Checkpoint | None:
     return next((c for c in newest_first if c.verdict == "complete"), None)
 
 
-def newest_resumable(newest_first: Iterable[Checkpoint], skipped: Container[str] = ()) -> Checkpoint | None:
+def newest_usable(newest_first: Iterable[Checkpoint], skipped: Container[str] = ()) -> Checkpoint | None:
     """What a launch would take: the newest that is complete, or opaque and left to the trainer to read.
 
     One of an unknown make only if there is no other.
@@ -252,26 +252,16 @@ def _made(listed: Mapping[str, EntryState], name: str, now: EntryState) -> Made:
     before = listed.get(name)
     if before == now:
         return "before"
-    if before is not None and _content(before) == _content(now):
+    if before is not None and before.content[:3] == now.content[:3]:
         # Inodes alone do not tell another file: some network disks number anew at each mount.
         known = before.born_ns is not None and now.born_ns is not None
         if not known or before.inode == now.inode or before.born_ns == now.born_ns:
             return "unclear"  # its rights were changed, or it was written again in place and given its former time
-    if any(_is_same_file(other, now) for other in listed.values()):
-        return "before"  # renamed
-    if now.mtime_ns % SECOND_NS and any(_content(other) == _content(now) for other in listed.values()):
+    if now.born_ns is not None and any((e.born_ns, e.content) == (now.born_ns, now.content) for e in listed.values()):
+        return "before"  # renamed: inodes are used again, so its birth must be known, too
+    if now.mtime_ns % SECOND_NS and any(other.content[:3] == now.content[:3] for other in listed.values()):
         return "unclear"  # a copy of what stood there, or a save that was given its time
     return "since"
-
-
-def _content(entry: EntryState) -> tuple[int, int, int]:
-    return entry.size_bytes, entry.mtime_ns, entry.files
-
-
-def _is_same_file(one: EntryState, other: EntryState) -> bool:
-    """Whether both are the same file, unchanged. Inodes are used again, so its birth must be known."""
-    same = (one.inode, one.born_ns) == (other.inode, other.born_ns)
-    return same and one.born_ns is not None and _content(one) == _content(other)
 
 
 def origin_of(
@@ -388,7 +378,7 @@ class TensorOverview(msgspec.Struct, frozen=True, kw_only=True):
     shape: tuple[int, ...]
 
 
-class CheckpointOverview(msgspec.Struct, frozen=True, kw_only=True):
+class Overview(msgspec.Struct, frozen=True, kw_only=True):
     """All that is known without running code.
 
     ``parameters``: elements of all weights; ``dtypes``: elements by type. ``compiled``: keys carry ``_orig_mod.``.

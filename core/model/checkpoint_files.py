@@ -5,6 +5,7 @@ Suffixes are in ``checkpoint_suffixes``. Sources of the patterns stand beside th
 
 import functools
 import re
+from collections.abc import Callable
 
 import msgspec
 
@@ -14,40 +15,59 @@ from .text import LazyPattern
 _SUFFIX = "(?:" + "|".join(map(re.escape, TENSOR_SUFFIXES)) + ")"
 _UNCLEAR_SUFFIX = "(?:" + "|".join(re.escape(s) for s, what in TENSOR_SUFFIXES.items() if what == "maybe_torch") + ")"
 
+
+def _suffix(name: str) -> str:
+    return "." + name.rpartition(".")[2].lower() if "." in name.lstrip(".") else ""
+
+
+def _stem(name: str) -> str:
+    stem, dot, _ = name.rpartition(".")
+    return stem if dot and stem else name
+
+
+def _says(pattern: str, flags: int = 0, *, of: Callable[[str], str] = str) -> Callable[[str], bool]:
+    """The test whether a name, or what ``of`` makes of it, has this pattern."""
+    lazy = LazyPattern(pattern, flags)
+    return lambda name: lazy.search(of(name)) is not None
+
+
 _KNOWN_BIN = LazyPattern(
     r"^(pytorch_model|diffusion_pytorch_model|pytorch_lora_weights|adapter_model|model|optimizer|scheduler|sampler"
     r"|dl_state_dict|training_args|random_states|learned_embeds).*" + _UNCLEAR_SUFFIX + "$"
 )
 """Members of transformers, diffusers, peft and accelerate checkpoints."""
 
-_PART = LazyPattern(
+is_part = _says(
     r"^(optimizer|optim|scheduler|lr_scheduler|scaler|grad_scaler|rng_state|random_states|training_args|sampler"
-    r"|dl_state_dict|custom_checkpoint|ema_scheduler|recipe_state)([-_.]|\d|$)"
-    r"|^cached?[-_](latent|embed|text|prompt|vae)"
-    r"|_optim_states\.pt$|_model_states\.pt$"
+    r"|dl_state_dict|custom_checkpoint|ema_scheduler|recipe_state)([-_.]|\d|$)|^cached?[-_](latent|embed|text|prompt"
+    r"|vae)|_optim_states\.pt$|_model_states\.pt$",
+    of=str.lower,
 )
-"""Files that belong beside weights (torchtune's recipe state, too), or are made from the data before training."""
+"""Whether a file is a member of something else and no checkpoint alone (optimizer, scheduler, RNG …).
+
+It belongs beside weights (torchtune's recipe state, too), or is made from the data before training.
+"""
 
 OPAQUE_BY_DESIGN = LazyPattern(
     r"^(training_args|rng_state|random_states|sampler|dl_state_dict|custom_checkpoint)[-_.\d]|\.pkl$"
 )
 """Members whose objects a resume of weights, optimizer and step does not need."""
 
-_TEMPORARY = LazyPattern(
+is_temporary = _says(
     r"\.(tmp|temp|partial|part|incomplete|writing|lock|crdownload|swp|torn)$|\.tmp[-_.]|~$|^tmp[-_.]|^\.|_tmp$|\.incomplete\.|\.orbax-checkpoint-tmp"
 )
-"""Names that writers use until the final rename: ``tmp-checkpoint-500``, ``*.tmp``, ``50.orbax-checkpoint-tmp``.
+"""Whether writers use the name until the final rename: ``tmp-checkpoint-500``, ``*.tmp``; or it is hidden.
 
 ``.torn``: what a person is told to rename a bad checkpoint to, so that the trainer does not take it.
 """
 
-_CHECKPOINT_DIRECTORY = LazyPattern(
+is_checkpoint_directory_name = _says(
     r"^(checkpoint|ckpt|global_step)[-_]?(\w+[-_])?\d+$|[-_]state$|\.ckpt$|^checkpoint-last$"
 )
-"""Directories that are checkpoints by their name, even if they are empty."""
+"""Whether a directory is a checkpoint by its name, even if it is empty."""
 
-_COUNTED_DIRECTORY = LazyPattern(r"^((step|steps|epoch|ep|iter|iteration)[-_]?)?\d{1,12}$", re.IGNORECASE)
-"""Directories that are checkpoints if tensors lie in them; sample images are kept under such names too."""
+is_counted_directory_name = _says(r"^((step|steps|epoch|ep|iter|iteration)[-_]?)?\d{1,12}$", re.IGNORECASE)
+"""Whether a directory is a checkpoint as soon as tensors lie in it; sample images are kept under such names too."""
 
 SHARD = LazyPattern(rf"^(?P<stem>.+)-(?P<number>\d{{5}})-of-(?P<total>\d{{5}})(?P<suffix>{_SUFFIX})$")
 KNOWN_WEIGHTS = LazyPattern(
@@ -163,25 +183,6 @@ def tensor_format(name: str) -> TensorFormat | None:
     return promised
 
 
-def is_part(name: str) -> bool:
-    """Whether a file is a member of something else and no checkpoint alone (optimizer, scheduler, RNG …)."""
-    return bool(_PART.search(name.lower()))
-
-
-def is_temporary(name: str) -> bool:
-    """Whether the name is one that writers use until they are done (and hidden names)."""
-    return bool(_TEMPORARY.search(name))
-
-
-def is_counted_directory_name(name: str) -> bool:
-    """Whether a directory is a checkpoint as soon as tensors lie in it."""
-    return bool(_COUNTED_DIRECTORY.search(name))
-
-
-def is_checkpoint_directory_name(name: str) -> bool:
-    return bool(_CHECKPOINT_DIRECTORY.search(name))
-
-
 # What an output folder holds beside checkpoints: logs, metrics, configs, samples, events and caches.
 #
 # Whatever is not in these tables may be the state of a training, of a make that is not known. Names decide here;
@@ -217,36 +218,40 @@ _EVENTS = re.compile(
 )
 
 
-def _words(words: str) -> re.Pattern[str]:
-    """Finds one of the words, whole: ``samples`` in ``val_samples_3``, but no ``log`` in ``catalog``."""
-    return re.compile(rf"(?:^|[^a-z])(?:{words})(?:[^a-z]|$)", re.IGNORECASE)
+def _words(words: str, *, of: Callable[[str], str] = str) -> Callable[[str], bool]:
+    """The test for one of the words, whole: ``samples`` in ``val_samples_3``, but no ``log`` in ``catalog``."""
+    return _says(rf"(?:^|[^a-z])(?:{words})(?:[^a-z]|$)", re.IGNORECASE, of=of)
 
 
-_CLOSED_WORDS = _words(
+_says_other = _words(
     "samples?|previews?|images?|img|grids?|generated|cached?|caches|tokenizers?|vocab|spiece|sentencepiece|mlflow"
     "|mlruns|optuna|wandb|aim|profiler?|profiles|plots?|figures?|code|src|datasets?|latents?|embeds?|hub|pretrained"
     "|readme|license|predictions?|preds|data|labels?|embeddings?|attention|confusion|stats|statistics"
 )
 """Samples, caches, data, code and trackers, which keep copies of their own."""
-_LOG_WORDS = _words(
+_says_log = _words(
     "logs?|logging|metrics?|history|events?|configs?|cfg|args|hparams|settings|tensorboard|tb|runs|traces?|results?"
     "|validation|reports?|hydra"
 )
 """Logs, metrics and configs. Many trainers put their checkpoints below such a folder, too."""
-_COPY_WORDS = _words(
+_says_copy = _words(
     "wandb|mlflow|mlruns|aim|optuna|cached?|caches|tokenizers?|hub|pretrained|profiler?|node_modules|site-packages|venv"
 )
 """Trackers, caches and installed code: what lies anywhere below such a folder is a copy or comes from elsewhere."""
 KEPT_SUFFIX = ".kept"
 """Of the folder beside an output folder to which state is copied before anything may write over it."""
-_STATE_WORDS = _words("checkpoints?|ckpts?|chkpts?|snapshots?|weights?|models?|states?|params?|optim|optimizer|ema")
-_CHECKPOINT_WORDS = _words("checkpoints?|ckpts?|chkpts?|snapshots?")
-_PLACE_WORDS = _words("last|latest|best|final|newest|current|resume|epochs?|steps?|iters?")
-_COMPANION_WORDS = _words(
+_says_state = _words("checkpoints?|ckpts?|chkpts?|snapshots?|weights?|models?|states?|params?|optim|optimizer|ema")
+says_checkpoint = _words("checkpoints?|ckpts?|chkpts?|snapshots?", of=_stem)
+_says_place = _words("last|latest|best|final|newest|current|resume|epochs?|steps?|iters?")
+is_companion = _words(
     "replay|buffers?|vec_?normalize|normali[sz]er|optim|optimizers?|sched|schedulers?|scalers?|rng|random|samplers?|ema"
-    "|meta|stats"
+    "|meta|stats",
+    of=_stem,
 )
-"""Parts of a save beside its main file: stable-baselines3's replay buffer, an optimizer in a file of its own."""
+"""Whether a name calls it a part of a save beside its main file.
+
+So stable-baselines3's replay buffer, an optimizer in a file of its own.
+"""
 _NUMBER = re.compile(r"\d+")
 
 
@@ -257,10 +262,10 @@ def is_other_file(name: str) -> bool:
         return True
     if is_temporary(name) or is_part(name) or _EVENTS.search(name):
         return True
-    by_words = _CLOSED_WORDS.search(name) is not None or _LOG_WORDS.search(name) is not None
+    by_words = _says_other(name) or _says_log(name)
     if suffix in TEXT_SUFFIXES:
-        return by_words or (_CHECKPOINT_WORDS.search(stem) is None and not is_numbered_text(name))
-    return by_words and _STATE_WORDS.search(stem) is None
+        return by_words or (not says_checkpoint(name) and not is_numbered_text(name))
+    return by_words and not _says_state(stem)
 
 
 def is_text(name: str) -> bool:
@@ -272,14 +277,9 @@ def is_numbered_text(name: str) -> bool:
     return _suffix(name) in MODEL_TEXT_SUFFIXES and _NUMBER.search(_stem(name)) is not None
 
 
-def is_companion(name: str) -> bool:
-    """Whether a name calls it a part of a save beside its main file."""
-    return _COMPANION_WORDS.search(_stem(name)) is not None
-
-
 def is_text_of_unknown_use(name: str) -> bool:
     """Whether it is text by its suffix, and its name does not call it a log, a config, data or samples."""
-    known = _CLOSED_WORDS.search(name) or _LOG_WORDS.search(name) or _EVENTS.search(name)
+    known = _says_other(name) or _says_log(name) or _EVENTS.search(name)
     return _suffix(name) in TEXT_SUFFIXES and not known
 
 
@@ -288,39 +288,26 @@ def is_other_folder(name: str) -> bool:
     """Whether a folder of that name is known to hold samples, caches, data or code, and no state of this training."""
     if is_temporary(name) or name.startswith("__"):
         return True
-    return _CLOSED_WORDS.search(name) is not None and _STATE_WORDS.search(name) is None
+    return _says_other(name) and not _says_state(name)
 
 
 def is_log_folder(name: str) -> bool:
     """Whether a folder of that name holds logs or results first of all."""
-    return _LOG_WORDS.search(name) is not None and _STATE_WORDS.search(name) is None
+    return _says_log(name) and not _says_state(name)
 
 
 def is_copy_folder(name: str) -> bool:
     """Whether nothing below a folder of that name is written as the output of a training."""
-    return name.startswith((".", "__")) or name.endswith(KEPT_SUFFIX) or _COPY_WORDS.search(name) is not None
+    return name.startswith((".", "__")) or name.endswith(KEPT_SUFFIX) or _says_copy(name)
 
 
 def says_state(name: str) -> bool:
     """Whether a name speaks of the state of a training: a word for it, a place in a series, a step or an epoch."""
     stem = _stem(name)
-    worded = _STATE_WORDS.search(stem) is not None or _PLACE_WORDS.search(stem) is not None
+    worded = _says_state(stem) or _says_place(stem)
     return worded or name.isdecimal() or not read_name(name).is_final
-
-
-def says_checkpoint(name: str) -> bool:
-    return _CHECKPOINT_WORDS.search(_stem(name)) is not None
 
 
 def kind_of_name(name: str) -> str:
     """A name without its numbers: what the saves of one training have in common."""
     return _NUMBER.sub("#", name)
-
-
-def _suffix(name: str) -> str:
-    return "." + name.rpartition(".")[2].lower() if "." in name.lstrip(".") else ""
-
-
-def _stem(name: str) -> str:
-    stem, dot, _ = name.rpartition(".")
-    return stem if dot and stem else name

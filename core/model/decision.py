@@ -23,8 +23,6 @@ class DecisionBase(msgspec.Struct, frozen=True, kw_only=True, tag_field="decisio
 
 
 class OfAttempt(DecisionBase, frozen=True, kw_only=True):
-    """Common part of those about one attempt."""
-
     attempt: int
 
 

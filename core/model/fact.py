@@ -8,12 +8,10 @@ from typing import Any, Literal
 import msgspec
 from msgspec import field
 
-from .attempt import EndFacts, Incident, Launched
 from .checkpoint import Checkpoint, Evaluation, Origin
-from .preset import Change, Direction, FailedRung
+from .preset import Change, Direction, FailedRung, ResumeWay
 from .progress import ExpectedLength, HealthReading, Level, Phase, Progress, Why
-from .resume import ResumeWay
-from .run import RunState
+from .run import EndFacts, Incident, Launched, RunState
 from .settings import Act
 
 # The result of an action, which is journalled; ``Base`` is what it has in common with all observations.

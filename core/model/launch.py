@@ -4,8 +4,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from .preset import Change
-from .resume import Will
+from .preset import Change, Will
 from .run import RunState
 
 # Values of the launch screen: what can be started, its preview and its checks.
@@ -146,7 +145,6 @@ class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def safe(self) -> bool:
-        """Whether tonight is safe, as far as a rehearsal shows it."""
         return self.verdict == "safe"
 
 

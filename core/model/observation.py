@@ -10,11 +10,10 @@ from typing import Any, Literal
 import msgspec
 from msgspec import field
 
-from .attempt import Launched
-from .checkpoint import LoadRefusal, Made, Whose
+from .checkpoint import Form, Holds, LoadRefusal, Made, Verdict, Whose
 from .fact import Base as Base  # noqa: PLC0414  an outcome is an observation, too
 from .fact import Outcome as Outcome  # noqa: PLC0414
-from .run import Habits, JobAnswer, JobCause
+from .run import Habits, JobAnswer, JobCause, Launched
 from .settings import Act
 
 # Trainers that nobody started with trainwatch and that write where a live attempt writes.
@@ -234,14 +233,14 @@ class CheckpointEvent(Base, frozen=True, kw_only=True, tag="checkpoint"):
     """What it takes on the disk: less than its size if it has holes. None = not known."""
     step: int | None = None
     epoch: int | None = None
-    verdict: str | None = None
+    verdict: Verdict | None = None
     reason: str | None = None
     mtime: float | None = None
     """Modification time, seconds since the epoch (the order of resume points)."""
-    form: str | None = None
-    """"file" or "directory"; None = by its name."""
-    holds: str | None = None
-    """"state" or "weights"; None = not known."""
+    form: Form | None = None
+    """None = by its name."""
+    holds: Holds | None = None
+    """None = not known."""
     understood: bool = True
     """As in ``Checkpoint``: False if the verdict says only that it cannot be told what it is worth."""
     unknown_make: bool = False

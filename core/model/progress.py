@@ -84,7 +84,6 @@ class Why(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def holds(self) -> bool:
-        """Whether the next attempt waits."""
         return self.kind in get_args(HoldKind)
 
     @property
@@ -248,11 +247,7 @@ _SPEED = LazyPattern(r"(?P<pct>[-+]\d+) ?%")
 
 
 def expected_length(
-    keys: LengthKeys,
-    settings: Mapping[str, Any],
-    *,
-    samples: int | None,
-    pace: Pace | None,
+    keys: LengthKeys, settings: Mapping[str, Any], *, samples: int | None, pace: Pace | None
 ) -> ExpectedLength | None:
     """The estimate, or None if settings and data are not enough.
 
@@ -316,7 +311,7 @@ STEP_NAMES = (
 BATCH_NAMES = ("per_device_train_batch_size", "train_batch_size", "batch_size", "batch")
 
 
-DOUBTFUL_NAMES = frozenset({"steps", "iterations", "iters", "epochs"})
+VAGUE_NAMES = frozenset({"steps", "iterations", "iters", "epochs"})
 """Names that other parts of a program have, too: the steps of a sampler, of an evaluation."""
 UNIT_NAMES = (
     ("gradient_accumulation_steps", "accumulate_grad_batches", "grad_accumulation_steps", "grad_accum_steps",

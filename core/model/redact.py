@@ -187,9 +187,10 @@ LONGEST_NAME = 64
 
 
 class Redaction:
-    """Redacts the text of one run. ``env``: variables whose secret values may turn up in any text.
+    """Redacts the text of one run, or of this process. Thread-safe.
 
-    ``secrets``: more of such values (``url_secrets`` of its notification URLs).
+    ``env``: variables whose secret values may turn up in any text. ``secrets``: more of such values (``url_secrets`` of
+    its notification URLs).
     """
 
     def __init__(self, env: Mapping[str, str] | None = None, secrets: Iterable[str] = ()) -> None:
@@ -198,14 +199,21 @@ class Redaction:
         self._values = sorted(found, key=len, reverse=True)
         self._done: dict[str, str] = {}
 
+    def know(self, env: Mapping[str, str], secrets: Iterable[str] = ()) -> None:
+        """Hide the values of secret variables of ``env``, and ``secrets``, from now on."""
+        found = {*self._values, *secrets, *(v for k, v in env.items() if is_secret(k, v))}
+        self._values = sorted(found, key=len, reverse=True)
+        self._done = {}  # after the values: a thread that began with the former ones keeps its result in the former
+
     def text(self, text: str) -> str:
-        if text in self._done:
-            return self._done[text]
-        hidden = self._hidden(text)
-        if len(text) <= LONGEST_KEPT:
-            if len(self._done) >= MOST_KEPT:
-                self._done = {}
-            self._done[text] = hidden
+        done = self._done
+        hidden = done.get(text)
+        if hidden is None:
+            hidden = self._hidden(text)
+            if len(text) <= LONGEST_KEPT:
+                if len(done) >= MOST_KEPT:
+                    done.clear()
+                done[text] = hidden
         return hidden
 
     def _hidden(self, text: str) -> str:
@@ -389,29 +397,5 @@ COMMAND_FIELDS = frozenset({"command", "argv", "cmd", "cmdline"})
 """Fields whose list of words is a command line."""
 
 
-class Edge:
-    """The redaction of this process. Thread-safe: ``know`` replaces the whole value."""
-
-    def __init__(self) -> None:
-        self._secrets: frozenset[str] = frozenset()
-        self._redaction = Redaction()
-
-    def know(self, env: Mapping[str, str], secrets: Iterable[str] = ()) -> None:
-        """Hide the values of secret variables of ``env``, and ``secrets``, from now on."""
-        found = {v for k, v in env.items() if is_secret(k, v)}
-        self._secrets |= found | {*secrets}
-        self._redaction = Redaction(secrets=self._secrets)
-
-    def text(self, text: str) -> str:
-        return self._redaction.text(text)
-
-    def words(self, argv: Sequence[str]) -> tuple[str, ...]:
-        return self._redaction.words(argv)
-
-    def value(self, value: Any) -> Any:
-        """The same without secrets, however deep."""
-        return self._redaction.value(value)
-
-
-EDGE = Edge()
+EDGE = Redaction()
 """Of this process."""

@@ -219,7 +219,6 @@ class Backup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def wanted(self) -> bool:
-        """Whether anything is to be copied."""
         return bool(self.command or self.to)
 
 
@@ -350,7 +349,6 @@ class Evaluate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def wanted(self) -> bool:
-        """Whether there is a command."""
         return bool(self.command)
 
 

@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from . import fact as facts
-from .attempt import AttemptStory, Incident
 from .checkpoint import Checkpoint, Evaluation, Origin, best_of, origin_of
 from .preset import FailedRung
 from .progress import HealthReading, Level, Outlook, Progress, Why
-from .run import JobRecord, OutputPlace, RunState
+from .run import AttemptStory, Incident, JobRecord, OutputPlace, RunState
 from .settings import Act, Health
 from .text import typed
 

@@ -1,70 +1,20 @@
 """The fold over the journal: ``apply(story, record) -> story``."""
 
 from collections.abc import Iterable
-from typing import Any, TypeVar, assert_never
+from typing import Any, assert_never
 
 from msgspec.structs import replace
 
 from . import fact as facts
 from . import story as stories
-from .attempt import AttemptStory
-from .checkpoint import Evaluation, age_order
+from .checkpoint import Checkpoint, age_order
 from .decision import Decision, EndWatch, EvaluateCheckpoint, NotifyPeople, Record
 from .fact import Outcome
 from .preset import ALLOWED_AGAIN, FailedRung
-from .run import OutputPlace
-
-T = TypeVar("T")
+from .run import AttemptStory, OutputPlace
 
 
-class CheckpointFold:
-    """The checkpoints of a story while records are added: in dicts that change in place, as there may be thousands."""
-
-    def __init__(self, story: stories.RunStory) -> None:
-        self._known = {each.path: each for each in story.checkpoints}
-        self._times, self._origins = dict(story.checkpoint_times), dict(story.origins)
-        self._evaluations = dict(story.evaluations)
-        self._added = False
-
-    def add(self, t: float, fact: facts.CheckpointKnown, story: stories.RunStory) -> stories.RunStory:
-        """Take one in. Returns ``story`` with what else follows from it."""
-        self._added = True
-        known = fact.checkpoint
-        before = self._known.pop(known.path, None)
-        self._origins.pop(known.path, None)
-        if fact.removed:
-            self._times.pop(known.path, None)
-        else:
-            self._known[known.path] = known
-            self._times.setdefault(known.path, t)
-            if fact.origin is not None:
-                self._origins[known.path] = stories.CheckpointOrigin(origin=fact.origin, t=fact.written_t)
-        replaced = before is not None and before.mtime != known.mtime
-        if fact.removed or replaced:
-            return replace(story, set_aside=_without(story.set_aside, known.path))
-        return story
-
-    def evaluated(self, found: Evaluation, story: stories.RunStory) -> stories.RunStory:
-        self._evaluations.pop(found.path, None)
-        self._evaluations[found.path] = found
-        return replace(story, evaluations_begun=_without(story.evaluations_begun, found.path))
-
-    def into(self, story: stories.RunStory) -> stories.RunStory:
-        """``story`` with the checkpoints as they are now, the oldest first."""
-        checkpoints = story.checkpoints
-        if self._added:
-            ordered = sorted(self._known.values(), key=lambda c: age_order(c.name, c.mtime, c.step, c.epoch))
-            checkpoints = tuple(ordered)
-        return replace(
-            story,
-            checkpoints=checkpoints,
-            checkpoint_times=self._times,
-            origins=self._origins,
-            evaluations=self._evaluations,
-        )
-
-
-def _without(known: dict[str, T], *paths: str) -> dict[str, T]:
+def _without(known: dict[str, Any], *paths: str) -> dict[str, Any]:
     return {path: other for path, other in known.items() if path not in paths}
 
 
@@ -83,25 +33,29 @@ def apply_all(story: stories.RunStory, records: Iterable[Record]) -> stories.Run
 
     Of progress, which is most of a journal, only the newest counts, and nothing else of a story follows from it.
     """
-    checkpoints = CheckpointFold(story)
+    known = {each.path: each for each in story.checkpoints}  # as there may be thousands, these change in place
+    story = replace(story, checkpoint_times=dict(story.checkpoint_times), origins=dict(story.origins))
     t, seq, progressed = story.t, story.seq, None
     for record in records:
         t, seq = max(t, record.t), record.seq
         if isinstance(record.fact, facts.ProgressMade):
             progressed = record
         elif record.fact is not None:
-            story = _apply_fact(story, record, record.fact, checkpoints)
+            story = _apply_fact(story, record, record.fact, known)
         elif record.decision is not None:
             story = _apply_decision(story, record, record.decision)
         elif record.outcome is not None:
             story = _with_outcome(story, record.t, record.outcome)
     if progressed is not None and progressed.fact is not None:
-        story = _apply_fact(story, progressed, progressed.fact, checkpoints)
-    return checkpoints.into(replace(story, t=t, seq=seq))
+        story = _apply_fact(story, progressed, progressed.fact, known)
+    found = tuple(known.values())
+    if found != story.checkpoints:
+        found = tuple(sorted(found, key=lambda c: age_order(c.name, c.mtime, c.step, c.epoch)))
+    return replace(story, t=t, seq=seq, checkpoints=found)
 
 
 def _apply_fact(
-    story: stories.RunStory, record: Record, fact: facts.Fact, checkpoints: CheckpointFold
+    story: stories.RunStory, record: Record, fact: facts.Fact, known: dict[str, Checkpoint]
 ) -> stories.RunStory:
     match fact:
         case facts.RunCreated():
@@ -131,8 +85,8 @@ def _apply_fact(
             )
         case facts.AttemptStarted():
             new = AttemptStory(number=fact.attempt, t=record.t, wall=record.wall, **_shared(fact))
-            known = _with_attempt(story, fact.attempt, new, adopted=fact.adopted, pid=fact.pid)
-            return replace(known, profile=fact.profile)
+            begun = _with_attempt(story, fact.attempt, new, adopted=fact.adopted, pid=fact.pid)
+            return replace(begun, profile=fact.profile)
         case facts.AttemptEnded():
             return _with_attempt(story, fact.attempt, ended_t=record.t, **_shared(fact))
         case facts.ProgressMade():
@@ -141,7 +95,7 @@ def _apply_fact(
             phases = (*story.phases, stories.PhaseSpan(t=record.t, attempt=fact.attempt, phase=fact.phase))
             return replace(story, phases=phases[-PHASES:])
         case facts.CheckpointKnown():
-            return checkpoints.add(record.t, fact, story)
+            return _with_checkpoint(story, record.t, fact, known)
         case facts.OutputKnown():
             told = _with_notice(story, f"saves to {fact.folder}: {fact.why}")
             return replace(told, outputs=(*story.outputs, OutputPlace(folder=fact.folder, why=fact.why)))
@@ -195,7 +149,11 @@ def _apply_fact(
         case facts.MetricFilesKnown():
             return replace(story, metric_files=(*(f for f in story.metric_files if f.folder != fact.folder), fact))
         case facts.CheckpointEvaluated(evaluation=found):
-            return checkpoints.evaluated(found, story)
+            return replace(
+                story,
+                evaluations={**_without(story.evaluations, found.path), found.path: found},
+                evaluations_begun=_without(story.evaluations_begun, found.path),
+            )
         case facts.NothingSeen():
             return replace(story, unseen=(*story.unseen, fact)[-stories.STATES :])
         case facts.Note():
@@ -204,6 +162,24 @@ def _apply_fact(
             return story
         case _:
             assert_never(fact)
+
+
+def _with_checkpoint(
+    story: stories.RunStory, t: float, fact: facts.CheckpointKnown, known: dict[str, Checkpoint]
+) -> stories.RunStory:
+    new = fact.checkpoint
+    before = known.pop(new.path, None)
+    story.origins.pop(new.path, None)
+    if fact.removed:
+        story.checkpoint_times.pop(new.path, None)
+    else:
+        known[new.path] = new
+        story.checkpoint_times.setdefault(new.path, t)
+        if fact.origin is not None:
+            story.origins[new.path] = stories.CheckpointOrigin(origin=fact.origin, t=fact.written_t)
+    if fact.removed or (before is not None and before.mtime != new.mtime):
+        return replace(story, set_aside=_without(story.set_aside, new.path))
+    return story
 
 
 def _failed(story: stories.RunStory, fact: facts.RampMoved) -> tuple[FailedRung, ...]:

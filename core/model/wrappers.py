@@ -6,7 +6,7 @@ manual pages and ``--help`` of the programs (docker 27, podman 5, conda 24, sudo
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -110,13 +110,10 @@ class Layer(msgspec.Struct, frozen=True):
 
     def has(self, *names: str) -> bool:
         """Whether one of these options is given, and is not switched off (``--tty=false``)."""
-        return any(value not in {"false", "0"} for _, value in self._given(names))
+        return any(value not in {"false", "0"} for value in self.values(*names))
 
     def values(self, *names: str) -> tuple[str, ...]:
-        return tuple(value for _, value in self._given(names))
-
-    def _given(self, names: Sequence[str]) -> Iterator[tuple[str, str]]:
-        return (each for each in self.options if each[0] in names)
+        return tuple(value for name, value in self.options if name in names)
 
 
 ENGINES = frozenset({"docker", "podman", "nerdctl"})
@@ -204,10 +201,7 @@ TABLE = (
         ENGINES, "in_container", verbs=("exec", "container exec"), before=_ENGINE_BEFORE, flags=_EXEC_FLAGS, names=1
     ),
     Wrapper(
-        frozenset({"ssh"}),
-        "host",
-        valued="-B -b -c -D -E -e -F -I -i -J -L -l -m -O -o -P -p -Q -R -S -W -w",
-        names=1,
+        frozenset({"ssh"}), "host", valued="-B -b -c -D -E -e -F -I -i -J -L -l -m -O -o -P -p -Q -R -S -W -w", names=1
     ),
     Wrapper(
         frozenset({"kubectl", "oc"}),

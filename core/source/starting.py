@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ..model.preset import Change
-from ..model.resume import Imported, OwnEnd
+from ..model.preset import Change, Imported, OwnEnd
 from . import words
 from .launch_target import Target
 from .options import Option

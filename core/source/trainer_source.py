@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ..model.resume import Imported, OwnEnd, SourceFacts
+from ..model.preset import Imported, OwnEnd, SourceFacts
 from ..model.run import RunSpec
 from .launch_target import Target, find_target
 from .options import Option, file_options, options_of, override_options

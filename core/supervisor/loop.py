@@ -31,12 +31,11 @@ import msgspec
 from ..judge.run_states import WORDS, is_live, name_of
 from ..judge.state import JudgeState
 from ..model import fact as facts
-from ..model.attempt import StartRecord
 from ..model.decision import Decision, EndWatch, Entry, NotifyPeople, Record, StartAttempt
 from ..model.observation import Command, Exit, Learned, LogChunk, Observation, Outcome, Reply, Start, Tick
 from ..model.ports import Actor, AttemptTarget, Clock, JournalWriter, Judge, Recorder, Sensor
-from ..model.resume import ScriptChange
-from ..model.run import TERMINAL_STATES, RunState
+from ..model.preset import ScriptChange
+from ..model.run import TERMINAL_STATES, RunState, StartRecord
 from ..model.text import next_round
 from .action_threads import ActionThreads, BoundedInbox
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from ..model.checkpoint import DAMAGED, Checkpoint, Evaluation, Sample, newest_resumable, score_words
+from ..model.checkpoint import DAMAGED, Checkpoint, Evaluation, Sample, newest_usable, score_words
 from ..model.progress import Level
 from ..model.story import RunStory, Situation
 from ..model.text import verdict_word
@@ -147,7 +147,7 @@ def checkpoint_rows(
         judged.append((c, v))
     doubts = {c.path: doubt_of(c, story) for c, _ in judged}
     bars = barred(story)
-    resume = newest_resumable([c for c, _ in judged if doubts[c.path] not in bars], story.set_aside)
+    resume = newest_usable([c for c, _ in judged if doubts[c.path] not in bars], story.set_aside)
     best, aside = story.best, story.set_aside
     return tuple(
         CheckpointRow(
@@ -194,7 +194,7 @@ def resume_point(now: Situation, *, undoubted: bool = False) -> Checkpoint | Non
     story = now.story
     bars = frozenset({AFTER_NAN, AFTER_DIVERGENCE}) if undoubted else barred(story)
     own = (c for c in reversed(story.checkpoints) if story.origin(c) != "unknown" and doubt_of(c, story) not in bars)
-    return newest_resumable(own, story.set_aside)
+    return newest_usable(own, story.set_aside)
 
 
 def steps_since(checkpoint: Checkpoint | None, step: int | None) -> int | None:

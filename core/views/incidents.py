@@ -9,9 +9,8 @@ from typing import Literal
 
 import msgspec
 
-from ..model.attempt import DIVERGING, NAN_CLASSES, EvidenceFile, Incident
 from ..model.progress import Level
-from ..model.run import LIVE_STATES, PAUSED_STATES, TERMINAL_STATES
+from ..model.run import DIVERGING, LIVE_STATES, NAN_CLASSES, PAUSED_STATES, TERMINAL_STATES, EvidenceFile, Incident
 from ..model.story import ActionStory, RunStory, Situation, lacks_place
 from ..model.text import LazyPattern
 from . import quantity

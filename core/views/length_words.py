@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..model.launch import Rehearsal
+from ..model.preset import ResumeWay, SecondStart
 from ..model.progress import ExpectedLength
-from ..model.resume import ResumeWay, SecondStart
 from ..model.wrappers import Layer, layers
 from ..views import quantity
 

@@ -9,9 +9,8 @@ from datetime import datetime
 
 import msgspec
 
-from ..model.attempt import EndedBy
 from ..model.decision import Record
-from ..model.run import RunSpec
+from ..model.run import EndedBy, RunSpec
 from ..model.story import Need
 from . import quantity
 from .state.lost_time import LostTime

@@ -5,10 +5,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from ..model.attempt import ADVISED
 from ..model.checkpoint import DAMAGED, Checkpoint
 from ..model.progress import Level
-from ..model.run import LIVE_STATES, TERMINAL_STATES, RunState
+from ..model.run import ADVISED, LIVE_STATES, TERMINAL_STATES, RunState
 from ..model.story import Look, Need, RunStory, Situation, how_to_resume
 from ..model.text import typed
 from ..views import quantity

@@ -6,11 +6,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from ..model.attempt import Incident
 from ..model.fact import RemedyApplied, RemedyProposed
 from ..model.preset import Change
 from ..model.progress import Level, reading_name
-from ..model.run import TERMINAL_STATES
+from ..model.run import TERMINAL_STATES, Incident
 from ..model.settings import Act, Settings
 from ..model.story import RunStory, Situation, WithheldAction
 from ..views import quantity

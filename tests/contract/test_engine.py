@@ -16,10 +16,9 @@ from trainwatch import heartbeat
 from trainwatch.core import processes
 from trainwatch.core.act.local_engine import Engine, engine_of
 from trainwatch.core.act.stopping import members
-from trainwatch.core.model.attempt import LaunchOrder
 from trainwatch.core.model.decision import EndLeftovers, StartAttempt, StopAttempt
 from trainwatch.core.model.ports import AttemptTarget
-from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.run import LaunchOrder, RunSpec
 from trainwatch.core.model.settings import Restart, Settings, Slurm
 from trainwatch.core.processes import is_alive
 from trainwatch.core.spool import read_exit

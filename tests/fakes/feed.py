@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from trainwatch.core.model.attempt import Evidence, Incident
 from trainwatch.core.model.checkpoint import Checkpoint, Verdict
 from trainwatch.core.model.decision import Record
 from trainwatch.core.model.fact import (
@@ -40,7 +39,7 @@ from trainwatch.core.model.observation import (
 from trainwatch.core.model.ports import OpenRun, Point
 from trainwatch.core.model.preset import Change, Profile
 from trainwatch.core.model.progress import Progress
-from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.run import Evidence, Incident, RunSpec
 from trainwatch.core.model.settings import Profiles, Screen
 from trainwatch.core.model.story import Look, RunCard, RunStory, Situation
 from trainwatch.core.model.story_fold import apply, told_one_by_one

@@ -7,13 +7,7 @@ from typing import Any
 import msgspec
 
 from tests.fakes.feed import HOUR, PROFILES, WALL0, checkpoint, hung, open_run
-from trainwatch.core.model.attempt import Evidence, EvidenceFile, Incident
-from trainwatch.core.model.checkpoint import (
-    Checkpoint,
-    CheckpointListing,
-    CheckpointOverview,
-    MemberOverview,
-)
+from trainwatch.core.model.checkpoint import Checkpoint, Listing, MemberOverview, Overview
 from trainwatch.core.model.decision import (
     CaptureStacks,
     ClearGpu,
@@ -37,6 +31,7 @@ from trainwatch.core.model.machine_details import (
 from trainwatch.core.model.observation import Outcome
 from trainwatch.core.model.ports import OnProgress, OpenRun
 from trainwatch.core.model.preset import Change, Profile
+from trainwatch.core.model.run import Evidence, EvidenceFile, Incident
 from trainwatch.core.model.story import RunStory, Situation
 from trainwatch.core.model.story_fold import apply
 
@@ -84,14 +79,14 @@ class FakeIncidentFiles:
         return self.kept if incident == 2 else ()
 
 
-def overview(found: Checkpoint, *, compiled: bool = False) -> CheckpointOverview:
+def overview(found: Checkpoint, *, compiled: bool = False) -> Overview:
     """What a checkpoint holds."""
     members = (
         ("model.safetensors", 640_000_000, 722),
         ("optimizer.bin", 229_000_000, 1444),
         ("train_state.json", 188, None),
     )
-    return CheckpointOverview(
+    return Overview(
         checkpoint=found,
         layout="accelerate state",
         members=tuple(
@@ -132,14 +127,14 @@ class FakeCheckpoints:
             progress(300_000_000, 870_000_000)
         progress(870_000_000, 870_000_000)
 
-    def listing(self) -> CheckpointListing:
-        return CheckpointListing(checkpoints=self.checkpoints, resume_point=None)
+    def listing(self) -> Listing:
+        return Listing(checkpoints=self.checkpoints, resume_point=None)
 
     def verify(self, path: str, *, deep: bool, progress: OnProgress) -> Checkpoint:
         self._work(progress, "deep" if deep else "verify", path)
         return self.verdicts.get(path) or next(c for c in self.checkpoints if c.path == path)
 
-    def show(self, path: str) -> CheckpointOverview:
+    def show(self, path: str) -> Overview:
         self.asked.append(("show", path))
         return overview(next(c for c in self.checkpoints if c.path == path))
 

@@ -12,8 +12,8 @@ from typing import TypeVar
 from trainwatch.core import processes
 from trainwatch.core.act.launch.launching import launch
 from trainwatch.core.act.stopping import members
-from trainwatch.core.model.attempt import ExitRecord, LaunchOrder
 from trainwatch.core.model.ports import AttemptTarget
+from trainwatch.core.model.run import ExitRecord, LaunchOrder
 from trainwatch.core.spool import read_exit
 
 DEADLINE_S = 100.0

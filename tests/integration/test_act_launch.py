@@ -17,8 +17,7 @@ from tests.integration.act_world import World, python, wait_for
 from trainwatch.core import processes, spool
 from trainwatch.core.act.launch import launching
 from trainwatch.core.act.launch.launching import LaunchError, find_attempt, launch
-from trainwatch.core.model.attempt import StartRecord
-from trainwatch.core.model.run import ProcessIdentity
+from trainwatch.core.model.run import ProcessIdentity, StartRecord
 from trainwatch.core.processes import is_alive
 from trainwatch.core.spool import read_exit, read_start
 

@@ -9,8 +9,7 @@ import pytest
 from tests.integration.act_world import World, wait_for
 from trainwatch.core import processes, spool
 from trainwatch.core.act.stopping import members, stop_attempt
-from trainwatch.core.model.attempt import StartRecord, StopOrder
-from trainwatch.core.model.run import ProcessIdentity
+from trainwatch.core.model.run import ProcessIdentity, StartRecord, StopOrder
 from trainwatch.core.processes import is_alive
 from trainwatch.core.spool import read_exit, read_start
 

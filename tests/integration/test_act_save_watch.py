@@ -9,8 +9,8 @@ import pytest
 from tests.integration.act_world import World, python, wait_for, world
 from trainwatch.core.act.stop_sequence import LIMIT_S, STILL_S, SaveWatch
 from trainwatch.core.act.stopping import members, stop_attempt
-from trainwatch.core.model.attempt import StopOrder
 from trainwatch.core.model.ports import AttemptTarget
+from trainwatch.core.model.run import StopOrder
 
 SLOW_SAVE = """if True:
     import os, signal, sys, time

@@ -15,9 +15,8 @@ from tests.integration.act_world import World, growing, python, wait_for
 from trainwatch.core import processes
 from trainwatch.core.act.stop_sequence import StopResult
 from trainwatch.core.act.stopping import members, set_paused, stop_attempt
-from trainwatch.core.model.attempt import StopOrder
 from trainwatch.core.model.ports import AttemptTarget
-from trainwatch.core.model.run import ProcessIdentity
+from trainwatch.core.model.run import ProcessIdentity, StopOrder
 from trainwatch.core.processes import identify, is_alive, read_process
 
 POLITE = """if True:

@@ -8,9 +8,8 @@ import pytest
 
 from tests.fakes.e2e_world import World
 from trainwatch.core.app.preflight.after_run import After, check_final, check_log, check_loss
-from trainwatch.core.model.attempt import AttemptStory
-from trainwatch.core.model.checkpoint import Checkpoint, CheckpointListing
-from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.checkpoint import Checkpoint, Listing
+from trainwatch.core.model.run import AttemptStory, RunSpec
 from trainwatch.core.model.story import RunStory
 
 
@@ -83,7 +82,7 @@ def test_check_after_a_run_counts_the_last_checkpoint_and_the_log_in_one_unit(ru
         After(
             spec=RunSpec(id="x", name="x", command=("true",), cwd="/", created_wall=0.0),
             story=RunStory(attempts=attempts, stride=run.stride),
-            listing=CheckpointListing(checkpoints=tuple(saved), resume_point=None),
+            listing=Listing(checkpoints=tuple(saved), resume_point=None),
         ),
         saved,
     )
@@ -93,7 +92,7 @@ def test_check_after_a_run_counts_the_last_checkpoint_and_the_log_in_one_unit(ru
 def after(*losses: float, log: Path | None = None) -> After:
     spec = RunSpec(id="x", name="x", command=("true",), cwd="/", created_wall=0.0)
     attempt = AttemptStory(number=1, t=0.0, wall=0.0, log=None if log is None else str(log))
-    listing = CheckpointListing(checkpoints=(), resume_point=None)
+    listing = Listing(checkpoints=(), resume_point=None)
     return After(spec=spec, story=RunStory(attempts=(attempt,)), listing=listing, losses=losses)
 
 

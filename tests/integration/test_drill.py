@@ -26,7 +26,7 @@ def test_drill_does_not_pass_a_fault_that_was_not_detected(tmp_path: Path, monke
 
 @pytest.mark.parametrize("attempts", [1, 2])
 def test_drill_passes_nan_whether_the_attempt_was_ended_for_it_or_had_trained_to_its_end(attempts: int) -> None:
-    from trainwatch.core.model.attempt import AttemptStory, Incident
+    from trainwatch.core.model.run import AttemptStory, Incident
     from trainwatch.core.model.story import RunStory
 
     exercise = next(e for e in EXERCISES if e.class_ == "nan")

@@ -18,9 +18,9 @@ from tests.fakes.e2e_world import HASTY, PATIENCE_S, World, command_line, lives,
 from tests.tiers import SECOND_TIER
 from trainwatch.core import processes, spool
 from trainwatch.core.act.launch.launching import settle_launch
-from trainwatch.core.model.attempt import LaunchOrder
 from trainwatch.core.model.decision import StartAttempt, StopAttempt
 from trainwatch.core.model.ports import AttemptTarget
+from trainwatch.core.model.run import LaunchOrder
 from trainwatch.core.processes import is_alive
 
 LONG = ("--steps", "2000", "--step-time", "0.02", "--save-every", "20")

@@ -20,8 +20,8 @@ from trainwatch.core.act.launch.launching import find_attempt
 from trainwatch.core.app.plan.launch_plan import LaunchPlan, plan_command
 from trainwatch.core.app.preflight.other_trainer import BesideAttempt, accept, refusal_at_launch
 from trainwatch.core.config.project import Overrides
-from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.observation import Observation, OtherTrainer, OtherTrainersSeen
+from trainwatch.core.model.run import Incident
 from trainwatch.core.sense.process.ranks import OtherTrainers
 from trainwatch.core.sense.process.run_tree import RunTree
 from trainwatch.core.store.lock import SupervisorLock

@@ -19,10 +19,9 @@ from tests.integration.sense_world import (
     target,
     wait_until,
 )
-from trainwatch.core.model.attempt import ExitRecord
 from trainwatch.core.model.observation import Exit
 from trainwatch.core.model.ports import AttemptTarget
-from trainwatch.core.model.run import ProcessIdentity
+from trainwatch.core.model.run import ExitRecord, ProcessIdentity
 from trainwatch.core.processes import boot_id, is_alive, is_zombie, read_process
 from trainwatch.core.sense.process.exit_watch import ExitWatch
 

@@ -10,14 +10,7 @@ import pytest
 
 from tests.integration.sense_world import ListInbox, RunClock, wait_until
 from trainwatch.core.model.observation import TerminationNotice
-from trainwatch.core.sense.host.kernel_log import (
-    AZURE_TAG,
-    SERVICES,
-    Cloud,
-    TerminationNotices,
-    ask,
-    cloud_of,
-)
+from trainwatch.core.sense.host.kernel_log import AZURE_TAG, SERVICES, Cloud, TerminationNotices, ask, cloud_of
 
 Answer = Callable[[str, str, dict[str, str]], tuple[int, str]]
 

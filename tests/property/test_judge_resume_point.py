@@ -15,6 +15,7 @@ from tests.unit.test_judge_recovery import crash, running
 from trainwatch.core.judge.recovery.takeover import from_story
 from trainwatch.core.judge.resume.resume_point import newest_verified
 from trainwatch.core.judge.state import to_snapshot
+from trainwatch.core.model.checkpoint import Holds, Verdict
 from trainwatch.core.model.decision import Record, StartAttempt
 from trainwatch.core.model.fact import CheckpointKnown, CheckpointsSetAside
 from trainwatch.core.model.observation import CheckpointChange, CheckpointEvent, LogChunk
@@ -30,8 +31,8 @@ class File(msgspec.Struct):
     mtime: float
     step: int
     written: int
-    verdict: str = "complete"
-    holds: str = "state"
+    verdict: Verdict = "complete"
+    holds: Holds = "state"
 
 
 class Folder:
@@ -49,7 +50,7 @@ class Folder:
 
     # --- what happens
 
-    def save(self, name: str | None = None, *, verdict: str = "complete", holds: str = "state") -> None:
+    def save(self, name: str | None = None, *, verdict: Verdict = "complete", holds: Holds = "state") -> None:
         if not self.watching and self.wall_offset:
             return  # nothing shows the order of these
         self.written, self.step = self.written + 1, self.step + 10
@@ -123,7 +124,7 @@ class Folder:
 
     # --- what is told of it
 
-    def report(self, path: str, event: CheckpointChange, verdict: str | None) -> None:
+    def report(self, path: str, event: CheckpointChange, verdict: Verdict | None) -> None:
         if not self.watching:
             return
         file = self.files.get(path)

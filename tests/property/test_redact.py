@@ -9,9 +9,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from trainwatch.core.model.attempt import Evidence, Incident
 from trainwatch.core.model.fact import Note, RunCreated
-from trainwatch.core.model.redact import HIDDEN, Edge
+from trainwatch.core.model.redact import HIDDEN, Redaction
+from trainwatch.core.model.run import Evidence, Incident
 
 ALNUM = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 BODY = st.text(ALNUM, min_size=24, max_size=40)
@@ -31,7 +31,7 @@ AROUND = st.text(st.characters(codec="utf-8", exclude_characters="\\"), max_size
 @given(AROUND, st.one_of(BY_FORM, BY_NAME), BODY, AROUND)
 def test_a_secret_never_leaves_wherever_it_stands(before: str, shape: str, body: str, after: str) -> None:
     assume(body not in before + after)
-    shown = Edge().text(f"{before}{shape.replace('{}', body)} {after}")
+    shown = Redaction().text(f"{before}{shape.replace('{}', body)} {after}")
     assert body not in shown
     assert HIDDEN in shown
 
@@ -49,7 +49,7 @@ def test_a_secret_never_leaves_in_structures(shape: str, body: str) -> None:
         incident,
         {"incidents": [msgspec.to_builtins(incident)], "argv": list(words), "deep": [{"token": body}]},
     ):
-        shown: Any = msgspec.to_builtins(Edge().value(value))
+        shown: Any = msgspec.to_builtins(Redaction().value(value))
         assert body not in json.dumps(shown)
 
 
@@ -64,12 +64,12 @@ def test_hashes_paths_and_numbers_are_no_secrets(digest: str, step: int) -> None
         f"step {step} loss=0.1 tokens: {step} pad_token: <pad> tokens_per_s: 12.5 --max_token_length {step}",
         f"git@github.com:ann/{digest}.git ssh://git@github.com/x",
     ):
-        assert Edge().text(text) == text
+        assert Redaction().text(text) == text
 
 
 @pytest.mark.parametrize("value", ["correct-horse-7", "0123456789abcdef0123456789abcdef01234567"])
 def test_the_value_of_a_secret_variable_is_hidden_in_any_text(value: str) -> None:
-    edge = Edge()
+    edge = Redaction()
     assert edge.text(f"rejected: {value}") == f"rejected: {value}"
     edge.know({"MY_TOKEN": value, "HOME": "/home/ann"}, ["tgram-chat-77"])
     assert edge.text(f"rejected: {value} of /home/ann to tgram-chat-77") == (

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tiers import examples
-from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.checkpoint import Checkpoint
 from trainwatch.core.model.decision import Entry, Record, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import (
@@ -25,6 +24,7 @@ from trainwatch.core.model.fact import (
 )
 from trainwatch.core.model.observation import Outcome
 from trainwatch.core.model.progress import Progress
+from trainwatch.core.model.run import Incident
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply
 from trainwatch.core.store.journal import (

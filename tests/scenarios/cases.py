@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.builders import GpuShape, Story, judge
-from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.decision import CaptureStacks, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import IncidentOpened
+from trainwatch.core.model.run import Incident
 from trainwatch.core.replay import Replay
 
 DEAD_S = 180.0

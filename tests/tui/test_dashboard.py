@@ -3,13 +3,7 @@
 import msgspec
 import pytest
 
-from tests.fakes.feed import (
-    SCENES,
-    FakeLog,
-    healthy,
-    hung,
-    progress,
-)
+from tests.fakes.feed import SCENES, FakeLog, healthy, hung, progress
 from tests.tiers import second
 from tests.tui.conftest import board, look, showing
 from tests.unit.test_views_header import NAN, incident, replace, stepped, told, with_incidents

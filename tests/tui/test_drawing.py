@@ -8,17 +8,7 @@ from rich.cells import cell_len
 from tests.tiers import examples
 from trainwatch.core.views.state.run_progress import ALL_SAFE
 from trainwatch.tui.screens.dashboard import Contents, arrange
-from trainwatch.tui.ui.cells import (
-    ASCII,
-    UNICODE,
-    changed_cells,
-    clauses,
-    cut,
-    fit,
-    glyphs_for,
-    plain,
-    wrap,
-)
+from trainwatch.tui.ui.cells import ASCII, UNICODE, changed_cells, clauses, cut, fit, glyphs_for, plain, wrap
 from trainwatch.tui.ui.chart import calm_scale, curve, spark
 from trainwatch.tui.ui.terminal import COLOURS, GROUNDS
 from trainwatch.tui.ui.terminal import look as style_of

@@ -13,9 +13,9 @@ from tests.fakes.feed import FakeFeed, FakePicker, empty, healthy, hung, in_stat
 from tests.fakes.screen_jobs import FakeCheckpoints, FakeIncidentFiles, FakeLaunch, rich_run, troubled
 from tests.tiers import SECOND_TIER, second
 from tests.tui.conftest import look, until
-from trainwatch.core.model.attempt import Evidence
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.preset import Profile
+from trainwatch.core.model.run import Evidence
 from trainwatch.core.model.story import RunCard, Situation
 from trainwatch.core.sense.log.log_browser import FileLogBrowser
 from trainwatch.tui.app import TrainwatchApp

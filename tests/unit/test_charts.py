@@ -8,11 +8,11 @@ from msgspec import structs
 from tests.fakes.feed import StoryTeller, created, started, training
 from tests.shipped import SHAPES
 from trainwatch.core.judge.progress import MetricReader
-from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.fact import IncidentOpened, IncidentUpdated, StateChanged
 from trainwatch.core.model.observation import GpuReading, GpuSample, MetricValues
 from trainwatch.core.model.ports import Point
 from trainwatch.core.model.progress import Progress
+from trainwatch.core.model.run import Incident
 from trainwatch.core.store.history_reader import HistoryReader
 from trainwatch.core.store.history_writer import HistoryWriter
 from trainwatch.core.store.latest import ProgressPoint

@@ -17,13 +17,7 @@ from trainwatch.core import spool
 from trainwatch.core.app.plan.launch_plan import settings_in
 from trainwatch.core.app.preflight import resume_checks
 from trainwatch.core.app.preflight.check import Check
-from trainwatch.core.app.preflight.resume_checks import (
-    Held,
-    check_data_changed,
-    check_load,
-    check_model,
-    misfits,
-)
+from trainwatch.core.app.preflight.resume_checks import Held, check_data_changed, check_load, check_model, misfits
 from trainwatch.core.checkpoints.inspection import verify
 from trainwatch.core.store.run_directory import RunDirectory
 

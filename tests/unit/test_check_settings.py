@@ -12,19 +12,9 @@ from tests.fakes import checkpoint_layouts as layouts
 from trainwatch.core.app.gpu_survey import GpuSeen, GpuSurvey, GpuUser
 from trainwatch.core.app.plan.launch_plan import LaunchPlan
 from trainwatch.core.app.preflight.check import Check, Machine
-from trainwatch.core.app.preflight.gpu_checks import (
-    check_advice,
-    check_gpus,
-    check_need,
-    check_torch,
-    interpreter,
-)
+from trainwatch.core.app.preflight.gpu_checks import check_advice, check_gpus, check_need, check_torch, interpreter
 from trainwatch.core.app.preflight.host_checks import check_resume_point
-from trainwatch.core.app.preflight.launch_checks import (
-    check_notify,
-    check_paths,
-    check_profile,
-)
+from trainwatch.core.app.preflight.launch_checks import check_notify, check_paths, check_profile
 from trainwatch.core.app.preflight.resume_checks import check_checkpoint_named
 from trainwatch.core.config.shipped import load_presets
 from trainwatch.core.model.preset import Profile

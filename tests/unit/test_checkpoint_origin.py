@@ -14,7 +14,7 @@ from trainwatch.core.model.checkpoint import EntryState, FolderList, Made, origi
 from trainwatch.core.model.decision import CopyAside, GiveUp, NotifyPeople, Record
 from trainwatch.core.model.fact import CheckpointKnown
 from trainwatch.core.model.observation import CheckpointEvent
-from trainwatch.core.model.resume import ResumeSupport
+from trainwatch.core.model.preset import ResumeSupport
 from trainwatch.core.model.settings import Restart, Settings
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply

@@ -9,10 +9,9 @@ import pytest
 from tests.fakes.checkpoint_layouts import safetensors_file
 from trainwatch.cli import main
 from trainwatch.cli.events import event_line
-from trainwatch.core.model.attempt import Evidence, Incident
 from trainwatch.core.model.decision import Record
 from trainwatch.core.model.fact import Fact, IncidentOpened, Note, RunCreated
-from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.run import Evidence, Incident, RunSpec
 from trainwatch.core.store.journal import JournalWriter
 from trainwatch.core.store.run_directory import RunDirectory
 

@@ -7,18 +7,8 @@ from importlib import import_module
 import pytest
 
 from trainwatch.cli import main
-from trainwatch.cli.parser import (
-    SECTIONS,
-    build_parser,
-    every_action,
-    listed_verbs,
-    spelled_out,
-    verbs,
-    whole_parser,
-)
-from trainwatch.cli.parser import (
-    verb as verb_named,
-)
+from trainwatch.cli.parser import SECTIONS, build_parser, every_action, listed_verbs, spelled_out, verbs, whole_parser
+from trainwatch.cli.parser import verb as verb_named
 from trainwatch.core.model.settings import Settings
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from trainwatch.core.config.detection import recognise
 from trainwatch.core.config.shipped import load_presets
-from trainwatch.core.model.resume import Recognition
+from trainwatch.core.model.preset import Recognition
 from trainwatch.core.source.trainer_source import source_facts
 
 PRESETS = load_presets()

@@ -2,7 +2,7 @@
 
 from tests.fakes.feed import healthy
 from trainwatch.core.judge.failure.evidence_state import TEXT_KEPT, kept_text
-from trainwatch.core.model.attempt import Evidence, Incident
+from trainwatch.core.model.run import Evidence, Incident
 from trainwatch.core.views.incidents import incident_view
 
 LINE = "torch.OutOfMemoryError: CUDA out of memory. " + "Tried to allocate 2.00 GiB. " * 30

@@ -3,10 +3,7 @@
 import pytest
 
 from trainwatch.core.act.config.edits import REMOVED
-from trainwatch.core.act.config.flags import (
-    fill,
-    set_option,
-)
+from trainwatch.core.act.config.flags import fill, set_option
 
 NOTHING = {"config": None, "output_dir": "out", "resume": None, "profile": None}
 CHECKPOINT = {**NOTHING, "resume": "/c/ck 1", "profile": "safe"}

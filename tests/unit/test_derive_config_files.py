@@ -4,14 +4,7 @@ import tomllib
 
 import pytest
 
-from trainwatch.core.act.config.edits import (
-    DeriveError,
-    Edit,
-    edit_text,
-    locate,
-    read_toml,
-    read_yaml,
-)
+from trainwatch.core.act.config.edits import DeriveError, Edit, edit_text, locate, read_toml, read_yaml
 
 
 def test_toml_new_key_beside_dotted_keys_leaves_the_neighbours() -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.shipped import CATALOGUE, FAILURES, SHAPES
 from trainwatch.core.judge.failure.catalogue import SIGNALS, CompiledCatalogue, Proof, read_kernel_line
 from trainwatch.core.judge.failure.diagnosis import SPECIFIC
-from trainwatch.core.judge.failure.tracebacks import find_exception
+from trainwatch.core.judge.failure.evidence_state import find_exception
 from trainwatch.core.model.shipped import FailureCatalogue, FailureClass, KernelPattern
 
 parser: Any = re._parser  # type: ignore[attr-defined]

@@ -4,11 +4,7 @@ import pytest
 
 from tests.shipped import CATALOGUE, FAILURES, LOG_SHAPES, SHAPES
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
-from trainwatch.core.judge.failure.diagnosis import (
-    START_EVIDENCE,
-    diagnose,
-    is_news,
-)
+from trainwatch.core.judge.failure.diagnosis import START_EVIDENCE, diagnose, is_news
 from trainwatch.core.judge.recovery.ending import diagnosis_of
 from trainwatch.core.judge.text.shapes import ShapeTable
 

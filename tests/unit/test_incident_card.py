@@ -7,19 +7,13 @@ import pytest
 
 from tests.fakes.feed import CRASH, crashed, given_up, healthy, hung
 from tests.unit.test_views_header import incident, told, with_incidents
-from trainwatch.core.model.attempt import EvidenceFile, IncidentKind
 from trainwatch.core.model.decision import CaptureStacks, Record, StopAttempt
 from trainwatch.core.model.fact import IncidentUpdated
 from trainwatch.core.model.observation import Outcome
+from trainwatch.core.model.run import EvidenceFile, IncidentKind
 from trainwatch.core.model.story import ActionStory, Situation
 from trainwatch.core.model.story_fold import apply
-from trainwatch.core.views.incidents import (
-    HEADINGS,
-    IncidentCard,
-    card_markdown,
-    incident_card,
-    innermost,
-)
+from trainwatch.core.views.incidents import HEADINGS, IncidentCard, card_markdown, incident_card, innermost
 
 replace = msgspec.structs.replace
 

@@ -6,11 +6,11 @@ from tests.builders import Story, World, judge
 from tests.unit.test_judge_recovery import crash, quick, running
 from tests.unit.test_judge_takeover import journal_of
 from trainwatch.core.judge.run_states import Stopped
+from trainwatch.core.model.checkpoint import Form, Holds
 from trainwatch.core.model.decision import EndWatch, GiveUp, NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import CheckpointsSetAside, Note
 from trainwatch.core.model.observation import CheckpointEvent
-from trainwatch.core.model.preset import Preset, ResumeStyle
-from trainwatch.core.model.resume import resume_support
+from trainwatch.core.model.preset import Preset, ResumeStyle, resume_support
 
 HF = Preset(name="hf", resume_directory=ResumeStyle(args=("--resume_from_checkpoint", "{path}")))
 KOHYA = Preset(
@@ -28,7 +28,7 @@ def run_of(preset: Preset, command: tuple[str, ...] = NOWHERE, **restart: object
     return running(judge(quick(**restart), preset, resume_support=resume_support(preset, command)))
 
 
-def saved(world: World, path: str, step: int, holds: str | None = "state", form: str | None = None) -> World:
+def saved(world: World, path: str, step: int, holds: Holds | None = "state", form: Form | None = None) -> World:
     event = CheckpointEvent(
         t=world.t, path=path, event="complete", step=step, size_bytes=1e6, mtime=world.t, holds=holds, form=form
     )

@@ -14,10 +14,9 @@ from trainwatch.core.judge.knowledge import Knowledge
 from trainwatch.core.judge.recovery.attempts import end_facts
 from trainwatch.core.judge.resume.checkpoint_index import KnownCheckpoint
 from trainwatch.core.judge.step import Judge
-from trainwatch.core.model.attempt import EndFacts, Incident
 from trainwatch.core.model.fact import AttemptEnded, AttemptStarted
 from trainwatch.core.model.observation import Exit, HostSample, KernelLine, LogChunk
-from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.run import EndFacts, Incident, RunSpec
 from trainwatch.core.store.history_writer import HistoryWriter
 from trainwatch.core.store.journal import JournalWriter
 from trainwatch.core.store.run_directory import RunDirectory

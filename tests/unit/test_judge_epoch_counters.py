@@ -19,8 +19,8 @@ from trainwatch.core.judge.recovery.attempts import shown_progress
 from trainwatch.core.model.decision import StopAttempt
 from trainwatch.core.model.fact import IncidentOpened, StateChanged
 from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk
+from trainwatch.core.model.preset import resume_support
 from trainwatch.core.model.progress import Progress, ToldLength
-from trainwatch.core.model.resume import resume_support
 from trainwatch.core.views.state.status import status_object
 from trainwatch.core.views.state.verdict import where
 

@@ -9,8 +9,7 @@ from tests.unit.test_judge_branches import GENERIC, at_step, notes, saved
 from tests.unit.test_judge_recovery import crash, quick, running
 from trainwatch.core.model.decision import CopyAside, GiveUp, StartAttempt, StopAttempt
 from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk
-from trainwatch.core.model.preset import Preset, ResumeStyle
-from trainwatch.core.model.resume import ResumeWay, SecondStart, resume_support, with_way
+from trainwatch.core.model.preset import Preset, ResumeStyle, ResumeWay, SecondStart, resume_support, with_way
 
 STYLE = ResumeStyle(args=("--resume", "{path}"), found="train.py:41")
 FOUND = with_way(GENERIC, ResumeWay(will="yes", source="script", file=STYLE, directory=STYLE))

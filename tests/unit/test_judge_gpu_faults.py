@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from tests.builders import Story, World
-from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.decision import NotifyPeople
 from trainwatch.core.model.observation import GpuReading, GpuSample
+from trainwatch.core.model.run import Incident
 
 LOST = "lost: it no longer answers on the bus; reboot to get it back"
 WELL = GpuReading(index=0, util_pct=97.0, own=True)

@@ -10,11 +10,11 @@ from tests.tiers import second
 from trainwatch.core.config.shipped import load_profiles, load_remedies
 from trainwatch.core.judge.knowledge import Knowledge
 from trainwatch.core.judge.step import Judge
-from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.decision import NotifyPeople
 from trainwatch.core.model.fact import RemedyApplied, RemedyProposed
 from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample, LogChunk
 from trainwatch.core.model.preset import Preset
+from trainwatch.core.model.run import Incident
 from trainwatch.core.model.settings import Profiles, Remedies, Settings
 
 

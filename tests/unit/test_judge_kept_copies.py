@@ -11,6 +11,7 @@ from tests.unit.test_judge_recovery import crash
 from tests.unit.test_judge_takeover import from_journal
 from trainwatch.core.judge.run_states import BackingOff
 from trainwatch.core.judge.state import to_snapshot
+from trainwatch.core.model.checkpoint import Verdict
 from trainwatch.core.model.decision import CopyAside, ListCheckpoints, NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import IncidentOpened
 from trainwatch.core.model.observation import CheckpointEvent, Outcome
@@ -23,7 +24,7 @@ def cut(
     world: World,
     path: str = LAST,
     *,
-    verdict: str = "torn",
+    verdict: Verdict = "torn",
     event: Literal["created", "complete"] = "created",
     mtime: float = 0.0,
 ) -> World:
@@ -45,7 +46,7 @@ def kept(world: World) -> list[str]:
 
 
 @pytest.mark.parametrize("verdict", ["torn", "corrupt", "nonfinite"])
-def test_the_only_checkpoint_is_copied_aside_before_the_run_begins_anew(verdict: str) -> None:
+def test_the_only_checkpoint_is_copied_aside_before_the_run_begins_anew(verdict: Verdict) -> None:
     """``last.pt`` is always written in place: the first save of the next attempt was the end of what was in it."""
     world = cut(at_step(run_of(GENERIC, ANYWHERE), 30), verdict=verdict)
     world = crash(world.answer("copy_aside", folder="/runs/out.kept/1"))

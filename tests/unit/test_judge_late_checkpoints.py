@@ -10,10 +10,10 @@ from tests.unit.test_judge_branches import ANYWHERE, GENERIC
 from tests.unit.test_judge_epoch_counters import labelled
 from tests.unit.test_judge_recovery import quick
 from trainwatch.core.judge.resume.checkpoint_index import KnownCheckpoint
-from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.decision import StartAttempt
 from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk
-from trainwatch.core.model.resume import resume_support
+from trainwatch.core.model.preset import resume_support
+from trainwatch.core.model.run import Incident
 
 CREATED = 1e9
 

@@ -5,10 +5,10 @@ import msgspec
 from tests.builders import World, judge
 from trainwatch.core.judge.run_states import Running, Starting
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
-from trainwatch.core.model.attempt import NO_STEP, Incident
 from trainwatch.core.model.decision import NotifyPeople
 from trainwatch.core.model.fact import StateChanged
 from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk, Start, Tick
+from trainwatch.core.model.run import NO_STEP, Incident
 
 UNREAD = "sweep {} of 2400  q {:.3f}\n"
 

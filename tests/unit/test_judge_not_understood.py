@@ -8,12 +8,12 @@ from tests.unit.test_judge_recovery import crash, quick, running
 from tests.unit.test_judge_takeover import from_journal, journal_of
 from trainwatch.core.judge.run_states import Stopped
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
+from trainwatch.core.model.checkpoint import Form, Verdict
 from trainwatch.core.model.decision import CopyAside, GiveUp, NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import CheckpointKnown, CheckpointsSetAside
 from trainwatch.core.model.observation import CheckpointEvent, Command
-from trainwatch.core.model.preset import Preset, ResumeStyle
+from trainwatch.core.model.preset import Preset, ResumeStyle, resume_support
 from trainwatch.core.model.progress import Why
-from trainwatch.core.model.resume import resume_support
 
 UNKNOWN = "unknown format (binary): only its trainer can tell whether it is whole"
 
@@ -24,8 +24,8 @@ def unknown(
     *,
     size: float | None = 1e6,
     mtime: float | None = None,
-    form: str = "file",
-    verdict: str = "opaque",
+    form: Form = "file",
+    verdict: Verdict = "opaque",
 ) -> World:
     """The sensor reports an entry of an unknown make that no longer changes."""
     event = CheckpointEvent(

@@ -8,9 +8,9 @@ import pytest
 from tests.builders import World, judge
 from tests.unit.test_judge_recovery import running
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
-from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.decision import NotifyPeople
 from trainwatch.core.model.observation import OtherTrainer, OtherTrainersSeen
+from trainwatch.core.model.run import Incident
 
 RIVAL = OtherTrainer(
     pid=4242,

@@ -18,8 +18,7 @@ from trainwatch.core.model.observation import (
     OutputSeen,
     Start,
 )
-from trainwatch.core.model.preset import Preset, ResumeStyle
-from trainwatch.core.model.resume import resume_support
+from trainwatch.core.model.preset import Preset, ResumeStyle, resume_support
 from trainwatch.core.model.settings import Restart, Settings
 
 FOLDER = "/data/results/000-DiT/checkpoints"

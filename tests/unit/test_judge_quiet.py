@@ -7,9 +7,9 @@ from tests.builders import Story, World, judge
 from tests.unit.test_judge_recovery import running, save
 from trainwatch.core.judge.failure.circumstances import SeenGpu, is_of_run, names_lost_gpu
 from trainwatch.core.judge.handlers.hang_check import loss_s
-from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.decision import CaptureStacks, NotifyPeople
 from trainwatch.core.model.observation import Exit, KernelLine, LogChunk, ProcessSample, Start
+from trainwatch.core.model.run import Incident
 from trainwatch.core.model.settings import Hang, Settings
 
 FELL_OFF = "NVRM: Xid (PCI:0000:01:00): 79, pid=4242, GPU has fallen off the bus."

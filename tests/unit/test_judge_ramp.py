@@ -61,7 +61,7 @@ def test_the_ramp_says_that_a_resume_from_weights_alone_loses_the_optimizer_stat
         preset = Preset(name="generic", resume=resume)  # type: ignore[arg-type]
         world = World(judge(settings, preset)).begin().watch(story(5))
         form = "file" if path.endswith("s") else "directory"
-        world.see(CheckpointEvent(t=world.t, path=path, event="complete", size_bytes=1e6, holds=holds, form=form))
+        world.see(CheckpointEvent(t=world.t, path=path, event="complete", size_bytes=1e6, holds=holds, form=form))  # type: ignore[arg-type]
         (up,) = world.of(RampMoved)
         assert (lost in up.why) is wanted, path
         assert any(lost in changed.why for changed in world.of(ProfileChanged)) is wanted

@@ -11,8 +11,7 @@ from tests.unit.test_judge_recovery import crash, quick, running
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
 from trainwatch.core.model.decision import GiveUp, StartAttempt
 from trainwatch.core.model.observation import Exit, LogChunk
-from trainwatch.core.model.preset import Preset
-from trainwatch.core.model.resume import resume_support
+from trainwatch.core.model.preset import Preset, resume_support
 
 KNOWN_STYLE = msgspec.structs.replace(STYLE, found="")
 KNOWN = msgspec.structs.replace(GENERIC, resume_file=KNOWN_STYLE, resume_directory=KNOWN_STYLE)

@@ -15,8 +15,7 @@ from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import RemedyApplied, RemedyProposed
 from trainwatch.core.model.observation import Exit, LogChunk
-from trainwatch.core.model.preset import Preset
-from trainwatch.core.model.resume import OwnEnd
+from trainwatch.core.model.preset import OwnEnd, Preset
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Remedies, Settings
 

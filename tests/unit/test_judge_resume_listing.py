@@ -11,6 +11,7 @@ from trainwatch.core.judge.resume.checkpoint_index import AT_MOST, IN_SNAPSHOT
 from trainwatch.core.judge.resume.resume_point import newest_verified
 from trainwatch.core.judge.run_states import Preparing
 from trainwatch.core.judge.state import to_snapshot
+from trainwatch.core.model.checkpoint import Holds
 from trainwatch.core.model.decision import ListCheckpoints, NotifyPeople, Record, StartAttempt, VerifyCheckpoint
 from trainwatch.core.model.fact import Note, StateChanged
 from trainwatch.core.model.observation import CheckpointEvent, Outcome
@@ -24,7 +25,9 @@ def outcome(world: World, kind: type, *, ok: bool = True, detail: str = "") -> W
     return world.see(Outcome(t=world.t, decision=order.id, action=action, ok=ok, detail=detail))
 
 
-def written(step: int, *, t: float = 500.0, holds: str | None = "state", mtime: float | None = None) -> CheckpointEvent:
+def written(
+    step: int, *, t: float = 500.0, holds: Holds | None = "state", mtime: float | None = None
+) -> CheckpointEvent:
     return CheckpointEvent(
         t=t,
         path=f"out/step-{step}",

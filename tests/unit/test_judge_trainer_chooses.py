@@ -14,9 +14,8 @@ from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import AttemptStarted
 from trainwatch.core.model.observation import CheckpointEvent, CheckpointValues
-from trainwatch.core.model.preset import ResumeStyle
+from trainwatch.core.model.preset import ResumeStyle, resume_support
 from trainwatch.core.model.progress import Why
-from trainwatch.core.model.resume import resume_support
 
 GOOD, NEW = "out/model_30.pt", "out/model_60.pt"
 MOVE = f"`mv -- {NEW} {NEW}.torn`"

@@ -4,7 +4,6 @@ import msgspec
 import pytest
 
 from tests.fakes.feed import WALL0, asking
-from trainwatch.core.model.attempt import Incident, IncidentKind
 from trainwatch.core.model.decision import Record
 from trainwatch.core.model.fact import (
     ActionWithheld,
@@ -17,7 +16,7 @@ from trainwatch.core.model.fact import (
     StateChanged,
 )
 from trainwatch.core.model.progress import Progress
-from trainwatch.core.model.run import RunState
+from trainwatch.core.model.run import Incident, IncidentKind, RunState
 from trainwatch.core.model.story import STATES, RunStory
 from trainwatch.core.model.story_fold import apply
 from trainwatch.core.views.state.lost_time import LostTime, lost_time

@@ -11,9 +11,9 @@ from tests.integration.sense_world import wait_until
 from tests.unit.test_judge_recovery import running, save
 from tests.unit.test_judge_takeover import taken_over
 from trainwatch.core.app.supervise.machine_end import AS_INIT, JOBS, ends_with_us, grace_s, others_end_with, passed_on
-from trainwatch.core.model.attempt import AttemptStory
 from trainwatch.core.model.decision import EndWatch, StartAttempt, StopAttempt
 from trainwatch.core.model.observation import CheckpointEvent, Outcome, Start
+from trainwatch.core.model.run import AttemptStory
 from trainwatch.core.model.settings import End, Settings
 from trainwatch.core.model.story import RunStory
 

@@ -3,21 +3,9 @@
 import msgspec
 import pytest
 
-from trainwatch.core.judge.memory import (
-    Cause,
-    History,
-    Rung,
-    SettingsThatRan,
-)
+from trainwatch.core.judge.memory import Cause, History, Rung, SettingsThatRan
 from trainwatch.core.judge.recovery import policy
-from trainwatch.core.judge.recovery.policy import (
-    Again,
-    Answer,
-    FailureInput,
-    Finish,
-    GiveUpRun,
-    Hold,
-)
+from trainwatch.core.judge.recovery.policy import Again, Answer, FailureInput, Finish, GiveUpRun, Hold
 from trainwatch.core.judge.recovery.remedies import Option
 from trainwatch.core.judge.run_states import RestartPlan
 from trainwatch.core.model.preset import Change

@@ -8,7 +8,7 @@ import pytest
 from trainwatch.core.app.plan.launch_plan import LaunchPlan
 from trainwatch.core.app.rehearsal_verdict import Seen, conclude
 from trainwatch.core.model.launch import FaultOutlook, LossProof, Rehearsal, StepProof
-from trainwatch.core.model.resume import ResumeWay
+from trainwatch.core.model.preset import ResumeWay
 from trainwatch.core.model.run import RunSpec
 
 SPEC = RunSpec(id="job", name="job", command=("python", "train.py", "--resume", "{resume}"), cwd="/", created_wall=0.0)

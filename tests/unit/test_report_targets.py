@@ -6,10 +6,10 @@ import pytest
 
 from tests.unit.test_views_whole_run import began, told
 from trainwatch.core.app.runs.run_usage import usage_of
-from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.fact import IncidentOpened
 from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample
 from trainwatch.core.model.progress import Progress
+from trainwatch.core.model.run import Incident
 from trainwatch.core.store.history_reader import HistoryReader
 from trainwatch.core.store.history_writer import HistoryWriter
 from trainwatch.core.store.latest import ProgressPoint

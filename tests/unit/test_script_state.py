@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from trainwatch.core.act.launch.launching import keep, kept, read_script
-from trainwatch.core.model.resume import ScriptChange, ScriptState, change_of
+from trainwatch.core.model.preset import ScriptChange, ScriptState, change_of
 
 BEFORE = ScriptState(path="/w/train.py", size=9, mtime=100.0, sha256="aa")
 

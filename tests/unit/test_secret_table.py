@@ -9,7 +9,7 @@ import time
 import pytest
 
 from tests.tiers import SECOND_TIER
-from trainwatch.core.model.redact import HIDDEN, PREFIXES, Edge
+from trainwatch.core.model.redact import HIDDEN, PREFIXES, Redaction
 
 
 def made(length: int, alphabet: str = string.ascii_letters + string.digits) -> str:
@@ -167,18 +167,18 @@ def test_the_table_is_as_large_as_it_claims() -> None:
 def test_a_secret_of_the_table_never_leaves(shape: str, secret: str) -> None:
     text = shape.format(secret)
     for written in (text, f"  {text}", f"E: {text}", json.dumps({"line": text}), shlex.join(["python", "t.py", text])):
-        shown = Edge().text(written)
+        shown = Redaction().text(written)
         assert secret not in shown, shown
         assert HIDDEN in shown
-        assert Edge().text(shown) == shown
-    value = Edge().value({"incidents": [{"reason": text}], "argv": ["python", "t.py", text]})
+        assert Redaction().text(shown) == shown
+    value = Redaction().value({"incidents": [{"reason": text}], "argv": ["python", "t.py", text]})
     assert secret not in json.dumps(value)
 
 
 @pytest.mark.parametrize("text", HARMLESS)
 def test_ordinary_text_of_a_training_stays(text: str) -> None:
-    assert Edge().text(text) == text
-    assert Edge().words(["python", "t.py", text])[2] == text
+    assert Redaction().text(text) == text
+    assert Redaction().words(["python", "t.py", text])[2] == text
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_ordinary_text_of_a_training_stays(text: str) -> None:
     ids=lambda argv: " ".join(argv)[:40],
 )  # fmt: skip
 def test_a_secret_of_a_command_line_never_leaves(argv: list[str]) -> None:
-    shown = Edge().words(argv)
+    shown = Redaction().words(argv)
     assert HIDDEN in " ".join(shown)
     assert not any(secret in " ".join(shown) for secret in (HEX, "hunter2"))
 
@@ -207,7 +207,7 @@ HOSTILE = [
 @SECOND_TIER
 @pytest.mark.parametrize("text", HOSTILE, ids=[text[:16] for text in HOSTILE])
 def test_the_time_grows_with_the_length_of_a_line(text: str) -> None:
-    edge = Edge()
+    edge = Redaction()
     edge.text("warm-up of the patterns token=x")
 
     def seconds(times: int) -> float:

@@ -1,12 +1,6 @@
 import random
 
-from trainwatch.core.sense.log.burst_reduction import (
-    LINE_BYTES,
-    NEWS_LINES,
-    TAIL_LINES,
-    BurstReduction,
-    Piece,
-)
+from trainwatch.core.sense.log.burst_reduction import LINE_BYTES, NEWS_LINES, TAIL_LINES, BurstReduction, Piece
 
 
 def reduced(stretch: bytes, block: int = 4096) -> list[Piece]:

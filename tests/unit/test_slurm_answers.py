@@ -4,14 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.act.slurm.commands import (
-    Seen,
-    duration_s,
-    limit_of,
-    phase_of,
-    read_scontrol,
-    read_squeue,
-)
+from trainwatch.core.act.slurm.commands import Seen, duration_s, limit_of, phase_of, read_scontrol, read_squeue
 from trainwatch.core.model.run import never_ends
 
 RECORDED = Path(__file__).parents[1] / "fixtures" / "slurm"

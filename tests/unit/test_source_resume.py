@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from trainwatch.core.app.plan.resume_plan import way_of
-from trainwatch.core.model.preset import Preset
-from trainwatch.core.model.resume import ResumeWay
+from trainwatch.core.model.preset import Preset, ResumeWay
 from trainwatch.core.model.run import RunSpec
 
 GENERIC = Preset(name="generic")

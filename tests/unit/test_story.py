@@ -4,7 +4,6 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.checkpoint import Checkpoint
 from trainwatch.core.model.decision import Record
 from trainwatch.core.model.fact import (
@@ -17,6 +16,7 @@ from trainwatch.core.model.fact import (
     RunCreated,
     StateChanged,
 )
+from trainwatch.core.model.run import Incident
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply, apply_all
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.model.resume import written_in
+from trainwatch.core.model.preset import written_in
 from trainwatch.core.source.launch_target import training_in, training_run_by, without_options
 
 

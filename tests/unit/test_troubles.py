@@ -8,10 +8,9 @@ import msgspec
 import pytest
 
 from trainwatch.core.app.runs.supervisor_life import supervisor_life, unusable
-from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.decision import Record
 from trainwatch.core.model.fact import AttemptStarted, Fact, IncidentOpened, RunCreated, StateChanged
-from trainwatch.core.model.run import RunSpec, RunState
+from trainwatch.core.model.run import Incident, RunSpec, RunState
 from trainwatch.core.model.story import RESPONSIVE_S, RunStory, Situation, SupervisorLife, Trouble
 from trainwatch.core.model.story_fold import apply
 from trainwatch.core.processes import boot_id

@@ -5,28 +5,14 @@ from typing import get_args
 import msgspec
 import pytest
 
-from tests.fakes.feed import (
-    CRASH,
-    WALL0,
-    StoryTeller,
-    asking,
-    created,
-    healthy,
-    in_state,
-    progress,
-    started,
-    training,
-)
+from tests.fakes.feed import CRASH, WALL0, StoryTeller, asking, created, healthy, in_state, progress, started, training
 from trainwatch.core.model.progress import HealthReading, Level
 from trainwatch.core.model.run import RunState
 from trainwatch.core.model.settings import Health
 from trainwatch.core.model.story import Situation
 from trainwatch.core.views.dashboard import dashboard_view, gpu_pane_view
 from trainwatch.core.views.incidents import incident_views
-from trainwatch.core.views.screens.confirmation import (
-    kill_price,
-    resume_price,
-)
+from trainwatch.core.views.screens.confirmation import kill_price, resume_price
 from trainwatch.core.views.state.run_progress import BOUNDS, fraction, level_in
 from trainwatch.core.views.state.verdict import SENTENCES, verdict
 from trainwatch.core.views.timeline import timeline_view

@@ -18,9 +18,9 @@ from tests.fakes.feed import (
     training,
     unwatched,
 )  # fmt: skip
-from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.fact import AttemptEnded, Fact, IncidentOpened
 from trainwatch.core.model.progress import Outlook, Why
+from trainwatch.core.model.run import Incident
 from trainwatch.core.model.story import Situation, Trouble
 from trainwatch.core.views import quantity
 from trainwatch.core.views.checkpoint_list import Verification, checkpoint_rows, checkpoint_views, how_many

@@ -9,11 +9,7 @@ from trainwatch.core.model.machine_details import GpuDetails, MachineDetails
 from trainwatch.core.model.observation import GpuSample
 from trainwatch.core.model.story import Situation
 from trainwatch.core.views.dashboard import memory_view
-from trainwatch.core.views.machine_page import (
-    GpuCard,
-    gpu_page_view,
-    host_page_view,
-)
+from trainwatch.core.views.machine_page import GpuCard, gpu_page_view, host_page_view
 
 replace = msgspec.structs.replace
 

@@ -7,8 +7,8 @@ from tests.fakes.feed import healthy
 from tests.unit.test_report_texts import report
 from tests.unit.test_views_header import incident, with_incidents
 from trainwatch.cli.status_text import status_lines
-from trainwatch.core.model.attempt import NO_STEP
 from trainwatch.core.model.progress import Progress
+from trainwatch.core.model.run import NO_STEP
 from trainwatch.core.model.story import Situation
 from trainwatch.core.views.report_building import short_report
 from trainwatch.core.views.report_pages import markdown

@@ -5,15 +5,10 @@ import pytest
 from tests.fakes.feed import checkpoint, finished, healthy
 from tests.fakes.screen_jobs import dump, overview
 from tests.unit.test_views_header import HOT, NAN, with_incidents
-from trainwatch.core.model.attempt import EvidenceFile
+from trainwatch.core.model.run import EvidenceFile
 from trainwatch.core.views.incidents import evidence_pages
 from trainwatch.core.views.screens.checkpoint_details import overview_facts
-from trainwatch.core.views.screens.confirmation import (
-    kill_price,
-    profile_price,
-    resume_price,
-    stop_price,
-)
+from trainwatch.core.views.screens.confirmation import kill_price, profile_price, resume_price, stop_price
 from trainwatch.core.views.timeline import RANK, timeline_view
 from trainwatch.tui.panes.timeline_pane import MARK_STYLES
 

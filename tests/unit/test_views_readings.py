@@ -3,10 +3,10 @@
 from typing import Any
 
 from tests.unit.test_views_whole_run import began, told
-from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.fact import Fact, HealthChanged, IncidentOpened, StateChanged
 from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample
 from trainwatch.core.model.progress import Level
+from trainwatch.core.model.run import Incident
 from trainwatch.core.model.story import RunStory, Situation
 from trainwatch.core.views.dashboard import header_view
 from trainwatch.core.views.state.status import status_object

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.decision import Record
 from trainwatch.core.model.fact import (
     AttemptEnded,
@@ -14,7 +13,7 @@ from trainwatch.core.model.fact import (
     StateChanged,
 )
 from trainwatch.core.model.progress import Progress
-from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.run import Incident, RunSpec
 from trainwatch.core.model.story import RunStory, Situation
 from trainwatch.core.model.story_fold import apply
 from trainwatch.core.views.report import Report, ReportSources

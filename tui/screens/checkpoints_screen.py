@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from time import time
 from typing import Any, cast
 
-from ...core.model.checkpoint import Checkpoint, CheckpointListing
+from ...core.model.checkpoint import Checkpoint, Listing
 from ...core.model.ports import RunServices
 from ...core.views.checkpoint_list import CheckpointRow, Verification, checkpoint_rows, verdict_clause
 from ...core.views.screens.checkpoint_details import CHECKPOINT_COLUMNS, checkpoint_facts, count_text, overview_facts
@@ -131,7 +131,7 @@ class CheckpointsScreen(RunPage):
         if self.services.directory is not None:
             self.read(self.services.listing, self._take)
 
-    def _take(self, found: CheckpointListing | None, trouble: str) -> None:
+    def _take(self, found: Listing | None, trouble: str) -> None:
         if found is not None:
             self.state.listing = found.checkpoints
         self.table.stays = True  # from now on: until the disk is read, the rows are those of the last visit

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from textual import events
 
-from ...core.model.attempt import EvidenceFile
+from ...core.model.run import EvidenceFile
 from ...core.views.incidents import (
     Choice,
     EvidencePage,

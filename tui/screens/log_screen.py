@@ -10,15 +10,7 @@ from ..keys import Key
 from ..log.dashboard_log import FileTab, FileTabs, log_files, mark_of
 from ..log.log_driver import LogSource
 from ..log.log_view import LogView
-from ..log.log_viewer import (
-    ALSO,
-    LOG_KEYS,
-    LogViewer,
-    copy_marked,
-    log_title_of,
-    message_of,
-    position_of,
-)
+from ..log.log_viewer import ALSO, LOG_KEYS, LogViewer, copy_marked, log_title_of, message_of, position_of
 from ..panes.pane import Pane
 from ..run_session import Box
 from .place_screen import RunPage

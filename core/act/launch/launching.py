@@ -19,10 +19,10 @@ import msgspec
 
 from ... import processes, spool
 from ...bound_process import NoAnswerError, answer
-from ...model.attempt import LaunchOrder, StartRecord
 from ...model.ports import AttemptTarget
+from ...model.preset import ScriptState
 from ...model.progress import HoldKind
-from ...model.resume import ScriptState
+from ...model.run import LaunchOrder, StartRecord
 from ...private_folder import make_private
 from ...spool import read_exit, read_order, read_start
 

@@ -15,9 +15,8 @@ import msgspec
 
 from .... import heartbeat
 from ... import processes, rank_files, spool
-from ...model.attempt import LaunchOrder
 from ...model.decision import StartAttempt
-from ...model.run import JobHandle, JobRecord, RunSpec
+from ...model.run import JobHandle, JobRecord, LaunchOrder, RunSpec
 from ...model.settings import Slurm as SettingsSlurm
 from ...private_folder import make_private
 from ...processes import AGENT_VARIABLE, ATTEMPT_VARIABLE

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import msgspec
 
-from ...model.attempt import LaunchOrder
 from ...model.decision import EndLeftovers, StartAttempt, StopAttempt
 from ...model.ports import AttemptTarget
-from ...model.run import CAPABILITIES
+from ...model.run import CAPABILITIES, LaunchOrder
 from ...processes import AGENT_VARIABLE
 from ..evidence.capture import BUDGET_S, LOG_LINES, StackReport, collect, joined, log_tail, pause_s, stack_request
 from ..launch.launching import LaunchError

@@ -19,8 +19,20 @@ from ...act.config.derive import RESUME, DeriveError, preview
 from ...act.config.flags import option_groups
 from ...act.config.trainer_config import config_in_command, load_config
 from ...model.launch import Rehearsal
-from ...model.preset import Change, Preset, Profile, ResumeStyle, leaves
-from ...model.resume import PLACEHOLDER, ResumeWay, SecondStart, Source, Written, with_way, written_in
+from ...model.preset import (
+    PLACEHOLDER,
+    Change,
+    Preset,
+    Profile,
+    ResumeStyle,
+    ResumeWay,
+    SecondStart,
+    Source,
+    Written,
+    leaves,
+    with_way,
+    written_in,
+)
 from ...model.run import RunSpec
 from ...model.shipped import Remedy
 from ...processes import text_of

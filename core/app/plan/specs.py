@@ -13,8 +13,7 @@ from ...config.document import ConfigError, Problem
 from ...config.location import FILE_NAME, find_project
 from ...config.project import Overrides as Overrides  # noqa: PLC0414  front ends fill it
 from ...config.shipped import load_presets, load_profiles
-from ...model.preset import Preset, Profile
-from ...model.resume import Recognition, ResumeWay, with_way
+from ...model.preset import Preset, Profile, Recognition, ResumeWay, with_way
 from ...model.run import RunSpec
 from ...model.settings import Settings
 from ...model.wrappers import lone_config

@@ -95,7 +95,7 @@ def _number(settings: TrainerSettings, spec: RunSpec, profile: Profile | None, n
                 number = _whole(value)
                 if number is not None:
                     parts = settings.section(profile, name)
-                    sure = name not in progress.DOUBTFUL_NAMES or not parts or any(map(OF_TRAINING.search, parts))
+                    sure = name not in progress.VAGUE_NAMES or not parts or any(map(OF_TRAINING.search, parts))
                     return _Said(number, where.format(number), sure)
                 if value is not None:
                     return None
@@ -123,7 +123,7 @@ def _of_source(spec: RunSpec, names: Sequence[str]) -> _Said | None:
     options = {option.name.lstrip("-").lower().replace("-", "_") for option in source.options}
     for name in names:
         if number := source.number_of.get(name):
-            sure = name not in progress.DOUBTFUL_NAMES or name in options or number.name.isupper()
+            sure = name not in progress.VAGUE_NAMES or name in options or number.name.isupper()
             return _Said(number.value, f"{number.name} {number.value} in {number.place}", sure)
     return None
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from ...checkpoints.inspection import verify
-from ...model.checkpoint import Checkpoint, CheckpointListing
+from ...model.checkpoint import Checkpoint, Listing
 from ...model.run import LIVE_STATES, RunSpec, place_of
 from ...model.story import RunStory, how_to_resume
 from ...model.text import size, typed
@@ -34,7 +34,7 @@ class After(msgspec.Struct, frozen=True, kw_only=True):
 
     spec: RunSpec
     story: RunStory
-    listing: CheckpointListing
+    listing: Listing
     losses: tuple[float, ...] = ()
 
 

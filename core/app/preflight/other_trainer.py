@@ -23,8 +23,8 @@ from ...act.launch.output_locks import NAME
 from ...act.stopping import members
 from ...model import observation as told
 from ...model.ports import AttemptTarget
+from ...model.preset import resume_support
 from ...model.redact import EDGE
-from ...model.resume import resume_support
 from ...model.run import APART
 from ...model.text import printable, typed
 from ...processes import ATTEMPT_VARIABLE, Process, ancestors, boot_id, descendants, identify, is_alive

@@ -14,11 +14,9 @@ from ...act.config.derive import Derived, DeriveError
 from ...act.config.trainer_config import config_in_command
 from ...checkpoints.inspection import inspect
 from ...checkpoints.listing import show
-from ...model.attempt import LaunchOrder
 from ...model.checkpoint import Checkpoint, LoadRefusal
-from ...model.preset import Preset
-from ...model.resume import PLACEHOLDER
-from ...model.run import RunSpec, is_below
+from ...model.preset import PLACEHOLDER, Preset
+from ...model.run import LaunchOrder, RunSpec, is_below
 from ...model.text import typed
 from ...source import words
 from ...source.trainer_source import source_of

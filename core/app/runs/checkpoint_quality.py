@@ -7,16 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from ...model.checkpoint import (
-    DAMAGED,
-    KEPT_FROM,
-    Checkpoint,
-    CheckpointListing,
-    Evaluation,
-    KeepReason,
-    Rating,
-    newest_resumable,
-)
+from ...model.checkpoint import DAMAGED, KEPT_FROM, Checkpoint, Evaluation, KeepReason, Listing, Rating, newest_usable
 from ...model.story import RunStory
 from ...store.journal import JournalTooNew, load_story
 from ...store.learned import ListUnreadable, read_ratings
@@ -70,14 +61,14 @@ class KnownListing(msgspec.Struct, frozen=True, kw_only=True):
     against its weights, though a restart uses it. ``quality``: path → scores and ratings, of those that have any.
     """
 
-    listing: CheckpointListing
+    listing: Listing
     known: frozenset[str]
     unused: Mapping[str, str]
     doubts: Mapping[str, str] = {}
     quality: Mapping[str, Quality] = {}
 
 
-def as_journals_know(home: Path, listing: CheckpointListing) -> KnownListing:
+def as_journals_know(home: Path, listing: Listing) -> KnownListing:
     """The listing with what people and the journals of the runs that save to its folders know. Raises CliError."""
     keys = {c.path: _key(c) for c in listing.checkpoints}
     folders = {os.path.dirname(path) for path, _, _ in keys.values()}  # noqa: PTH120  of real paths, as text
@@ -106,9 +97,9 @@ def as_journals_know(home: Path, listing: CheckpointListing) -> KnownListing:
             unused[checkpoint.path] = f"not used for a restart: {aside.why}"
         if ours and not bars:
             doubts[checkpoint.path] = ours[0][0]
-    point = newest_resumable(found, unused)
+    point = newest_usable(found, unused)
     return KnownListing(
-        listing=CheckpointListing(checkpoints=tuple(found), resume_point=None if point is None else point.path),
+        listing=Listing(checkpoints=tuple(found), resume_point=None if point is None else point.path),
         known=frozenset(known),
         unused=unused,
         doubts=doubts,

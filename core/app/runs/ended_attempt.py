@@ -10,10 +10,9 @@ from ...act.launch.launching import find_attempt, settle_launch
 from ...judge.failure.catalogue import signal_of
 from ...judge.failure.circumstances import Circumstances
 from ...judge.failure.diagnosis import MEANING
-from ...model.attempt import EndFacts
 from ...model.decision import StartAttempt
 from ...model.ports import AttemptTarget
-from ...model.run import RunSpec
+from ...model.run import EndFacts, RunSpec
 from ...model.story import RunStory
 from ...processes import text_of
 from ...store.history_reader import HistoryReader

@@ -10,9 +10,8 @@ from pathlib import Path
 from ... import processes
 from ...act.launch.locks import SUPERVISOR, Holder, Owner, Taken, look
 from ...act.launch.output_locks import NAME, KeptLocks, OutputLocks, command_key, look_for_rival
-from ...model.attempt import LockOrder
 from ...model.ports import AttemptTarget
-from ...model.run import TERMINAL_STATES, RunSpec
+from ...model.run import TERMINAL_STATES, LockOrder, RunSpec
 from ...model.story import RunStory
 from ...model.text import printable, typed
 from ...processes import is_alive

@@ -8,16 +8,7 @@ from pathlib import Path
 import msgspec
 
 from ...checkpoints.listing import list_checkpoints, state_in
-from ...model.checkpoint import (
-    Checkpoint,
-    CheckpointListing,
-    FolderList,
-    Origin,
-    Sample,
-    age_order,
-    newest_resumable,
-    origin_of,
-)
+from ...model.checkpoint import Checkpoint, FolderList, Listing, Origin, Sample, age_order, newest_usable, origin_of
 from ...model.checkpoint_files import says_state
 from ...model.json_line import encode_exact
 from ...model.preset import Preset
@@ -29,15 +20,15 @@ from ...store.home import write_atomically
 from ...store.run_directory import RunDirectory
 
 
-def list_run_checkpoints(spec: RunSpec, preset: Preset) -> CheckpointListing:
+def list_run_checkpoints(spec: RunSpec, preset: Preset) -> Listing:
     """Newest first, of all folders that the run saves to; none if there is no folder (yet). Raises OSError."""
     found = [list_checkpoints(folder, preset.checkpoint_globs, layout=preset.layout) for folder in _folders(spec)]
     if len(found) == 1 and not spec.outputs:
         return found[0]
     kept = _no_folders(spec, [checkpoint for listing in found for checkpoint in listing.checkpoints])
     ordered = sorted(kept, key=lambda c: age_order(c.name, c.mtime, c.step, c.epoch), reverse=True)
-    resume = newest_resumable(ordered)
-    return CheckpointListing(checkpoints=tuple(ordered), resume_point=None if resume is None else resume.path)
+    resume = newest_usable(ordered)
+    return Listing(checkpoints=tuple(ordered), resume_point=None if resume is None else resume.path)
 
 
 def newest_to_name(spec: RunSpec, preset: Preset) -> str | None:

@@ -9,11 +9,10 @@ from typing import Any
 
 import msgspec
 
-from ...model.attempt import AttemptStory
 from ...model.checkpoint import DAMAGED, Checkpoint
 from ...model.log_lines import LogLine
 from ...model.progress import Outlook, Progress, Why
-from ...model.run import TERMINAL_STATES, RunSpec
+from ...model.run import TERMINAL_STATES, AttemptStory, RunSpec
 from ...model.settings import Health
 from ...model.story import RESPONSIVE_S, RunStory, Situation, SupervisorLife, Trouble
 from ...processes import is_alive, read_process

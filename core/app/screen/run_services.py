@@ -13,19 +13,18 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from ...model.attempt import EvidenceFile
-from ...model.checkpoint import Checkpoint, CheckpointListing, Sample
+from ...model.checkpoint import Checkpoint, Listing, Sample
 from ...model.launch import TrialResult
 from ...model.observation import RankTable
 from ...model.ports import OnProgress
 from ...model.preset import Change, Preset, Profile
-from ...model.run import RunSpec, place_of
+from ...model.run import EvidenceFile, RunSpec, place_of
 from ...model.story import Look, Summary
 from ...store.run_directory import RunDirectory, RunUnreadable
 from ..errors import CliError, says_what_cannot_be_read
 
 if TYPE_CHECKING:
-    from ...model.checkpoint import CheckpointOverview
+    from ...model.checkpoint import Overview
     from ...model.machine_details import MachineDetails
 
 
@@ -153,7 +152,7 @@ class RunServices:
             raise RuntimeError(f"no output folder is known for this run; set {place_of(self._spec, 'output_dir')}")
         return Path(self.directory)
 
-    def listing(self) -> CheckpointListing:
+    def listing(self) -> Listing:
         """Newest first; empty if the directory does not exist yet."""
         from ..runs.output_folder import list_run_checkpoints
 
@@ -168,7 +167,7 @@ class RunServices:
         with sentences():
             return verify(Path(path), deep=deep, progress=progress, rate_limit_bytes_per_s=RATE)
 
-    def show(self, path: str) -> "CheckpointOverview":
+    def show(self, path: str) -> "Overview":
         from ...checkpoints.listing import show
 
         with sentences():

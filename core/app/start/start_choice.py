@@ -19,8 +19,7 @@ from ...checkpoints.unknown_state import has_state_files
 from ...model.checkpoint import Checkpoint, Origin
 from ...model.checkpoint_files import says_state
 from ...model.observation import Command
-from ...model.preset import Preset, Profile
-from ...model.resume import PLACEHOLDER, resume_support
+from ...model.preset import PLACEHOLDER, Preset, Profile, resume_support
 from ...model.run import TERMINAL_STATES, RunSpec, place_of
 from ...model.story import RunStory
 from ...model.text import printable, typed

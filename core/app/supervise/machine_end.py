@@ -17,9 +17,8 @@ from types import FrameType
 from typing import IO
 
 from ...bound_process import bound
-from ...model.attempt import KeepAliveOrder
 from ...model.ports import AttemptTarget
-from ...model.run import RunSpec
+from ...model.run import KeepAliveOrder, RunSpec
 from ...model.settings import Settings
 from ...model.story import RunStory
 from ...processes import kernel_text, read_process

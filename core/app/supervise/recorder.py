@@ -21,8 +21,8 @@ from ...model.checkpoint import SERIES
 from ...model.decision import Record
 from ...model.fact import IncidentOpened, RunCreated
 from ...model.observation import GpuReading, GpuSample, LogChunk, Meta, MetricValues, Observation, Outcome, Start
+from ...model.preset import ScriptState
 from ...model.progress import Outlook, Progress
-from ...model.resume import ScriptState
 from ...model.run import RunSpec
 from ...model.settings import Settings
 from ...source.launch_target import find_target

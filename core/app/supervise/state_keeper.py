@@ -20,9 +20,8 @@ from ... import spool
 from ...act.launch.spawn import reserve_by_name
 from ...act.notify import Outbox
 from ...bound_process import NoAnswerError, answer, missing_files
-from ...model.attempt import LaunchOrder, StartRecord
 from ...model.ports import AttemptTarget
-from ...model.run import RunSpec
+from ...model.run import LaunchOrder, RunSpec, StartRecord
 from ...model.story import Trouble
 from ...processes import read_process
 from ...spool import read_order, read_start

@@ -22,9 +22,8 @@ from ...judge.step import Judge
 from ...judge.text.shapes import ShapeTable
 from ...model.checkpoint import Checkpoint, Whose
 from ...model.ports import AttemptTarget, Inbox, Sensor
-from ...model.preset import Preset, Profile, usual_ladders
+from ...model.preset import Preset, Profile, resume_support, usual_ladders
 from ...model.progress import ExpectedLength
-from ...model.resume import resume_support
 from ...model.run import RunSpec, is_below, place_of
 from ...replay import Replay
 from ...sense.files.checkpoint_directory import CheckpointDirectory, CheckpointFolders

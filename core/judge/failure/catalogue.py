@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ...model.shipped import FailureCatalogue, FailureClass, KernelPattern, KeyErrors, MessageWords, StatusCode
+from ...model.shipped import FailureCatalogue, FailureClass, MessageWords, StatusCode
 from ...model.text import LazyPattern, bounded
 from ..text.lines import TRACEBACK, gates_of, shape_of
 from ..text.shapes import ShapeTable
@@ -114,14 +114,21 @@ class CompiledCatalogue:
         """A line that names an exception: groups ``type`` (with its module) and ``message``."""
         self.exception_patterns = tuple(kind for kind in self.exceptions if "*" in kind)
         self.key_errors = tuple(
-            _proofs((each.name, row, bounded(row.pattern)) for each in classes for row in each.key_errors)
+            (LazyPattern(bounded(row.pattern)), Proof(each.name, row.weight, told=True))
+            for each in classes
+            for row in each.key_errors
         )
         messages = sorted(((row.order, each.name, row) for each in classes for row in each.messages), key=itemgetter(0))
-        self.messages = tuple(_proofs((name, row, _message(row, catalogue.concepts)) for _, name, row in messages))
+        self.messages = tuple(
+            (LazyPattern(_message(row, catalogue.concepts)), Proof(name, row.weight, told=True))
+            for _, name, row in messages
+        )
         kernel = sorted(
             ((row.order, each.name, row) for each in classes for row in each.kernel_lines), key=itemgetter(0)
         )
-        self.kernel_lines = tuple(_proofs((name, row, bounded(row.pattern)) for _, name, row in kernel))
+        self.kernel_lines = tuple(
+            (LazyPattern(bounded(row.pattern)), Proof(name, row.weight, row.meaning)) for _, name, row in kernel
+        )
         self.xids = {
             number: Proof(each.name, row.weight, row.meaning, fatal=row.fatal)
             for each in classes
@@ -208,14 +215,6 @@ def _compiled(failure: str, weight: float, literal: str, pattern: str, role: str
     return CompiledSignature(proof, literal, caseless, numbered, LazyPattern(bounded(pattern)))
 
 
-def _proofs(
-    rows: Iterable[tuple[str, KeyErrors | MessageWords | KernelPattern, str]],
-) -> Iterator[tuple[LazyPattern, Proof]]:
-    for failure, row, pattern in rows:
-        meaning = row.meaning if isinstance(row, KernelPattern) else ""
-        yield LazyPattern(pattern), Proof(failure, row.weight, meaning, told=not meaning)
-
-
 # Status codes of CUDA, HIP, NCCL, NVML, cuBLAS, cuDNN, HSA, ACL and the operating system, in any spelling.
 #
 # The catalogue says which code belongs to which class; here is how programs print one: by its name, its number, or the
@@ -284,7 +283,6 @@ class StatusCodes:
         return any(pattern.search(like) is not None for pattern in (self._name, self._text, *_NUMBERS.values()))
 
     def find(self, line: str) -> Iterator[Match]:
-        """The codes that a line names."""
         if not self._is_coded(shape_of(line)):
             return
         rows = [(found, self._names[found[0]]) for found in self._name.finditer(line)]
@@ -336,8 +334,6 @@ def pattern_of_meaning(meaning: str, concepts: Mapping[str, Sequence[str]]) -> s
 
 XID = LazyPattern(r"\b(?i:xid)(?: error| code| event| number)?(?: ?\([^)]*\))?\s?[:=#]?\s?(?P<number>\d{1,3})\b")
 """The driver's own ``NVRM: Xid (PCI:0000:41:00): 79`` and what tools print: ``XID 79``, ``Xid error: 79``."""
-GATES = ("Xid", "XID", "NVRM", "dxg", "blocked for more than", "oom-kill", "amdgpu", "Out of memory: Kill")
-"""Texts of kernel lines, of which a trainer's log may hold some."""
 UNKNOWN_XID = Proof("cuda_unknown_error", 0.6)
 """A number that the catalogue does not list."""
 

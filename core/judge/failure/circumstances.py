@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from ...model.attempt import EndFacts
+from ...model.run import EndFacts
 from ...model.shipped import Diagnosis, EvidenceLine, FailureClass
 from ...model.text import LazyPattern, plural, size
 from ..text.lines import peel, plain, unglued

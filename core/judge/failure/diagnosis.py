@@ -10,7 +10,7 @@ a library's message as plain data looks like that failure; a SIGKILL by hand loo
 
 from collections.abc import Iterable, Sequence
 
-import msgspec
+from msgspec.structs import replace
 
 from ...model.shipped import Diagnosis, EvidenceLine
 from ...model.text import LazyPattern
@@ -19,13 +19,11 @@ from ..text.lines import Finished, fold, peel, plain
 from ..text.loss_run import LossRun
 from ..text.reading import Reading
 from ..text.shapes import ShapeTable
+from . import evidence_state as evidence
 from .catalogue import OWN_WEIGHT, CompiledCatalogue, Proof, read_kernel_line, signal_of
 from .circumstances import SIGKILL, SUREST, Circumstances, diagnosis_of_class, fused
 from .evidence_lines import FENCE, SURE_WORDS, is_of_traceback, read_last_words, read_line
-from .evidence_state import CASCADE_KEPT, GENERIC, NO_ENDS, TAIL_CHARS, TEXT_KEPT, DiagnosisState, RankEnd, with_finding
-from .evidence_state import exited as exited_rank
-from .evidence_state import killed as killed_rank
-from .tracebacks import CERTAIN, EQUAL, Finding, find_exception
+from .evidence_state import DiagnosisState, Finding, RankEnd
 
 SURVIVED_STEPS = 4
 """A failure line counts as survived once the step has moved this often. Why not once: a bar is redrawn once more after
@@ -43,8 +41,12 @@ def read_evidence(state: DiagnosisState, text: str, catalogue: CompiledCatalogue
     after, done = fold(state.fold, text)
     if done.text:
         state = _read_finished(state, done, catalogue)
-    tail = done.text[-TAIL_CHARS:] if len(done.text) >= TAIL_CHARS else f"{state.tail}{done.text}"[-TAIL_CHARS:]
-    return msgspec.structs.replace(state, fold=after, tail=tail)
+    tail = (
+        done.text[-evidence.TAIL_CHARS :]
+        if len(done.text) >= evidence.TAIL_CHARS
+        else f"{state.tail}{done.text}"[-evidence.TAIL_CHARS :]
+    )
+    return replace(state, fold=after, tail=tail)
 
 
 def with_last_words(state: DiagnosisState, catalogue: CompiledCatalogue, *, killed: bool = False) -> DiagnosisState:
@@ -79,7 +81,7 @@ def _read_finished(state: DiagnosisState, done: Finished, catalogue: CompiledCat
         if state.watch is not None and (told or state.hot or catalogue.watching.passes(line)):
             state = _watch(state, state.watch, number, line, catalogue.shapes)
         if state.hot:
-            state = read_line(msgspec.structs.replace(state, hot=state.hot - 1), number, line, catalogue)
+            state = read_line(replace(state, hot=state.hot - 1), number, line, catalogue)
         elif told:
             state = read_line(state, number, line, catalogue)
     return state
@@ -92,23 +94,23 @@ def _watch(state: DiagnosisState, watch: Reading, number: int, line: str, shapes
         return state
     if reading.heartbeats < SURVIVED_STEPS:
         beats = (*state.beats, number)[-2:] if reading.heartbeats > watch.heartbeats else state.beats
-        return msgspec.structs.replace(state, watch=reading, beats=beats)
+        return replace(state, watch=reading, beats=beats)
     still_nan = reading.loss_is_nan
     since = state.beats[-1] if state.beats else number
     nan = [each for each in state.findings if each.failure == "nan_loss" and (still_nan or each.last >= since)]
     kept = tuple(each for each in state.findings if each.line == 0 or each in nan)
     survived = tuple(each for each in state.findings if each not in kept and each.role == "root")
     watch_on = Reading(losses=LossRun(nan_values=1)) if any(each.failure == "nan_loss" for each in kept) else None
-    return msgspec.structs.replace(
+    return replace(
         state,
-        findings=tuple(msgspec.structs.replace(each, beats=0) for each in kept),
+        findings=tuple(replace(each, beats=0) for each in kept),
         survived=survived or state.survived,
         cascade=(),
         watch=watch_on,
         beats=(),
         traceback=0,
         traced=0,
-        ranks=NO_ENDS,
+        ranks=evidence.NO_ENDS,
         blocks=(),
         report=0,
     )
@@ -120,8 +122,8 @@ def kernel_evidence(state: DiagnosisState, text: str, catalogue: CompiledCatalog
         proof = read_kernel_line(line, catalogue)
         if proof is not None and proof.failure != "unknown":
             meaning = f"{proof.meaning}{MEANING}{line.strip()}"
-            state = with_finding(state, Finding(proof.failure, "root", proof.weight, 0, meaning, 0))
-            state = msgspec.structs.replace(state, kernel=(*state.kernel, meaning[:TEXT_KEPT])[-KERNEL_KEPT:])
+            state = evidence.with_finding(state, Finding(proof.failure, "root", proof.weight, 0, meaning, 0))
+            state = replace(state, kernel=(*state.kernel, meaning[: evidence.TEXT_KEPT])[-KERNEL_KEPT:])
     return state
 
 
@@ -130,7 +132,7 @@ def is_news(line: str, catalogue: CompiledCatalogue) -> bool:
     line = plain(line)
     if catalogue.gates.passes(line):
         rows = catalogue.matches(line)
-        if rows or (rows is not None and (find_exception(peel(line).text, catalogue) is not None)):
+        if rows or (rows is not None and (evidence.find_exception(peel(line).text, catalogue) is not None)):
             return True
     return catalogue.shapes.phase_of_line(line.lower()) is not None
 
@@ -156,23 +158,23 @@ def diagnose(
     ``exit_code`` negative = signal, as Python has it; None = lost. ``finished_hint``: other evidence says training was
     complete. ``about``: what else was so at the end; its signal is this one.
     """
-    killed, about = signal_of(exit_code, signal), about or Circumstances()
+    about = replace(about or Circumstances(), signal=signal_of(exit_code, signal))
     if not (state.survived or any(each.role != "cascade" and each.failure != "success" for each in state.findings)):
-        state = with_last_words(state, catalogue, killed=killed == SIGKILL)
+        state = with_last_words(state, catalogue, killed=about.signal == SIGKILL)
     state, who, end = _without_victims(state, catalogue)
-    found = _weigh(state, catalogue, exit_code, killed, oom_kills=about.oom_kills, finished_hint=finished_hint)
+    found = _weigh(state, catalogue, exit_code, about, finished=finished_hint)
     if end is not None and found.failure == "unknown":
         lines = (*found.cascade, *([] if found.cause is None else [found.cause]))
-        found = with_lines(msgspec.structs.replace(found, cause=EvidenceLine(end.line, end.text)), lines)
+        found = with_lines(replace(found, cause=EvidenceLine(end.line, end.text)), lines)
     if who:
-        found = msgspec.structs.replace(found, explanation=f"{who} {found.explanation}")
-    return fused(found, msgspec.structs.replace(about, signal=killed), catalogue)
+        found = replace(found, explanation=f"{who} {found.explanation}")
+    return fused(found, about, catalogue)
 
 
 def _without_victims(state: DiagnosisState, catalogue: CompiledCatalogue) -> tuple[DiagnosisState, str, RankEnd | None]:
     """The evidence without the errors of ranks that lost another one, a sentence about it ("" = none), its end."""
     roots = [each for each in state.findings if each.role == "root"]
-    first = killed_rank(state.ranks)
+    first = evidence.killed_rank(state.ranks)
     lost = [each for each in roots if catalogue.class_of(each.failure).of_other_ranks]
     lost += [each for each in roots if each not in lost and _is_shouted(each, first, roots, catalogue)]
     victims = {each.source for each in lost}
@@ -183,14 +185,14 @@ def _without_victims(state: DiagnosisState, catalogue: CompiledCatalogue) -> tup
         who, end = f"{_name(first)} ended first, by signal {-first.code}.", first
     elif own:
         who = f"Rank {min(own, key=lambda each: each.line).source} ended first, by an error of its own."
-    elif (end := exited_rank(state.ranks, victims)) is not None:
+    elif (end := evidence.exited_rank(state.ranks, victims)) is not None:
         who = f"{_name(end)} ended first, with exit code {end.code}."
     else:
         return state, "", None
     kept = tuple(each for each in state.findings if each not in lost)
     lines = [*state.cascade, *(EvidenceLine(each.line, each.text) for each in lost)]
     after = " The others lost contact with it." if lost else ""
-    return msgspec.structs.replace(state, findings=kept, cascade=tuple(lines)), f"{who}{after}", end
+    return replace(state, findings=kept, cascade=tuple(lines)), f"{who}{after}", end
 
 
 def _is_shouted(mine: Finding, first: RankEnd | None, roots: Sequence[Finding], catalogue: CompiledCatalogue) -> bool:
@@ -217,26 +219,15 @@ OF_ITS_OWN = 0.3
 
 
 def _weigh(
-    state: DiagnosisState,
-    catalogue: CompiledCatalogue,
-    exit_code: int | None,
-    killed: int | None,
-    *,
-    oom_kills: int | None,
-    finished_hint: bool,
+    state: DiagnosisState, catalogue: CompiledCatalogue, exit_code: int | None, about: Circumstances, *, finished: bool
 ) -> Diagnosis:
-    cause = root_of(state, catalogue)
-    done = state.of_class("success")
+    cause, done = root_of(state, catalogue), state.of_class("success")
+    killed, oom_kills = about.signal, about.oom_kills
     if oom_kills and killed == 9 and (cause is None or cause.weight < SPECIFIC):
         return _answer(catalogue, state, "host_oom", 0.9, cause if cause and cause.failure == "host_oom" else None)
-    if cause is not None and cause.weight >= GENERIC:
-        if (
-            exit_code is None
-            and killed is None
-            and done is not None
-            and done.last > cause.last
-            and done.weight > GENERIC + 0.2
-        ):
+    if cause is not None and cause.weight >= evidence.GENERIC:
+        over = done is not None and done.last > cause.last and done.weight > evidence.GENERIC + 0.2
+        if over and exit_code is None and killed is None:
             return _answer(catalogue, state, "success", 0.7, done)
         sure, proof = _confidence(state, cause), catalogue.exit_codes.get(exit_code or 0)
         if proof is not None and proof.failure == cause.failure:
@@ -254,7 +245,7 @@ def _weigh(
         return _answer(catalogue, state, proof.failure, proof.weight, None)
     if cause is not None:
         return _answer(catalogue, state, cause.failure, cause.weight, cause)
-    if exit_code is None and (done is not None or finished_hint):
+    if exit_code is None and (done is not None or finished):
         return _answer(catalogue, state, "success", min(0.85, done.weight) if done else 0.6, done)
     proof = catalogue.exit_codes.get(exit_code or 0, UNKNOWN_CODE)
     return _answer(catalogue, state, proof.failure, proof.weight, None)
@@ -274,7 +265,7 @@ def hidden_failure(
     late = [e for e in late if short or not (e.warned or (e.role == "confirmation" and e.count == 1))]
     over = any(each.failure == "success" and each.role == "root" for each in state.findings)  # it raised that
     kernel = [each for each in state.findings if each.line == 0] if short else []
-    state = msgspec.structs.replace(state, findings=(*kernel, *late))
+    state = replace(state, findings=(*kernel, *late))
     cause = root_of(state, catalogue)
     if short and oom_kills and (cause is None or cause.weight < SPECIFIC):
         return _answer(catalogue, state, "host_oom", 0.9, None)
@@ -282,7 +273,7 @@ def hidden_failure(
     if cause is not None and (short or cause.weight >= SPECIFIC or traced or cause.role == "confirmation"):
         return _answer(catalogue, state, cause.failure, _confidence(state, cause), cause)
     follow = max((each for each in late if each.role == "cascade"), key=lambda each: each.weight, default=None)
-    if follow is not None and follow.weight >= GENERIC:
+    if follow is not None and follow.weight >= evidence.GENERIC:
         return _killed_child(catalogue, state, follow, oom_kills)
     told = next((each for each in state.cascade if each.line > since and _NONZERO.search(each.text)), None)
     if told is not None or traced:
@@ -334,7 +325,7 @@ _FAILED_RANK = LazyPattern(
 
 def _confidence(state: DiagnosisState, cause: Finding) -> float:
     rival = any(
-        each.role == "root" and each.failure != cause.failure and each.weight >= cause.weight - EQUAL / 2
+        each.role == "root" and each.failure != cause.failure and each.weight >= cause.weight - evidence.EQUAL / 2
         for each in state.findings
     )
     return min(SUREST, max(0.05, strength(cause) - (0.1 if rival else 0.0)))
@@ -366,15 +357,15 @@ def _answer(
     else:
         others = [each for each in state.findings if each.role == "root" and each.line > at]
     found = diagnosis_of_class(catalogue.class_of(failure), confidence, line, "" if cause is None else cause.text)
-    found = msgspec.structs.replace(found, place="" if cause is None else cause.place)
+    found = replace(found, place="" if cause is None else cause.place)
     return with_lines(found, (*state.cascade, *(EvidenceLine(each.line, each.text) for each in others)))
 
 
-def with_lines(found: Diagnosis, lines: Iterable[EvidenceLine], most: int = CASCADE_KEPT) -> Diagnosis:
+def with_lines(found: Diagnosis, lines: Iterable[EvidenceLine], most: int = evidence.CASCADE_KEPT) -> Diagnosis:
     """``found`` with these lines beside its cause, in the order of the log."""
     at = 0 if found.cause is None else found.cause.line
     shown = sorted({each.line: each for each in lines if each.line != at}.values(), key=lambda each: each.line)
-    return msgspec.structs.replace(found, cascade=tuple(shown[:most]))
+    return replace(found, cascade=tuple(shown[:most]))
 
 
 def line_of(found: Diagnosis) -> str:
@@ -386,7 +377,7 @@ def finished(state: DiagnosisState, catalogue: CompiledCatalogue, why: str, *, s
     """The diagnosis of a training that is over. ``why``: what shows that, or that nothing does."""
     done = state.of_class("success")
     found = _answer(catalogue, state, "success", sure if done is None else sure + TOLD, done)
-    return msgspec.structs.replace(found, explanation=f"{found.explanation[:-1]}: {why}." if why else found.explanation)
+    return replace(found, explanation=f"{found.explanation[:-1]}: {why}." if why else found.explanation)
 
 
 TOLD = 0.05
@@ -427,23 +418,22 @@ def root_of(state: DiagnosisState, catalogue: CompiledCatalogue) -> Finding | No
     if not counting:
         return None
     best = max(map(strength, counting))
-    bar = best if best >= OWN_WEIGHT else best - EQUAL  # a project's own pattern has no equal
+    bar = best if best >= OWN_WEIGHT else best - evidence.EQUAL  # a project's own pattern has no equal
     peers = [each for each in counting if strength(each) >= bar]
-    told = [each for each in peers if each.told and each.terminal and strength(each) >= CERTAIN]
+    told = [each for each in peers if each.told and each.terminal and strength(each) >= evidence.CERTAIN]
     return min(
         told if told and not all(each.told for each in peers) else peers, key=lambda each: (each.line, -each.weight)
     )
 
 
 def strength(finding: Finding) -> float:
-    """How much it proves."""
     return finding.weight * WARNED if finding.warned else finding.weight
 
 
 def _explains(cause: Finding, mine: Finding, catalogue: CompiledCatalogue) -> bool:
     """Whether ``mine`` is a known consequence: of a kill by the kernel, of a lost GPU, of another rank's own error."""
     known = catalogue.class_of(mine.failure)
-    if cause.failure == mine.failure or strength(cause) < CERTAIN or mine.weight >= OWN_WEIGHT:
+    if cause.failure == mine.failure or strength(cause) < evidence.CERTAIN or mine.weight >= OWN_WEIGHT:
         return False
     if known.of_other_ranks:
         return (
@@ -466,7 +456,13 @@ def _outranked(mine: Finding, roots: Sequence[Finding], catalogue: CompiledCatal
         if end.weight < SAID or catalogue.class_of(end.failure).of_other_ranks:
             continue
         unrelated = mine.failure not in catalogue.class_of(end.failure).follows_from
-        if not mine.terminal and unrelated and end.told and end.weight >= CERTAIN and end.line - mine.last > NEAR:
+        if (
+            not mine.terminal
+            and unrelated
+            and end.told
+            and end.weight >= evidence.CERTAIN
+            and end.line - mine.last > NEAR
+        ):
             return True
         if mine.warned or end.beats - mine.beats >= (2 if mine.terminal else 1):
             return True

@@ -8,40 +8,17 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-import msgspec
+from msgspec.structs import replace
 
 from ...model.text import LazyPattern
 from ..text.lines import TRACEBACK, Carried, peel, unglued
 from ..text.reading import Reading
-from . import tracebacks
+from . import evidence_state as evidence
 from .catalogue import CHECKPOINT_READS, CONFIG_READS, OWN_WEIGHT, CompiledCatalogue, Match, Proof, read_kernel_line
-from .catalogue import GATES as KERNEL_GATES
-from .evidence_state import GATES as RANK_GATES
-from .evidence_state import (
-    GENERIC,
-    DiagnosisState,
-    kept_text,
-    with_block,
-    with_cascade_line,
-    with_detail,
-    with_finding,
-    with_line,
-    with_place,
-    without_handled,
-    without_raised,
-)
-from .tracebacks import (
-    DETAIL_LINES,
-    Block,
-    Finding,
-    any_exception,
-    find_exception,
-    frame_of,
-    proof_of,
-    proof_of_message,
-)
-from .tracebacks import RaisedAt as Named
+from .evidence_state import Block, DiagnosisState, Finding
 
+KERNEL_GATES = ("Xid", "XID", "NVRM", "dxg", "blocked for more than", "oom-kill", "amdgpu", "Out of memory: Kill")
+"""Texts of kernel lines, of which a trainer's log may hold some."""
 NEAR_LINES = 3
 """A source line at most this far above an exception is the one that raised it."""
 TRACEBACK_SEGMENTS = 300
@@ -83,8 +60,8 @@ _NO_PROGRESS = Reading()
 
 def read_line(state: DiagnosisState, number: int, line: str, catalogue: CompiledCatalogue) -> DiagnosisState:
     """The state after a plain line, which may have a bar glued before its message."""
-    if any(gate in line for gate in RANK_GATES):
-        state = msgspec.structs.replace(state, ranks=with_line(state.ranks, number, line))
+    if any(gate in line for gate in evidence.RANK_GATES):
+        state = replace(state, ranks=evidence.with_line(state.ranks, number, line))
     carried = peel(line)
     for text in carried.text.split("\n"):
         for piece in unglued(text):
@@ -98,43 +75,43 @@ def _read(state: DiagnosisState, number: int, carried: Carried, catalogue: Compi
     text, source = carried.text, carried.source
     block = state.block(source)
     if FENCE in text:
-        return msgspec.structs.replace(state, fenced=0 if state.fenced else number)
+        return replace(state, fenced=0 if state.fenced else number)
     if state.fenced and number - state.fenced <= FENCE_LINES:
         return state
     if TRACEBACK in text and not is_label(text):
         if state.unraised and state.unraised >= number - 1:
             return state
-        opened = tracebacks.begin(block, source)
-        state = with_block(state, opened, hot=TRACEBACK_SEGMENTS)
-        return msgspec.structs.replace(state, traceback=number, watch=state.watch or _NO_PROGRESS)
+        opened = evidence.begin(block, source)
+        state = evidence.with_block(state, opened, hot=TRACEBACK_SEGMENTS)
+        return replace(state, traceback=number, watch=state.watch or _NO_PROGRESS)
     open_block = block if block is not None and not block.ended else None
     if text[:1] in " \t│[":
-        config = any(word in text for word in CONFIG_READS) and tracebacks.CONFIGURED.search(text) is not None
+        config = any(word in text for word in CONFIG_READS) and evidence.CONFIGURED.search(text) is not None
         if config or ("rror" not in text and any(word in text for word in CHECKPOINT_READS)):
-            state = msgspec.structs.replace(state, **{"config_read" if config else "restored": number})
-            return state if open_block is None else with_block(state, tracebacks.with_inner(open_block, text))
-    if open_block is not None and tracebacks.is_inner(text):
-        return with_block(state, tracebacks.with_inner(open_block, text))
+            state = replace(state, **{"config_read" if config else "restored": number})
+            return state if open_block is None else evidence.with_block(state, evidence.with_inner(open_block, text))
+    if open_block is not None and evidence.is_inner(text):
+        return evidence.with_block(state, evidence.with_inner(open_block, text))
     if state.hot and text.strip():
-        state = with_place(with_detail(state, source, number, text), source, number, text)
-    link = next((link for words, link in tracebacks.LINKS.items() if words in text), "")
+        state = evidence.with_place(evidence.with_detail(state, source, number, text), source, number, text)
+    link = next((link for words, link in evidence.LINKS.items() if words in text), "")
     if link:
         known = block if block is not None and block.ended else _untraced(state, source)
-        return with_block(state, msgspec.structs.replace(known, link=link))
+        return evidence.with_block(state, replace(known, link=link))
     boxed = _BOXED.match(text) if open_block is None else None
     if boxed is not None:
         carried = carried._replace(text=boxed["sentence"])
     elif _SOURCE.match(text):
-        frame = frame_of(text)
+        frame = evidence.frame_of(text)
         if frame is None or frame.function:
             return state
-        return msgspec.structs.replace(state, header=(number, frame.place))
+        return replace(state, header=(number, frame.place))
     if _UNRAISED.match(text):
-        return msgspec.structs.replace(state, unraised=number)
+        return replace(state, unraised=number)
     if _GOES_ON.match(text) and not state.report:
-        return without_handled(state, number)
-    if tracebacks.OPENS_REPORT.match(text):
-        state = msgspec.structs.replace(state, report=number, hot=max(state.hot, DETAIL_LINES))
+        return evidence.without_handled(state, number)
+    if evidence.OPENS_REPORT.match(text):
+        state = replace(state, report=number, hot=max(state.hot, evidence.DETAIL_LINES))
     return _weigh(state, number, carried, open_block, catalogue)
 
 
@@ -145,51 +122,57 @@ def _weigh(
     shown = carried.text
     text = catalogue.in_known_words(_COMMAND.sub("Command", shown))
     carried = carried._replace(text=text)
-    named = find_exception(text, catalogue) or (any_exception(text) if block is not None else None)
+    named = evidence.find_exception(text, catalogue) or (evidence.any_exception(text) if block is not None else None)
     if named is not None and state.unraised and number - state.unraised <= TRACEBACK_SEGMENTS:
-        return msgspec.structs.replace(state, unraised=0, traceback=0)
+        return replace(state, unraised=0, traceback=0)
     bare = named is not None and text.lstrip().startswith((named.type, f"{named.module}."))
     raised = named is not None and (block is not None or (bare and carried.level in ("", "fatal")))
     matches = catalogue.matches(text)
     if matches is None:
-        return state if block is None or named is None else with_block(state, tracebacks.ended(block, number, text))
+        return (
+            state if block is None or named is None else evidence.with_block(state, evidence.ended(block, number, text))
+        )
     weighed = list(_evidence(carried, matches, raised=raised, catalogue=catalogue))
     best = _strongest(weighed)
     if best is None and block is not None and named is not None and named.type in catalogue.consequences:
-        best = _by_place(named, block, carried, catalogue)
+        # A type that proves nothing alone does by its place: ``EOFError in …/getpass.py:_raw_input``.
+        placed = carried._replace(text=f"{named.type} in {block.last}")
+        if (known_there := catalogue.matches(placed.text)) is not None:
+            best = _strongest(_evidence(placed, known_there, raised=True, catalogue=catalogue))
     terminal = raised or _in_report(state, number, carried)
     if named is None:
         said = _WHAT.match(text)
         if said is not None and best is None:
-            best = proof_of_message("Exception", said["message"], catalogue) or UNTOLD
+            best = evidence.proof_of_message("Exception", said["message"], catalogue) or UNTOLD
         if best is None and all(each.role == "cascade" for each in weighed):
+            untold = [each for each in state.findings if not each.told and each.weight < evidence.GENERIC]
             if _ERROR.match(text if not carried.level else f"{carried.level} {text}"):
                 best = _worded(carried, catalogue, least=SURE_WORDS if weighed else 0.0)
-            elif _explains_untold(state, number, carried.source):
-                best = _worded(carried, catalogue, least=DETAIL_LEAST)
+            elif any(0 < number - e.line <= evidence.DETAIL_LINES and e.source == carried.source for e in untold):
+                best = _worded(carried, catalogue, least=DETAIL_LEAST)  # its message may go on here
         return _with_line(state, _finding(best, number, shown, carried.source, terminal=terminal), weighed)
     at = text.find(named.type)
     if not raised and act_of(text, at, at + len(named.type), failure="", level=carried.level) not in EVIDENT:
         return state
-    if block is None and 0 < state.traced >= number - DETAIL_LINES and _REPORTER.search(text) is not None:
-        return with_cascade_line(state, number, shown)
+    if block is None and 0 < state.traced >= number - evidence.DETAIL_LINES and _REPORTER.search(text) is not None:
+        return evidence.with_cascade_line(state, number, shown)
     configured = bool(state.config_read) and number - state.config_read <= NEAR_LINES
     restored = bool(state.restored) and number - state.restored <= NEAR_LINES
-    known = proof_of(named, catalogue, configured=configured, restored=restored, with_message=best is None)
+    known = evidence.proof_of(named, catalogue, configured=configured, restored=restored, with_message=best is None)
     if known is None and named.type not in catalogue.consequences and block is not None and best is None:
         known = UNTOLD
-    if known is not None and (best is None or (best.weight < GENERIC and known.weight > best.weight)):
-        best = msgspec.structs.replace(known, warned=carried.level == "warning")
+    if known is not None and (best is None or (best.weight < evidence.GENERIC and known.weight > best.weight)):
+        best = replace(known, warned=carried.level == "warning")
     mine = _finding(best, number, shown, carried.source, terminal=terminal)
     if block is not None:
-        state = msgspec.structs.replace(state, traced=number, traceback=0)
+        state = replace(state, traced=number, traceback=0)
         reported = named.module.split(".")[0] in REPORTERS
-        return _with_raised(state, block, msgspec.structs.replace(mine, place=block.own, reported=reported), weighed)
+        return _with_raised(state, block, replace(mine, place=block.own, reported=reported), weighed)
     if named.type in catalogue.consequences:
-        state = with_cascade_line(state, number, shown)
+        state = evidence.with_cascade_line(state, number, shown)
     at, place = state.header  # of a syntax error of the file that Python was to run: it has no traceback
     place = place if 0 < number - at <= HEADER_LINES else ""
-    return _with_line(state, msgspec.structs.replace(mine, place=place), weighed)
+    return _with_line(state, replace(mine, place=place), weighed)
 
 
 def _strongest(known: Iterable[Proof]) -> Proof | None:
@@ -199,23 +182,8 @@ def _strongest(known: Iterable[Proof]) -> Proof | None:
 def _finding(best: Proof | None, number: int, text: str, source: str, *, terminal: bool) -> Finding:
     """``best``: the strongest root of the line; without one the class is "": it proves nothing."""
     best = best or Proof("", 0.0)
-    mine = Finding(best.failure, "root", best.weight, number, kept_text(text), number, terminal=terminal)
-    return msgspec.structs.replace(mine, warned=best.warned, told=best.told, source=source)
-
-
-def _by_place(named: Named, block: Block, carried: Carried, catalogue: CompiledCatalogue) -> Proof | None:
-    """What a type that proves nothing alone does by its place: ``EOFError in …/getpass.py:_raw_input``."""
-    placed = carried._replace(text=f"{named.type} in {block.last}")
-    matches = catalogue.matches(placed.text)
-    return None if matches is None else _strongest(_evidence(placed, matches, raised=True, catalogue=catalogue))
-
-
-def _explains_untold(state: DiagnosisState, number: int, source: str) -> bool:
-    """Whether the line stands below an exception whose own words say nothing: its message may go on here."""
-    return any(
-        0 < number - each.line <= DETAIL_LINES and not each.told and each.weight < GENERIC and each.source == source
-        for each in state.findings
-    )
+    mine = Finding(best.failure, "root", best.weight, number, evidence.kept_text(text), number, terminal=terminal)
+    return replace(mine, warned=best.warned, told=best.told, source=source)
 
 
 def _untraced(state: DiagnosisState, source: str) -> Block:
@@ -224,8 +192,8 @@ def _untraced(state: DiagnosisState, source: str) -> Block:
     last = max(near, key=lambda each: each.line, default=None)
     if last is None:
         return Block(source)
-    told = last.weight >= tracebacks.CERTAIN
-    return Block(source, raised=msgspec.structs.replace(last, told=told), ended=True)
+    told = last.weight >= evidence.CERTAIN
+    return Block(source, raised=replace(last, told=told), ended=True)
 
 
 def read_last_words(
@@ -253,12 +221,17 @@ _LOCATED = LazyPattern(r"(?:[\w.-]+: )?[\w./\\-]+\.\w{1,5}:\d+: ")
 def is_of_traceback(line: str) -> bool:
     """True for the lines of a traceback above what was raised."""
     text = peel(line).text
-    return TRACEBACK in text or tracebacks.is_inner(text)
+    return TRACEBACK in text or evidence.is_inner(text)
 
 
 def _worded(carried: Carried, catalogue: CompiledCatalogue, *, least: float = 0.0) -> Proof | None:
     """What the words of a line prove that names no exception and that no signature knows; None below ``least``."""
-    proof = None if is_talk(*carried) else proof_of_message("Exception", carried.text, catalogue)
+    text, _, level = carried
+    if _HYPOTHESIS.search(text) is not None or _EARLIER.search(text) is not None:
+        return None
+    if act_of(text, 0, len(text), failure="", level=level) != "event":
+        return None
+    proof = evidence.proof_of_message("Exception", text, catalogue)
     sure = 0.0 if proof is None else round(proof.weight * LOGGED, 3)
     return None if proof is None or sure < least else Proof(proof.failure, sure, told=True)
 
@@ -275,27 +248,27 @@ _ERROR = LazyPattern(
 
 def _with_raised(state: DiagnosisState, block: Block, mine: Finding, weighed: Iterable[Proof]) -> DiagnosisState:
     """The state after a traceback's end: of a chain of exceptions one counts."""
-    if block.before is not None and tracebacks.earlier_counts(block, block.before, mine):
-        kept = msgspec.structs.replace(block, raised=block.before, ended=True, link="")
-        return with_cascade_line(with_block(state, kept), mine.line, mine.text)
+    if block.before is not None and evidence.earlier_counts(block, block.before, mine):
+        kept = replace(block, raised=block.before, ended=True, link="")
+        return evidence.with_cascade_line(evidence.with_block(state, kept), mine.line, mine.text)
     if block.before is not None and block.before.failure:
-        state = without_raised(state, block.before)
-    state = with_block(state, msgspec.structs.replace(block, raised=mine, ended=True, link=""), hot=DETAIL_LINES)
-    return _with_line(state if mine.failure else with_cascade_line(state, mine.line, mine.text), mine, weighed)
+        state = evidence.without_raised(state, block.before)
+    state = evidence.with_block(state, replace(block, raised=mine, ended=True, link=""), hot=evidence.DETAIL_LINES)
+    return _with_line(state if mine.failure else evidence.with_cascade_line(state, mine.line, mine.text), mine, weighed)
 
 
 def _with_line(state: DiagnosisState, mine: Finding, weighed: Iterable[Proof]) -> DiagnosisState:
     """The strongest root of a line counts, once; confirmations and consequences beside it if they add to it."""
     if mine.failure:
-        state = with_finding(state, mine)
+        state = evidence.with_finding(state, mine)
     for each in weighed:
         other = Finding(each.failure, each.role, each.weight, mine.line, mine.text, mine.line)
         if each.role == "confirmation" and (not mine.failure or each.failure == "success"):
-            state = with_finding(state, other)
+            state = evidence.with_finding(state, other)
         elif each.role == "cascade" and not mine.failure:
-            state = with_cascade_line(state, mine.line, mine.text)
+            state = evidence.with_cascade_line(state, mine.line, mine.text)
             if each.failure != "unknown":
-                state = with_finding(state, other)
+                state = evidence.with_finding(state, other)
     return state
 
 
@@ -309,7 +282,7 @@ def _evidence(
         if act == "event" or proof.weight >= OWN_WEIGHT:  # a project's pattern says itself what is an event
             yield proof
         elif act == "warning":
-            yield msgspec.structs.replace(proof, warned=True)
+            yield replace(proof, warned=True)
     at = next((text.find(gate) for gate in KERNEL_GATES if gate in text), None)
     known = None if at is None else read_kernel_line(text, catalogue)
     if at is None or known is None or known.failure == "unknown":
@@ -323,7 +296,7 @@ def _in_report(state: DiagnosisState, number: int, carried: Carried) -> bool:
     if carried.level == "fatal" or (state.report and number - state.report <= REPORT_LINES):
         return True
     block = state.block(carried.source)
-    return block is not None and block.raised is not None and 0 <= number - block.raised.line <= DETAIL_LINES
+    return block is not None and block.raised is not None and 0 <= number - block.raised.line <= evidence.DETAIL_LINES
 
 
 # What a line does: report an event, warn, say that something was handled, or speak of failures without having one.
@@ -348,31 +321,25 @@ _LABEL = LazyPattern(
 )
 """A line begins with what it is: advice, a prompt, a sample."""
 _CODE = LazyPattern(
-    r"\s*(?:raise |print\(|(?:logger?|logging|self|console)\.\w+[.(]|assert |return |echo |def |class |if "
-    r"|except |elif |"
-    r"--?[a-z]|#(?!\d)|//|>>> |> |<\||\* |[-+•] (?!\w+(?:Error|Exception)\b))"
+    r"\s*(?:raise |print\(|(?:logger?|logging|self|console)\.\w+[.(]|assert |return |echo |def |class |if |except "
+    r"|elif |--?[a-z]|#(?!\d)|//|>>> |> |<\||\* |[-+•] (?!\w+(?:Error|Exception)\b))"
 )
 """Source code, a comment, a quoted mail, a list of advice, a table."""
 _HYPOTHESIS = LazyPattern(
-    r"\b(?:if (?:you|the|this|it|your|an?|there|any|we|training|that|memory|one)\b|in case|should you|might|"
-    r"may (?!not)|could (?!not|n)|can (?:also |sometimes |easily |often )?(?:be|lead|cause|result|happen"
-    r"|trigger|produce)|"
-    r"possib(?:ly|le)|probably|perhaps|usually|often|sometimes|typically|avoid\w*|prevent\w*"
-    r"|protects? (?:you )?against|"
-    r"known issues?|e\.g\.|for example|for instance|such as|look for|watch(?:es|ing)? for|search for|check(?:s"
-    r"|ing)? for|"
-    r"what to do|how to|when you|falls|wenn sie|möglicherweise|vermutlich|si vous|si le|peut[- ]être|puede|quizás|"
-    r"если|возможно|만약|경우|"
-    r"in the event of|simulat\w+|pretend\w*|reproduc\w+|most likely|"
-    r"would|designed to|about \w+ errors|learn more|read more|guard(?:s|ed|ing)? against|robust (?:to|against))"
-    r"|如果|如遇|若出现|若遇|假如|可能|建议|提示|避免|防止|例如|もし|場合|ヒント|回避",
+    r"\b(?:if (?:you|the|this|it|your|an?|there|any|we|training|that|memory|one)\b|in case|should you|might"
+    r"|may (?!not)|could (?!not|n)|can (?:also |sometimes |easily |often )?(?:be|lead|cause|result|happen|trigger"
+    r"|produce)|possib(?:ly|le)|probably|perhaps|usually|often|sometimes|typically|avoid\w*|prevent\w*"
+    r"|protects? (?:you )?against|known issues?|e\.g\.|for example|for instance|such as|look for|watch(?:es|ing)? for"
+    r"|search for|check(?:s|ing)? for|what to do|how to|when you|falls|wenn sie|möglicherweise|vermutlich|si vous"
+    r"|si le|peut[- ]être|puede|quizás|если|возможно|만약|경우|in the event of|simulat\w+|pretend\w*|reproduc\w+"
+    r"|most likely|would|designed to|about \w+ errors|learn more|read more|guard(?:s|ed|ing)? against|robust (?:to"
+    r"|against))|如果|如遇|若出现|若遇|假如|可能|建议|提示|避免|防止|例如|もし|場合|ヒント|回避",
     re.IGNORECASE,
 )
 _EARLIER = LazyPattern(
     r"\b(?:previous|last|earlier|prior|former|preceding) (?:\w+ )?(?:run|attempt|job|session|crash|failure|exit"
-    r"|training|"
-    r"launch|incident|time)\b|\b(?:resum|restart|recover|continu)\w* (?:\w+ ){0,3}(?:after|from|following)\b|"
-    r"\b(?:used to|previously|yesterday|last (?:week|night))\b|\b(?:issue|ticket|bug) #?\d+",
+    r"|training|launch|incident|time)\b|\b(?:resum|restart|recover|continu)\w* (?:\w+ ){0,3}(?:after|from|following)\b"
+    r"|\b(?:used to|previously|yesterday|last (?:week|night))\b|\b(?:issue|ticket|bug) #?\d+",
     re.IGNORECASE,
 )
 _NOT = LazyPattern(
@@ -392,23 +359,18 @@ _PLANNED = LazyPattern(
 )
 """Before the name of a signal or the words of an end: it has not come yet."""
 _HANDLED = LazyPattern(
-    r"\b(?:retry(?:ing)?(?! failed)|retried|reconnect\w*|fall(?:s|ing)?[ -]?back|fell back|fallback|skip(?:s"
-    r"|ped|ping)(?! iterations?:)|"
-    r"ignor(?:ed|ing|es)|recover(?:ed|ing)|continuing|continues? (?:with|without|training)|resum(?:ed"
-    r"|ing) normal|"
-    r"(?<!\d )resolved|as expected|using (?:the )?cpu|non-?fatal|not (?:fatal|critical|serious)|harmless|benign|"
-    r"suppress\w*|"
-    r"reducing(?!.* may help)|halving|lower(?:ed|ing)|trying (?:again|with|another)|try(?:ing)? again(?! later)"
-    r"|will try again|attempt \d+ ?(?:of|/) ?\d+|"
-    r"caught and|discard(?:ed|ing)|disabled|disabling|will be (?:retried|ignored|skipped|disabled)"
-    r"|not (?:an? )?problem|"
-    r"warm-?up probe|rebuilding)\b|\.\.\. ?ok\b|\b(?:PASSED|passed)\W*$",
+    r"\b(?:retry(?:ing)?(?! failed)|retried|reconnect\w*|fall(?:s|ing)?[ -]?back|fell back|fallback|skip(?:s|ped"
+    r"|ping)(?! iterations?:)|ignor(?:ed|ing|es)|recover(?:ed|ing)|continuing|continues? (?:with|without|training)"
+    r"|resum(?:ed|ing) normal|(?<!\d )resolved|as expected|using (?:the )?cpu|non-?fatal|not (?:fatal|critical"
+    r"|serious)|harmless|benign|suppress\w*|reducing(?!.* may help)|halving|lower(?:ed|ing)|trying (?:again|with"
+    r"|another)|try(?:ing)? again(?! later)|will try again|attempt \d+ ?(?:of|/) ?\d+|caught and|discard(?:ed|ing)"
+    r"|disabled|disabling|will be (?:retried|ignored|skipped|disabled)|not (?:an? )?problem|warm-?up probe"
+    r"|rebuilding)\b|\.\.\. ?ok\b|\b(?:PASSED|passed)\W*$",
     re.IGNORECASE,
 )
 _GIVEN_UP = LazyPattern(
     r"\b(?:giv(?:ing|en) up|gave up|exceeded|exhausted|abort(?:ed|ing|s)?|exiting|terminat(?:ed|ing)"
-    r"|fatal(?! error: retry)|"
-    r"failed after|no more retries|unrecoverable|loss scale)",
+    r"|fatal(?! error: retry)|failed after|no more retries|unrecoverable|loss scale)",
     re.IGNORECASE,
 )
 _OWN = LazyPattern(
@@ -435,34 +397,19 @@ def act_of(text: str, start: int, end: int, *, failure: str, level: str = "", ra
 
     ``raised``: the line is the message of an exception that was raised.
     """
-    begin = 0
-    for stop in _SENTENCE.finditer(text, 0, start):
-        begin = stop.end()
-    before = text[begin:start]
+    before = text[max((stop.end() for stop in _SENTENCE.finditer(text, 0, start)), default=0) : start]
     if _HYPOTHESIS.search(before) is not None:
         return "spoken"
     if raised:
         return "event"
     if failure in PLANNED and _PLANNED.search(before) is not None:
         return "spoken"
-    if is_label(text) or _quoted(text, start, end):
-        return "spoken"
-    if (
-        _EARLIER.search(before) is not None
-        or _NOT.search(before) is not None
-        or (end > start and _NONE.match(text, end))
-    ):
+    denied = _EARLIER.search(before) or _NOT.search(before) or (end > start and _NONE.match(text, end))
+    if denied or is_label(text) or _quoted(text, start, end):
         return "spoken"
     if failure != "success" and _HANDLED.search(text) is not None and _GIVEN_UP.search(text) is None:
         return "handled"
     return "warning" if level == "warning" and failure not in PLANNED else "event"
-
-
-def is_talk(text: str, _source: str, level: str) -> bool:
-    """True if the line as a whole reports no event; for lines of which only the kind of words would prove anything."""
-    if _HYPOTHESIS.search(text) is not None or _EARLIER.search(text) is not None:
-        return True
-    return act_of(text, 0, len(text), failure="", level=level) != "event"
 
 
 def is_label(text: str) -> bool:

@@ -12,6 +12,7 @@ from .. import memory
 from ..knowledge import Knowledge
 from ..memory import AGAIN_S, MOST, EndOfWatch, Job, is_best
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
+from ..resume.resume_point import long_words
 from ..run_states import Finished, Running
 from ..state import EndTime, JudgeState, StepBuilder
 
@@ -187,7 +188,6 @@ SLACK_S = 5.0
 
 
 def run_command(builder: StepBuilder, event: Literal["finish", "give_up", "end_by"]) -> None:
-    """Run the user's command for this end, if there is one."""
     end = builder.settings.end
     commands = {"finish": end.at_finish, "give_up": end.at_give_up, "end_by": end.at_end_by or end.at_give_up}
     command = commands[event]
@@ -209,8 +209,7 @@ def set_time(builder: StepBuilder, *, after_s: float = 0.0) -> None:
         return
     ends = EndTime(said=said, t=wall - knowledge.created_wall)
     builder.set(ends=ends)
-    minutes, lead_s = max(0.0, ends.t - builder.t) / 60.0, stop_takes_s(knowledge, builder.state)
-    left = f"{minutes:.0f} min" if minutes < 120.0 else f"{minutes / 60.0:.1f} h"
+    left, lead_s = long_words(max(0.0, ends.t - builder.t)), stop_takes_s(knowledge, builder.state)
     builder.note(f"it ends by {said} (in {left}): the stop begins {lead_s:.0f} s before, so that it can save")
 
 

@@ -2,10 +2,10 @@
 
 import msgspec
 
-from ...model.attempt import Evidence
 from ...model.decision import CaptureStacks, LookForLoop
 from ...model.observation import Outcome, ProcessSample
 from ...model.progress import Outlook
+from ...model.run import Evidence
 from ...model.text import LazyPattern
 from .. import memory
 from ..attempt_progress import knows_its_step

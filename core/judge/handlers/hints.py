@@ -12,10 +12,9 @@ from typing import Literal
 
 import msgspec
 
-from ...model.attempt import DIVERGING, NO_STEP, IncidentKind
 from ...model.fact import RemediesDropped
 from ...model.observation import HostSample
-from ...model.run import GpuHabit, Habits
+from ...model.run import DIVERGING, NO_STEP, GpuHabit, Habits, IncidentKind
 from ...model.text import memory, plural
 from ..findings import loss
 from ..hang import pauses

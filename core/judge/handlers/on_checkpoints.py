@@ -12,7 +12,7 @@ from .. import memory
 from ..attempt_progress import AttemptProgress, places_at, with_saved
 from ..hang import liveness
 from ..recovery import commands, exits, gate, ramp, remedies, restarts, unclear_states
-from ..resume import checkpoint_index, output_folders, resume_point
+from ..resume import checkpoint_index, resume_point
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
 from ..resume.resume_check import counts_since, slack_of
 from ..run_states import EndedEarly, Finished, GivenUp, Stopping, is_live, is_watched
@@ -29,11 +29,7 @@ LINES_LATER = 2
 
 
 def saved_position(
-    attempt: AttemptProgress,
-    saved_step: int | None,
-    places: tuple[int | None, int | None],
-    slack: int,
-    since: int = 0,
+    attempt: AttemptProgress, saved_step: int | None, places: tuple[int | None, int | None], slack: int, since: int = 0
 ) -> tuple[int | None, int]:
     """Return the position of a checkpoint in the run, at least, and how much more it may be.
 
@@ -136,9 +132,8 @@ def on_checkpoint(builder: StepBuilder, event: CheckpointEvent) -> None:
 
 
 def _complete(builder: StepBuilder, event: CheckpointEvent, known: KnownCheckpoint, *, news: bool) -> None:
-    """A save is complete."""
     if news:
-        builder.tell_checkpoint(known, checkpoint_index.verdict_of(event.verdict))
+        builder.tell_checkpoint(known, event.verdict or "complete")
     aside = _set_aside(builder, known)
     if not news:
         return
@@ -257,36 +252,30 @@ def on_output(builder: StepBuilder, seen: OutputSeen) -> None:
     state, knowledge = builder.state, builder.knowledge
     if isinstance(state.machine, Finished | EndedEarly | GivenUp):
         return
-    named = output_folders.is_named(state.diagnosis.tail, seen.path, knowledge.cwd)
-    builder.set(
-        outputs=output_folders.with_sighting(
-            state.outputs, seen, created_wall=knowledge.created_wall, attempt=state.attempt.number, named=named
-        )
-    )
-    _accept(builder)
+    named, wall = resume_point.is_named(state.diagnosis.tail, seen.path, knowledge.cwd), knowledge.created_wall
+    number = state.attempt.number
+    known = resume_point.with_sighting(state.outputs, seen, created_wall=wall, attempt=number, named=named)
+    builder.set(outputs=known)
+    accept_outputs(builder)
     unclear_states.tell_output(builder)
 
 
 def on_lines(builder: StepBuilder, text: str) -> None:
     """The log may name what has just appeared."""
     state = builder.state
-    outputs = output_folders.with_log(state.outputs, text, builder.knowledge.cwd, builder.t)
+    outputs = resume_point.with_log(state.outputs, text, builder.knowledge.cwd, builder.t)
     if outputs is not state.outputs:
         builder.set(outputs=outputs)
-        _accept(builder)
+        accept_outputs(builder)
 
 
-def at_end(builder: StepBuilder) -> None:
-    """The attempt has ended: no further save of it will come."""
-    _accept(builder, over=True)
-
-
-def _accept(builder: StepBuilder, *, over: bool = False) -> None:
+def accept_outputs(builder: StepBuilder, *, over: bool = False) -> None:
+    """Take what is known for certain now. ``over``: the attempt has ended, and no further save of it will come."""
     state, training = builder.state, unclear_states.training_of(builder.state)
     training = replace(training, over=True) if over else training
-    found = output_folders.to_accept(state.outputs, training, builder.knowledge.output_dir, state.checkpoints)
+    found = resume_point.to_accept(state.outputs, training, builder.knowledge.output_dir, state.checkpoints)
     for one in found:
-        builder.set(outputs=output_folders.accepted(builder.state.outputs, one.folder))
+        builder.set(outputs=resume_point.accepted(builder.state.outputs, one.folder))
         builder.fact(OutputKnown(folder=one.folder, why=one.evidence))
     if found:
         builder.close_all("it is known where the run saves", unclear_states.UNSURE)
@@ -334,26 +323,17 @@ def on_planned(builder: StepBuilder, outcome: Outcome) -> None:
         proposed = msgspec.convert(outcome.data.get("delete", ()), tuple[Checkpoint, ...])
     except msgspec.ValidationError:
         return
+    why = f"{builder.settings.checkpoints.keep_last} newer verified ones are kept"
     for found in proposed:
-        why_not = _objection(builder, found)
-        if why_not is None and gate.is_closed(builder):
-            _withhold(builder, found)
-        elif why_not is None:
-            builder.decide(
-                DeleteCheckpoint,
-                f"delete {found.name}: {builder.settings.checkpoints.keep_last} newer verified ones are kept",
-                checkpoint=found,
-            )
-
-
-def _withhold(builder: StepBuilder, found: Checkpoint) -> None:
-    """Record once that it would be deleted."""
-    told = builder.state.kept
-    if found.path not in told:
-        there = {known.path for known in builder.index.known}
-        builder.set(kept=(*(path for path in told if path in there), found.path))
-        why, name = f"{builder.settings.checkpoints.keep_last} newer verified ones are kept", found.name
-        gate.tell(builder, "delete", f"delete {name}", f"deleted {name}", why, checkpoint=found.path)
+        name, reported = found.name, builder.state.kept
+        if not _may_be_deleted(builder, found):
+            continue
+        if not gate.is_closed(builder):
+            builder.decide(DeleteCheckpoint, f"delete {name}: {why}", checkpoint=found)
+        elif found.path not in reported:
+            there = {known.path for known in builder.index.known}
+            builder.set(kept=(*(path for path in reported if path in there), found.path))
+            gate.tell(builder, "delete", f"delete {name}", f"deleted {name}", why, checkpoint=found.path)
 
 
 def _in_doubt(builder: StepBuilder) -> bool:
@@ -367,17 +347,12 @@ def _is_deletable(known: KnownCheckpoint) -> bool:
     return known.own and known.unclear is None and known.changed is None and known.written is None
 
 
-def _objection(builder: StepBuilder, found: Checkpoint) -> str | None:
+def _may_be_deleted(builder: StepBuilder, found: Checkpoint) -> bool:
+    """Return whether it is verified, surely of this run, and needed for no restart, evaluation or score."""
     state, path = builder.state, found.path
     known, running = builder.checkpoint(path), state.evaluations.running
-    if known is None or not _is_deletable(known):
-        return "another run may have written it"
+    if known is None or not _is_deletable(known) or not known.complete or known.bad is not None:
+        return False
     newest = resume_point.newest_verified(state.checkpoints, builder.support)
-    kept = (
-        (not known.complete or known.bad is not None, "it is not verified"),
-        (path == state.attempt.resume_from, "this attempt resumed from it"),
-        (newest is not None and newest.path == path, "it is the resume point"),
-        (running is not None and running.path == path, "it is being evaluated"),
-        (memory.is_best(state.evaluations, state.checkpoints.known, path), "it has the best score"),
-    )
-    return next((why for holds, why in kept if holds), None)
+    needed = {state.attempt.resume_from, newest and newest.path, running and running.path}
+    return path not in needed and not memory.is_best(state.evaluations, state.checkpoints.known, path)

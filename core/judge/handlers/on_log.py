@@ -2,9 +2,9 @@
 
 from msgspec.structs import replace
 
-from ...model.attempt import DIVERGING
 from ...model.fact import PhaseChanged
 from ...model.observation import HEARTBEAT, LogChunk
+from ...model.run import DIVERGING
 from .. import attempt_progress
 from ..failure.diagnosis import read_evidence
 from ..findings import loss, pace, slow

@@ -7,9 +7,8 @@ from typing import Any
 import msgspec
 
 from ...model import observation as observations
-from ...model.attempt import OTHER_TRAINER, Evidence, IncidentKind
 from ...model.progress import reading_name
-from ...model.run import never_ends
+from ...model.run import OTHER_TRAINER, Evidence, IncidentKind, never_ends
 from ...model.text import beginning, plural, typed
 from .. import run_states
 from ..failure.circumstances import SeenGpu

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from ...model.attempt import Evidence, HangKind
 from ...model.observation import Outcome
+from ...model.run import Evidence, HangKind
 from ...model.text import LazyPattern, plural, size
 from .activity import GpuState
 from .deadlines import HangInput

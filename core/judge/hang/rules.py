@@ -21,7 +21,7 @@ from typing import Literal
 
 import msgspec
 
-from ...model.attempt import HangKind
+from ...model.run import HangKind
 from . import deadlines, liveness, pauses
 from .deadlines import HangInput
 from .evidence import GpuFault, duration, stopped_in

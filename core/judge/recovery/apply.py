@@ -9,12 +9,12 @@ from typing import Any, Literal, assert_never
 import msgspec
 
 from ...model import run
-from ...model.attempt import DIVERGING, Evidence
 from ...model.checkpoint import Verdict
 from ...model.decision import CaptureStacks
 from ...model.fact import BudgetChanged, CheckpointsSetAside
 from ...model.observation import CheckpointValues
 from ...model.progress import Why
+from ...model.run import DIVERGING, Evidence
 from ...model.text import plural
 from .. import memory
 from ..attempt_progress import knows_its_step

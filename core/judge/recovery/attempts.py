@@ -2,12 +2,12 @@
 
 import msgspec
 
-from ...model.attempt import DIVERGING, OTHER_TRAINER, EndedBy, EndFacts
 from ...model.decision import EndWatch, GiveUp, RequestSave, StartAttempt
 from ...model.fact import AttemptEnded, CheckpointsSetAside, ProfileChanged, ProgressMade
 from ...model.observation import Exit, Outcome
 from ...model.preset import NO_PROFILE
 from ...model.progress import PLAIN, HoldKind, Progress, Why
+from ...model.run import DIVERGING, OTHER_TRAINER, EndedBy, EndFacts
 from ...model.story import ways_on
 from .. import run_states
 from .. import state as unseen
@@ -16,7 +16,7 @@ from ..findings import loss, pace
 from ..handlers import checkpoint_jobs
 from ..knowledge import Knowledge
 from ..memory import nth_wait_s
-from ..resume import checkpoint_index, output_folders, resume_point
+from ..resume import checkpoint_index, resume_point
 from ..resume.checkpoint_index import base_name
 from ..resume.resume_check import stays_open
 from ..resume.resume_point import MISSING
@@ -143,7 +143,7 @@ def _leave_branch(builder: StepBuilder, plan: run_states.RestartPlan, number: in
         builder.fact(CheckpointsSetAside(paths=(known.path,), why=""))
     left = resume_point.left_behind(builder.index, plan.path, builder.support)
     if plan.path is None:
-        left = tuple(dict.fromkeys((*left, *(k.path for k in output_folders.states(builder.index)))))
+        left = tuple(dict.fromkeys((*left, *(k.path for k in resume_point.states(builder.index)))))
     to = "the beginning" if plan.path is None else base_name(plan.path)
     why = f"the run went back to {to} with attempt {number}"
     if left:

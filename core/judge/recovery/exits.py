@@ -5,12 +5,11 @@ from typing import assert_never
 
 import msgspec
 
-from ...model.attempt import Evidence
 from ...model.decision import CaptureStacks, EndWatch
 from ...model.observation import Exit, JobSeen, Outcome
+from ...model.preset import OwnEnd
 from ...model.progress import PLAIN, Why
-from ...model.resume import OwnEnd
-from ...model.run import JobCause
+from ...model.run import Evidence, JobCause
 from ...model.shipped import Diagnosis, EvidenceLine
 from ...model.text import LazyPattern, beginning
 from .. import run_states
@@ -19,7 +18,7 @@ from ..failure import catalogue as exit_status
 from ..failure.catalogue import SIGNALS, signal_of
 from ..failure.circumstances import Circumstances, last_line, words_of
 from ..failure.diagnosis import diagnosis_as, with_last_line
-from ..failure.tracebacks import is_of_the_system, placed
+from ..failure.evidence_state import is_of_the_system, placed
 from ..findings import pace
 from ..handlers import checkpoint_jobs
 from ..hang import ranks

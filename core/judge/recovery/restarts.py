@@ -4,12 +4,11 @@ from typing import assert_never
 
 import msgspec
 
-from ...model.attempt import Evidence, Incident
 from ...model.decision import ClearGpu, CopyAside, EndLeftovers, EndWatch, StopAttempt
 from ...model.fact import BudgetChanged
 from ...model.observation import Exit, HostSample, Outcome
 from ...model.progress import Why
-from ...model.run import has_inodes
+from ...model.run import Evidence, Incident, has_inodes
 from ...model.text import plural, sizes_apart, typed
 from .. import memory, run_states
 from ..attempt_progress import AttemptProgress, lost_steps

@@ -14,7 +14,7 @@ from ...model.decision import ListCheckpoints, VerifyCheckpoint
 from ...model.fact import StateChanged
 from ...model.observation import Outcome
 from ...model.progress import Why
-from ..resume import checkpoint_index, output_folders, resume_point
+from ..resume import checkpoint_index, resume_point
 from ..resume.checkpoint_index import KnownCheckpoint, base_name, is_verified, values_of
 from ..run_states import WORDS, Preparing, RestartPlan
 from ..state import StepBuilder
@@ -132,7 +132,7 @@ def on_verify_outcome(builder: StepBuilder, machine: Preparing, outcome: Outcome
     why, left = str(outcome.data.get("reason") or outcome.detail or verdict), verdict == "opaque"
     if outcome.data.get("understood") is False and not left:
         # One that lacks a member must be named by a person, unless all saves of its trainer lack it.
-        left = plan.wanted is not None or output_folders.is_left_to_the_trainer(builder.index, path)
+        left = plan.wanted is not None or resume_point.is_left_to_the_trainer(builder.index, path)
     if left:
         builder.note(f"{base_name(path)} cannot be verified ({why}): the trainer is given it and reads it by itself")
         _verified(builder, plan)
@@ -203,7 +203,7 @@ def _set_bad(
         builder.mark((path,), bad=why)
         known = builder.checkpoint(path)
         if known is not None and verdict in get_args(Verdict):
-            builder.tell_checkpoint(known, checkpoint_index.verdict_of(verdict))
+            builder.tell_checkpoint(known, msgspec.convert(verdict, Verdict))
     builder.mark((path,), reported=True)
     reason = f"{base_name(path)} cannot be resumed from: {why}"
     return builder.open_incident("checkpoint", verdict, reason, severity="warning", ending=ending), reason

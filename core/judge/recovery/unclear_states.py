@@ -16,9 +16,9 @@ from ...model.observation import Outcome
 from ...model.progress import HoldKind
 from ...model.run import is_below
 from ..memory import Cause
-from ..resume import checkpoint_index, output_folders, resume_point
-from ..resume.checkpoint_index import KnownCheckpoint, age_of, base_name, is_verified, verdict_of
-from ..resume.output_folders import Sighting, Training
+from ..resume import checkpoint_index, resume_point
+from ..resume.checkpoint_index import KnownCheckpoint, age_of, base_name, is_verified
+from ..resume.resume_point import Sighting, Training
 from ..run_states import Preparing, RestartPlan, is_live
 from ..state import JudgeState, StepBuilder
 from .attempts import cannot_be_told, give_up, hold, launch_after_delay, launch_again_later, ways
@@ -37,23 +37,23 @@ LAST_LINES = 8
 def recognise(builder: StepBuilder) -> None:
     """Record which entries count as state of this training now."""
     state = builder.state
-    found = output_folders.recognised(state.checkpoints, training_of(state))
+    found = resume_point.recognised(state.checkpoints, training_of(state))
     if not found:
         return
     builder.mark({k.path for k in found}, is_state=True)
     for known in found:
         if not known.complete and known.unclear is not None:  # else it is in the journal already
-            verdict = verdict_of(known.unclear[0]) if known.unclear[0] in DAMAGED else "opaque"
+            verdict = known.unclear[0] if known.unclear[0] in DAMAGED else "opaque"
             builder.tell_checkpoint(known, verdict)
 
 
 def tell(builder: StepBuilder) -> None:
     """Notify people once that what the trainer saves is not understood, while it can still be changed."""
     state = builder.state
-    found = output_folders.states(builder.index)
+    found = resume_point.states(builder.index)
     if not found or f"checkpoint:{CLASS}" in state.warned or builder.t - min(k.t for k in found) < TELL_AFTER_S:
         return
-    if output_folders.has_understood(builder.index):
+    if resume_point.has_understood(builder.index):
         return
     newest = found[-1]
     takes = resume_point.to_begin_from(builder.index, builder.support)[0] is not None
@@ -94,7 +94,7 @@ def in_the_way(builder: StepBuilder) -> tuple[KnownCheckpoint, ...]:
     """
     if _chooses_itself(builder):
         return ()
-    found = output_folders.states(builder.index) or output_folders.not_to_be_given(builder.index, builder.support)
+    found = resume_point.states(builder.index) or resume_point.not_to_be_given(builder.index, builder.support)
     return tuple(k for k in found if k.kept is None)
 
 
@@ -115,7 +115,7 @@ def why_held(builder: StepBuilder, found: tuple[KnownCheckpoint, ...]) -> str:
 def begin_anew(builder: StepBuilder, plan: RestartPlan) -> None:
     """No resume point: hold over what may be one, else copy aside what the start may write over, and begin."""
     unclear, seen, typed = in_the_way(builder), found_outputs(builder), builder.typed
-    if not unclear or output_folders.has_understood(builder.index):
+    if not unclear or resume_point.has_understood(builder.index):
         why_not = why_not_resumable(builder)
         if why_not is not None:
             itself = '[restart] if_not_told = "go_on" starts it: for a trainer that finds its newest checkpoint itself'
@@ -217,7 +217,7 @@ def found_outputs(builder: StepBuilder) -> tuple[Sighting, ...]:
 
 
 def _unsure(builder: StepBuilder) -> tuple[Sighting, ...]:
-    return output_folders.unclear(builder.state.outputs, training_of(builder.state), builder.knowledge.output_dir)
+    return resume_point.unclear(builder.state.outputs, training_of(builder.state), builder.knowledge.output_dir)
 
 
 def tell_output(builder: StepBuilder) -> None:

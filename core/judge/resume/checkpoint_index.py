@@ -1,8 +1,8 @@
 """The known checkpoints of a run: looking one up, changing it, and how many are remembered."""
 
 import re
-from collections.abc import Container, Sequence
-from typing import Any, Literal, get_args
+from collections.abc import Container, Iterable, Sequence
+from typing import Any, Literal
 
 import msgspec
 
@@ -64,7 +64,7 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     own: bool = True
     unsure: bool = False
     bad: str | None = None
-    damage: tuple[str, str] | None = None
+    damage: tuple[Verdict, str] | None = None
     reported: bool = False
     form: Form | None = None
     holds: Holds | None = None
@@ -76,7 +76,7 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     rewriting: bool = False
     fresh: bool = False
     written: float | None = None
-    unclear: tuple[str, str] | None = None
+    unclear: tuple[Verdict, str] | None = None
     unknown_make: bool = False
     unfinished: bool = False
     is_state: bool = False
@@ -110,13 +110,19 @@ def age_of(known: KnownCheckpoint) -> AgeOrder:
     return age_order(base_name(known.path), time_of(known), known.step, known.epoch)
 
 
+def by_age(found: Iterable[KnownCheckpoint]) -> tuple[KnownCheckpoint, ...]:
+    return tuple(sorted(found, key=age_of))
+
+
+def newest_of(found: Iterable[KnownCheckpoint]) -> KnownCheckpoint | None:
+    return max(found, key=age_of, default=None)
+
+
 def time_of(known: KnownCheckpoint) -> float:
-    """Return when it was written."""
     return known.written if known.written is not None else known.t if known.mtime is None else known.mtime
 
 
 def as_fact(known: KnownCheckpoint, created_wall: float, verdict: Verdict, *, removed: bool = False) -> CheckpointKnown:
-    """Return the journal's record of it."""
     name = base_name(known.path)
     kind: Kind = "unknown" if known.unknown_make else "directory" if known.form == "directory" else kind_of(name)
     checkpoint = Checkpoint(
@@ -137,11 +143,6 @@ def as_fact(known: KnownCheckpoint, created_wall: float, verdict: Verdict, *, re
     if removed or (told == origin and known.changed is None):
         return CheckpointKnown(checkpoint=checkpoint, removed=removed)
     return CheckpointKnown(checkpoint=checkpoint, origin=origin, written_t=known.t if known.own else None)
-
-
-def verdict_of(name: str | None) -> Verdict:
-    """Return the verdict of this name; none given = complete."""
-    return next((verdict for verdict in get_args(Verdict) if verdict == name), "complete")
 
 
 def base_name(path: str) -> str:
@@ -202,11 +203,10 @@ def abridged(index: CheckpointIndex) -> CheckpointIndex:
     """Return the index as a snapshot has it: the newest ones. The journal tells of the others."""
     if len(index.known) <= IN_SNAPSHOT:
         return index
-    return replace(index, known=tuple(sorted(index.known, key=age_of)[-IN_SNAPSHOT:]))
+    return replace(index, known=by_age(index.known)[-IN_SNAPSHOT:])
 
 
 def find(index: CheckpointIndex, path: str | None) -> KnownCheckpoint | None:
-    """Return the entry of a path."""
     return next((k for k in index.known if k.path == path), None)
 
 
@@ -270,7 +270,8 @@ def with_event(
     old, odd_time = origin != "run", has_wrong_time(event, created_wall)
     understood = event.verdict in {None, "writing"} or (event.understood and event.verdict != "opaque")
     epoch = event.epoch if event.epoch is not None or before is None else before.epoch
-    found = (str(event.verdict), event.reason or str(event.verdict))
+    verdict = event.verdict or "complete"
+    found = verdict, event.reason or verdict
     still_s = None if event.mtime is None or created_wall <= 0.0 else event.t - (event.mtime - created_wall)
     changed_t = event.changed if event.changed is not None and event.changed >= created_wall else None
     entry = KnownCheckpoint(
@@ -292,8 +293,8 @@ def with_event(
         unsure=origin == "unknown",
         bad=None if complete or event.event != "complete" else (event.reason or event.verdict),
         damage=None if event.verdict in {None, "writing", *GOOD} else found,
-        form="file" if event.form == "file" else "directory" if event.form == "directory" else None,
-        holds="state" if event.holds == "state" else "weights" if event.holds == "weights" else None,
+        form=event.form,
+        holds=event.holds,
         left=None if old or set_back else _seen_late(index, event, created_wall),
         unclear=None if understood else found,
         unknown_make=event.unknown_make,
@@ -303,9 +304,13 @@ def with_event(
         refused=event.refused is not None,
         written=changed_t if odd_time and not old else None,
     )
+    unchanged = False
     if before is not None:
-        entry = _with_history(entry, before)
-    if before is not None and complete and written_before and _is_unchanged(before, entry):
+        same = is_same_save(before, event, created_wall)
+        entry, unchanged = _with_history(entry, before, same=same), same
+        if entry.mtime is None and before.mtime is None:  # no time tells it
+            unchanged = entry.step is not None and (before.step, before.size_bytes) == (entry.step, entry.size_bytes)
+    if before is not None and complete and written_before and unchanged:
         # Found again, unchanged: when it was written and what is wrong with it stays as it was.
         kept = {name: getattr(before, name) for name in _OF_A_SAVE}
         own = before.own or entry.own
@@ -328,7 +333,6 @@ def may_be_of_before(index: CheckpointIndex, t: float) -> bool:
 
 
 def origin_of_event(event: CheckpointEvent, created_wall: float) -> Origin:
-    """Return whether this run wrote what the event tells of."""
     return origin_of(
         created_wall, mtime=event.mtime, changed=event.changed, born=event.born, made=event.made, whose=event.whose
     )
@@ -359,7 +363,7 @@ def _was_set_back(index: CheckpointIndex, event: CheckpointEvent, created_wall: 
 def _no_older_than_earlier_steps(index: CheckpointIndex, entry: KnownCheckpoint) -> KnownCheckpoint:
     """Return it with a time that is not before those of lower steps: the clock was set back, not the training."""
     others = [k for k in index.known if k.own and k.complete and k.path != entry.path]
-    newest = max(others, key=age_of, default=None)
+    newest = newest_of(others)
     if newest is None or entry.step is None or entry.mtime is None:
         return entry
     time, steps = time_of(newest), [k.step for k in others if k.step is not None]
@@ -368,9 +372,8 @@ def _no_older_than_earlier_steps(index: CheckpointIndex, entry: KnownCheckpoint)
     return replace(entry, written=time, t=max(entry.t, newest.t))
 
 
-def _with_history(entry: KnownCheckpoint, before: KnownCheckpoint) -> KnownCheckpoint:
-    """Keep what was seen of an entry that is not understood before it was written again."""
-    same = _is_of_one_time(entry, before)
+def _with_history(entry: KnownCheckpoint, before: KnownCheckpoint, *, same: bool) -> KnownCheckpoint:
+    """Keep what was seen of an entry that is not understood before it was written again, unless it is the same."""
     again = not same and (entry.size_bytes or 0.0) <= (before.size_bytes or 0.0)
     entry = replace(
         entry,
@@ -391,22 +394,10 @@ def _with_history(entry: KnownCheckpoint, before: KnownCheckpoint) -> KnownCheck
     )
 
 
-def _is_unchanged(before: KnownCheckpoint, now: KnownCheckpoint) -> bool:
-    if now.mtime is not None or before.mtime is not None:
-        return _is_of_one_time(before, now)
-    return now.step is not None and (before.step, before.size_bytes) == (now.step, now.size_bytes)
-
-
-def _is_of_one_time(one: KnownCheckpoint, other: KnownCheckpoint) -> bool:
-    return one.mtime == other.mtime and (None in {one.changed, other.changed} or one.changed == other.changed)
-
-
 def is_same_save(before: KnownCheckpoint, event: CheckpointEvent, created_wall: float) -> bool:
     """Return whether the event tells of the save that is known already: a rescan reports unchanged ones again."""
-    if before.mtime != event.mtime:
-        return False
-    told = before.changed is not None and event.changed is not None and has_wrong_time(event, created_wall)
-    return not told or before.changed == event.changed
+    changed = event.changed if has_wrong_time(event, created_wall) else None
+    return before.mtime == event.mtime and (None in {before.changed, changed} or before.changed == changed)
 
 
 def _seen_late(index: CheckpointIndex, event: CheckpointEvent, created_wall: float) -> str | None:
@@ -512,7 +503,6 @@ Unread = Literal["", "passed_over", "cleared"]
 
 
 def passed_over(index: CheckpointIndex, path: str, said: str) -> CheckpointIndex:
-    """Pass over ``path`` as well."""
     return replace(changed(index, (path,), doubted=True), doubt=Doubt(open=True, said=said))
 
 

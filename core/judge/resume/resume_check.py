@@ -19,7 +19,7 @@ from typing import Literal
 
 import msgspec
 
-from ...model.attempt import Incident
+from ...model.run import Incident
 from ...model.text import LazyPattern
 from ..attempt_progress import STARTED_OVER_STEPS, AttemptProgress
 from ..text.loss_run import FEW, LossCurve, Mark, Point, moved
@@ -139,7 +139,6 @@ class Compared(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """The three as a clause."""
         values = f"{self.before:.4g} before the resume, {self.after:.4g} after it"
         return f"{values}, {self.start:.4g} at the beginning of the run"
 
@@ -471,7 +470,6 @@ def name_of(path: str | None) -> str:
 
 
 def resume_in_words(attempt: AttemptProgress) -> str:
-    """The proof that a resume was taken."""
     name, stored, at = name_of(attempt.resume_from), attempt.resume_step, attempt.resumed_at
     if attempt.weights_only:
         on = "" if at is None else f"; the run's own count continues from step {at}"

@@ -18,12 +18,11 @@ from types import MappingProxyType
 from typing import NamedTuple, Unpack
 
 from ...file_walk import walk
-from ...model.attempt import ExitRecord
 from ...model.checkpoint import Checkpoint, Whose
 from ...model.checkpoint_files import is_copy_folder, is_other_file, kind_of_name, says_state
 from ...model.observation import OutputSeen
 from ...model.ports import AttemptTarget
-from ...model.run import is_below
+from ...model.run import ExitRecord, is_below
 from ...model.text import next_round
 from ...processes import link_of, status_of
 from ...spool import EXIT, read_record

@@ -12,11 +12,10 @@ from typing import NamedTuple, Unpack
 
 import msgspec
 
-from ...model.attempt import ExitRecord
 from ...model.json_line import decode_exact
 from ...model.observation import Exit
 from ...model.ports import AttemptTarget
-from ...model.run import ProcessIdentity
+from ...model.run import ExitRecord, ProcessIdentity
 from ...processes import is_alive, is_zombie, owner_of, read_process, status_of
 from ...spool import EXIT, LEFT, read_record
 from ..sampler import Common, Observer

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ...model.checkpoint import CheckpointOverview, Sample, score_words
+from ...model.checkpoint import Overview, Sample, score_words
 from .. import quantity
 from ..checkpoint_list import CheckpointRow, how_many, step_words
 from ..columns import Column, level_style
@@ -60,7 +60,7 @@ def checkpoint_facts(row: CheckpointRow) -> tuple[Paragraph, ...]:
     return tuple(facts)
 
 
-def overview_facts(seen: CheckpointOverview) -> tuple[Paragraph, ...]:
+def overview_facts(seen: Overview) -> tuple[Paragraph, ...]:
     """What a checkpoint holds."""
     parts = [f"{dtype} {quantity.count(number)}" for dtype, number in seen.dtypes.items()]
     holds = ["weights"] + [w for w, yes in (("optimizer", seen.has_optimizer), ("EMA", seen.has_ema)) if yes]

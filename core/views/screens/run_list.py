@@ -5,9 +5,8 @@ from typing import Literal, get_args
 
 import msgspec
 
-from ...model.attempt import NAN_CLASSES, Incident
 from ...model.progress import Level
-from ...model.run import LIVE_STATES, TERMINAL_STATES
+from ...model.run import LIVE_STATES, NAN_CLASSES, TERMINAL_STATES, Incident
 from ...model.story import HOST_ROW, RunCard, Situation
 from .. import quantity
 from ..checkpoint_list import LEVELS as VERDICTS

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...model.attempt import DIVERGING, NAN_CLASSES, Incident
 from ...model.checkpoint import Checkpoint
 from ...model.progress import GPU_IS_GONE, SLOWED_BY_FAULT, HealthReading, Level, health_clause
-from ...model.run import LIVE_STATES, TERMINAL_STATES
+from ...model.run import DIVERGING, LIVE_STATES, NAN_CLASSES, TERMINAL_STATES, Incident
 from ...model.story import RunStory, Situation, SupervisorLife, Trouble, lacks_place
 from ...model.text import typed
 from ...views import quantity

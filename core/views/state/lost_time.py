@@ -14,9 +14,8 @@ from itertools import pairwise
 
 import msgspec
 
-from ...model.attempt import AttemptStory
 from ...model.fact import NothingSeen
-from ...model.run import TERMINAL_STATES, RunState
+from ...model.run import TERMINAL_STATES, AttemptStory, RunState
 from ...model.story import STATES, RunStory
 
 OURS: frozenset[RunState] = frozenset({"stopping", "cleaning", "backing_off"})

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from ...model.checkpoint import Evaluation
-from ...model.resume import ResumeWay
+from ...model.preset import ResumeWay
 from ...model.run import LIVE_STATES, OutputPlace
 from ...model.story import Situation, SupervisorLife, Trouble, WithheldAction
 from ..checkpoint_list import scores_of

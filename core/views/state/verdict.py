@@ -5,9 +5,8 @@ from typing import Literal
 
 import msgspec
 
-from ...model.attempt import NO_STEP, Incident
 from ...model.progress import Level
-from ...model.run import TERMINAL_STATES
+from ...model.run import NO_STEP, TERMINAL_STATES, Incident
 from ...model.story import RunStory, Situation
 from .. import quantity
 from ..checkpoint_list import how_many, resume_point

@@ -222,7 +222,7 @@ def with_quality(found: "tools.KnownListing") -> dict[str, Any]:
     }
 
 
-def overview_lines(overview: "tools.CheckpointOverview") -> Iterator[str]:
+def overview_lines(overview: "tools.Overview") -> Iterator[str]:
     yield from rows([(overview.checkpoint, "")])
     if overview.unknown:
         from trainwatch.core.views import quantity

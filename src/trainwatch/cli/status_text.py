@@ -7,9 +7,8 @@ from typing import Any
 
 import msgspec
 
-from trainwatch.core.model.attempt import ADVISED
 from trainwatch.core.model.progress import Progress
-from trainwatch.core.model.run import TERMINAL_STATES
+from trainwatch.core.model.run import ADVISED, TERMINAL_STATES
 from trainwatch.core.model.text import LazyPattern, memory, memory_of, size, typed, verdict_in_words
 from trainwatch.core.views import quantity
 from trainwatch.core.views.length_words import by_words

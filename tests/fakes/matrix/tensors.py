@@ -8,15 +8,7 @@ import os
 if os.environ.get("MATRIX_LIGHT"):
     from safetensors.numpy import load_file, save_file
 
-    from tests.fakes.matrix.tensors_numpy import (
-        OutOfMemoryError,
-        SmallModel,
-        chance,
-        described,
-        load,
-        save,
-        write_nan,
-    )
+    from tests.fakes.matrix.tensors_numpy import OutOfMemoryError, SmallModel, chance, described, load, save, write_nan
 else:
     from safetensors.torch import load_file, save_file  # type: ignore[assignment]
 

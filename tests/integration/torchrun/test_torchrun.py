@@ -10,8 +10,8 @@ import pytest
 
 from tests.fakes.e2e_world import HASTY, World
 from tests.tiers import SECOND_TIER
-from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.fact import Note
+from trainwatch.core.model.run import Incident
 
 pytestmark = SECOND_TIER
 HERE = Path(__file__).parents[2] / "fakes" / "torchrun"
