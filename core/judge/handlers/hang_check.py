@@ -50,9 +50,10 @@ def check_hang(builder: StepBuilder) -> None:
         _check_silence(builder, run)
     elif state.quiet is not None:
         close_quiet(builder, "training advances")
+    waits = state.asks_since is not None or run.now < state.attempt.patient_until  # for a person, or as one asked
     if fault is not None and state.clock.last > fault.at:  # a step shows that it is not needed
         builder.set(gpu_fault=None)
-    elif fault is not None and _may_hang(builder.state) and (lost := rules.lost_gpu(run, fault)) is not None:
+    elif fault is not None and not waits and _may_hang(builder.state) and (lost := rules.lost_gpu(run, fault)):
         declare(builder, run, lost)
     if state.asks_since is None and (stalled or builder.open_of(NO_PROGRESS) is not None):
         _check_progress(builder, run)
@@ -352,8 +353,6 @@ def check_question(builder: StepBuilder, sample: ProcessSample) -> None:
         what = f"the trainer waits for an answer{shown}: give it {where}"
         builder.warn("stall", ASKS, what, title="waits for an answer")
 
-
-# The save in progress, as files, log and stacks show it, and how long the saves of a run take (deadlines.py).
 
 # What it costs to end an attempt that may be alive: the number that hang/rules.py weighs against waiting.
 
