@@ -113,6 +113,22 @@ case("a loss now and then", lines("step {i}/900 loss 0.5", range(10, 70, 10)) + 
 case("a name that is not known", lines("tick {i}/900 loss 0.00000", range(1, 81)), step=80, total_steps=900, loss=0.0)
 
 
+MICRO = "micro-batch {i}/800 | loss {loss:.4f}\n"
+"""Of such counts eight make an optimizer step."""
+
+
+def accumulated(steps: int, after: int) -> Iterator[str]:
+    for i in range(1, 8 * steps + after + 1):
+        yield MICRO.format(i=i, loss=0.9 - 0.001 * i)
+        if i % 8 == 0:
+            yield f"optimizer step {i // 8}/100 | lr 1e-4 | 4.00 s/optimizer step\n"
+
+
+case("micro-batches before the first step", "".join(accumulated(0, 5)), step=5, total_steps=800, loss=0.895)
+case("micro-batches after a step", "".join(accumulated(3, 5)), step=3, total_steps=100, loss=0.871, sec_per_step=4.0)
+case("one line counts both", "micro step 3/8, step 40/90, loss 0.5\n" * 2, step=40, total_steps=90, loss=0.5)
+
+
 @pytest.mark.parametrize(("text", "expect"), [row[1:] for row in CASES], ids=[row[0] for row in CASES])
 def test_progress_of_counters_that_are_hard_to_tell_apart(text: str, expect: dict[str, float | str | None]) -> None:
     whole, parts = read_progress(read_progress(START, text), "\n"), START
@@ -121,6 +137,11 @@ def test_progress_of_counters_that_are_hard_to_tell_apart(text: str, expect: dic
     assert read_progress(parts, "\n") == whole
     got = {name: getattr(whole.progress, name) for name in expect}
     assert got == {name: pytest.approx(v) if isinstance(v, float) else v for name, v in expect.items()}
+
+
+def test_micro_batches_are_a_sign_of_life_beside_the_steps() -> None:
+    before, after = (read_progress(START, "".join(accumulated(3, more))).now for more in (0, 5))
+    assert after.heartbeats == before.heartbeats + 5
 
 
 def test_nan_is_told_from_the_step_of_the_run() -> None:

@@ -109,8 +109,8 @@ def seconds_of(value: str, unit: str) -> float | None:
 _COUNT = r"(?:\d{1,3}(?:,\d{3}){1,5}|\d+(?:\.\d+)?[km]\b|\d+)"
 """A count in lower case: "12,000", "12.5k", "12000"."""
 _STEP = LazyPattern(
-    r"(?<![a-z0-9_])(?:(?:global|train(?:ing)?|current|cur|optim(?:izer)?|completed|local|num|micro|learner"
-    r"|grad(?:ient)?|[ng])[ _\-]?){0,4}"
+    r"(?<![a-z0-9_])(?:(?:global|train(?:ing)?|current|cur|optim(?:izer)?|completed|local|num|learner"
+    r"|grad(?:ient)?|(?P<micro>micro|accum[a-z]*(?= ))|[ng])[ _\-]?){0,4}"
     r"(?P<key>(?:time)?steps?(?:_in_[a-z]+)?|iters?|iterations?|it|updates?|batch(?:_?(?:id|idx|no|num))?|minibatch|step_i"
     r"|episodes?|rounds?)\b(?:\.\.\.)?"
     rf"['\"]?\s*+[:=#|]{{0,2}}\s*+['\"\[(<]*\s*+(?P<step>{_COUNT})(?:st|nd|rd|th)?"
@@ -178,7 +178,8 @@ class Position(NamedTuple):
     """A printed count of steps or epochs, and its end.
 
     ``at``: where its name stands in the line. ``broken``: it is printed with a point ("0.52", "1.0"). ``amount``: it
-    may say how many steps there are.
+    may say how many steps there are. ``micro``: it counts micro-batches, of which several make a step. ``of_run``: its
+    end is named as that of the run.
     """
 
     value: float
@@ -186,6 +187,8 @@ class Position(NamedTuple):
     at: int = 0
     broken: bool = False
     amount: bool = False
+    micro: bool = False
+    of_run: bool = False
 
     @property
     def step(self) -> int:
@@ -220,6 +223,7 @@ def find_step(low: str) -> Position | None:
     for found in _STEP.finditer(low):
         key = found["key"].partition("_in_")[0]
         rank = 2 * _STEP_RANK.get(key, 5) - (5 if found["total"] and key in _STEP_RANK else 0)
+        rank += 20 * (found["micro"] is not None)
         if found["key"] in ("steps", "iters", "iterations", "updates") and found["total"] is None and "loss" not in low:
             continue  # "save_steps 500", "warmup steps: 100": settings
         if found["key"].startswith("round") and found["total"] is None:
@@ -232,16 +236,16 @@ def find_step(low: str) -> Position | None:
         return _step_before_its_name(low)
     printed = best[1]["step"]
     step = position_of(printed, best[1]["total"], best[1].start())
-    if (
-        step is not None and step.total is None
-    ):  # the same count once more: "progress: 2100/22000 … updates: 2100"; or a field of its own
-        again = _SLASHED.search(low) if f"{printed}/" in low else None
-        named = _MAX_STEPS.search(low)
-        if again is not None and again["step"] == printed:
-            return step._replace(total=int(again["total"]))
-        if named is not None and int(named["total"] or named["bare"]) >= step.value:
-            return step._replace(total=int(named["total"] or named["bare"]))
-    return step
+    step = step and step._replace(micro=best[1]["micro"] is not None)
+    if step is None or step.total is not None:
+        return step
+    # The same count once more: "progress: 2100/22000 … updates: 2100"; or a field of its own
+    again, named = _SLASHED.search(low) if f"{printed}/" in low else None, _MAX_STEPS.search(low)
+    if again is not None and again["step"] == printed:
+        return step._replace(total=int(again["total"]))
+    if named is None or (total := int(named["total"] or named["bare"])) < step.value:
+        return step
+    return step._replace(total=total, of_run=named[0].startswith(("max_", "total_")))
 
 
 _SLASHED = LazyPattern(r"(?<![\d/.])(?P<step>\d+)/(?P<total>\d+)(?![\d/.])")
@@ -317,7 +321,8 @@ def find_epoch(low: str) -> Position | None:
 
 
 _MAX_EPOCHS = LazyPattern(
-    r"(?<![a-z])(?:max|num|total|n)_(?:train_)?epochs['\"]?\s?[:=]\s?['\"]?(?P<epochs>\d+)(?![\w.])"
+    r"(?:(?<![a-z])(?:max|num|total|n)_(?:train_)?|(?<![\w-])(?<![a-z] ))"
+    r"epochs['\"]?\s?[:=]\s?['\"]?(?P<epochs>\d+)(?![\w.])"
 )
 
 
@@ -342,8 +347,8 @@ _GLOBAL = LazyPattern(r"(?<![a-z_])(?:global[_ ]?steps?|num_updates)['\"]?\s*[=:
 # Time and pace by name, anywhere in a lower-cased line: seconds for a step, steps per second, time to go.
 
 _PER_UNIT = LazyPattern(
-    r"(?P<value>\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s?(?P<unit>ms|us|µs|μs|s|secs?|seconds?|min)\s?/\s?(?:it|iters?"
-    r"|iterations?|steps?|batch|sample|update)\b(?!\s*[=:])"
+    r"(?P<value>\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s?(?P<unit>ms|us|µs|μs|s|secs?|seconds?|min)\s?/\s?"
+    r"(?:(?:optimi[sz]er|global|train) )?(?:it|iters?|iterations?|steps?|batch|sample|update)\b(?!\s*[=:])"
 )
 _RUN = LazyPattern(
     r"(?P<value>\d+\.\d+)\s?(?P<unit>ms|s|secs?|seconds?) (?:per |a )?(?:run|step|iter(?:ation)?|batch|update)\b"
@@ -387,7 +392,8 @@ _TOOK = LazyPattern(
 _FIELD_MS = LazyPattern(r"\|\s*(?P<value>\d+\.?\d*)\s?(?P<unit>ms)\s*(?:\||$)")
 _TRAILING = LazyPattern(r"\((?P<value>\d+\.?\d*)(?: (?P<ms>ms)(?:\)\s*$| \|)|s\)\s*$)")
 _ETA = LazyPattern(
-    r"(?<![a-z])(?:eta|(?<![a-z][ _])remaining(?:[ _]time)?|time[ _](?:remaining|left|to go)|left[ _]time)"
+    r"(?<![a-z])(?P<run>(?:total|overall) )?"
+    r"(?:eta|(?<![a-z][ _])remaining(?:[ _]time)?|time[ _](?:remaining|left|to go)|left[ _]time)"
     rf"['\"]?\s*[:=]?\s*['\"]?(?P<left>{DURATION})"
 )
 
@@ -440,10 +446,10 @@ The last one is that of a step only in lines of steps.
 _TO_GO = ("eta", "remain", "left", "to go")
 
 
-def find_eta(low: str) -> str | None:
-    """Remaining time as the trainer prints it."""
+def find_eta(low: str) -> tuple[float | None, bool]:
+    """Seconds to go as the trainer prints them, and whether their name says that they are those of the whole run."""
     found = _ETA.search(low) if any(word in low for word in _TO_GO) else None
-    return None if found is None else found["left"]
+    return (None, False) if found is None else (parse_clock(found["left"]), found["run"] is not None)
 
 
 # Loss and learning rate by name, and whether they belong to an evaluation.

@@ -9,7 +9,7 @@ from . import columns, fields
 from .bars import read_bar
 from .lines import message_of, own_text, plain
 from .reading import BY_FORM, Bar, Reading, advance, announce, enter, finish, with_later_epoch, with_run
-from .run_count import Rule, TrainingFields, with_epoch
+from .run_count import MICRO, Rule, TrainingFields, with_epoch
 from .shapes import CompiledShape, ShapeTable
 
 
@@ -95,7 +95,7 @@ def _read_without_loss(
 def _read_training(reading: Reading, news: TrainingFields, low: str, number: int, shapes: ShapeTable) -> Reading:
     """The reading after a line that holds a training loss, columns.leads with a counter, or has the form of one."""
     loss, step, epoch, lr, bare = news.loss, news.count, news.epoch, news.lr, news.bare
-    source = "line" if step is None else "step"
+    source = "line" if step is None else MICRO if step.micro else "step"
     if step is None and _may_be_counter(reading):
         found = _shown(reading, low, number, shapes, loss=loss is not None or lr is not None)
         reading = _with_skeletons(reading, found)
@@ -128,6 +128,8 @@ def _read_training(reading: Reading, news: TrainingFields, low: str, number: int
             news.overall, news.count = step.step, pair
     if epoch is not None and source == BY_FORM and step is not None and step.total is not None and not epoch.broken:
         news.rule = Rule(per_epoch=True)  # "epoch 2 | 40/90": most such pairs begin again
+    elif step is not None and step.of_run:
+        news.rule = Rule(per_epoch=False)
     take_named(news, reading, low, low)
     if loss is not None and (not reading.proven or reading.side is not None):  # the bar beside it is of the training
         at, side = reading.progress, reading.side
@@ -333,7 +335,7 @@ def take_named(news: TrainingFields, reading: Reading, line: str, low: str) -> N
     if news.loss is None and news.count is not None and (reading.curve.name or not reading.curve.seen):
         news.measure = fields.measure_of(line, reading.curve.name)
     if news.eta is None:
-        news.eta = fields.parse_clock(fields.find_eta(low))
+        news.eta, news.run_eta = fields.find_eta(low)
 
 
 ONLY_LINES, ONLY_EPOCHS = 10, 3
@@ -426,9 +428,9 @@ def with_declared(reading: Reading, low: str) -> Reading:
 _DECLARED = LazyPattern(
     r"(?:^|[^\w ]\s*|\s\s)(?:(?:num(?:ber of)?|total|scheduled|training for)[_ ](?:train[_ ])?epochs"
     r"(?: /[^\d:=]{1,20})?[ =:]{1,3}"
-    r"|starting training for )(?P<epochs>\d{1,6})(?![\w.]\d)"
+    r"|starting training for |^epochs: )(?P<epochs>\d{1,6})(?![\w.]\d)"
     r"|`trainer\.fit` stopped: `max_epochs=(?P<max>\d+)"
     r"|total (?:optimi[sz]ation|train(?:ing)?) steps[^\d:=]{0,20}[:=] ?(?P<steps>\d{1,3}(?:,\d{3})+|\d+)(?![\w.]\d)"
 )
 """Hugging Face and diffusers: "Num Epochs = 4"; timm: "Scheduled epochs: 4"; Ultralytics: "Starting training for 4
-epochs"; Lightning: "`max_epochs=4` reached"."""
+epochs"; Lightning: "`max_epochs=4` reached"; torchtune: "epochs: 4" in its settings as YAML."""

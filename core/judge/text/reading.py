@@ -8,7 +8,7 @@ from ...model.shipped import EndWords
 from .columns import Columns, Skeleton
 from .fields import Position
 from .loss_run import LossCurve, LossRun, Mark, Opening, with_loss, with_mark, with_printed, with_step
-from .run_count import AGAIN_SHARE, RunCount, TrainingFields, with_count, with_epoch, without_counts
+from .run_count import AGAIN_SHARE, MICRO, RunCount, TrainingFields, with_count, with_epoch, without_counts
 
 BY_FORM = "form"
 """The source of counts that are known by the form of their lines only."""
@@ -133,6 +133,8 @@ def finish(reading: Reading, words: EndWords, line: str) -> Reading:
 def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
     """The reading with the fields of a training line, and a heartbeat if its counter moved."""
     old, chosen, run, count = reading.progress, reading.chosen, reading.run, news.count
+    if count is not None and count.micro and reading.counts and not run.source.startswith(MICRO):
+        count = news.seconds = None  # steps are counted, too: a sign of life only
     anew = count is not None and news.epoch is None and run.named is None and count.step < (run.step or 0)
     if chosen and run.others and anew and reading.rank.endswith(chosen):  # beside another count that goes on
         return enter(replace(reading, name=None, run=without_counts(run)), "eval")
@@ -161,7 +163,7 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
     if chosen and run.source != reading.run.source and not run.source.endswith(chosen):
         reading = replace(reading, name=None, opening=Opening(gap=True))
     beats, counters = reading.heartbeats, reading.counters
-    mine = Counter(counter, news.epoch and news.epoch.value, count and count.step)
+    mine = Counter(counter, news.epoch and news.epoch.value, news.count and news.count.step)
     if not (news.drawn or news.bare or mine in counters):  # its first line counts too
         beats, counters = beats + 1, (*(each for each in counters if each.name != counter), mine)[-COUNTERS_KEPT:]
     losses = _losses(reading, news, run, step, moved=beats > reading.heartbeats)
@@ -288,7 +290,7 @@ def _time_left(
     if pace is None and left and news.bar_eta and news.eta is not None:
         pace = news.eta / left
     here_s = None if left is None or pace is None else left * pace
-    through = run.per_epoch is False or (run.per_epoch is None and run.run_total is not None)
+    through = news.run_eta or run.per_epoch is False or (run.per_epoch is None and run.run_total is not None)
     if through or run.step is None or total is None:
         return here_s if news.eta is None else news.eta
     if news.eta is not None and not news.bar_eta and here_s is not None and news.eta > ETA_MARGIN * here_s:

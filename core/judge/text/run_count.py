@@ -27,6 +27,9 @@ OTHERS_BEFORE_SWITCH = 3
 
 One with a total is followed at once if the first had none and never rose: that was a setting, or a count of files."""
 
+MICRO = "micro-batches"
+"""The source of counts of which several make a step: any other counter takes their place at once."""
+
 Apart = Literal["", "before", "after", "bar"]
 """Where epochs are printed that do not stand beside the counter: above it, below it, or as a bar of finished epochs."""
 
@@ -54,8 +57,8 @@ class TrainingFields(msgspec.Struct):
 
     ``glued``: an epoch behind the bar, in its postfix or in a message on the same line, which tells nothing about what
     the bar counts. ``overall``: the step that the line calls global. ``eta``: seconds to go; of a bar (``bar_eta``)
-    those to its own end. ``drawn``: a bar before its first step. ``rule``: what is known about the counter beforehand.
-    ``measure``: name and value of a measure of quality.
+    those to its own end; ``run_eta``: named as those of the run. ``drawn``: a bar before its first step. ``rule``: what
+    is known about the counter beforehand. ``measure``: name and value of a measure of quality.
     """
 
     count: Position | None = None
@@ -67,6 +70,7 @@ class TrainingFields(msgspec.Struct):
     seconds: float | None = None
     eta: float | None = None
     bar_eta: bool = False
+    run_eta: bool = False
     drawn: bool = False
     rule: Rule = NO_RULE
     measure: tuple[str, float] | None = None
@@ -227,7 +231,8 @@ def with_count(run: RunCount, source: str, printed: Position, news: TrainingFiel
             return replace(run, others=run.others + 1)
         run = replace(run, through="", per_epoch=True, seen=True)  # it is not printed any more
     if run.source not in {"", source}:
-        if run.others < OTHERS_BEFORE_SWITCH and (run.moved or run.total is not None or total is None):
+        known = (run.moved or run.total is not None or total is None) and not run.source.startswith(MICRO)
+        if run.others < OTHERS_BEFORE_SWITCH and known:
             return replace(run, others=run.others + 1)
         run = without_counts(run)
     beside = news.epoch is not None and news.epoch.is_whole
