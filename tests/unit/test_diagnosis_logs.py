@@ -32,7 +32,7 @@ def ends() -> Iterator[Any]:
 
 
 def whole(kind: str) -> Iterator[Any]:
-    """Logs of 15 to 120 lines, written and labelled before the first run by somebody who had not read the code."""
+    """Logs of up to 120 lines, written and labelled before the first run by somebody who had not read the code."""
     for number, line in enumerate((LOGS / "whole.jsonl").read_text(encoding="utf-8").splitlines()):
         row = json.loads(line)
         if kind in row:
