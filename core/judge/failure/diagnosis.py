@@ -263,7 +263,7 @@ def hidden_failure(
     late = [e for e in state.findings if e.last > since and e.failure not in NO_FAILURES and not _went_on(e, state)]
     # What was only warned of was handled, and one bad batch may be skipped.
     late = [e for e in late if short or not (e.warned or (e.role == "confirmation" and e.count == 1))]
-    over = any(each.failure == "success" and each.role == "root" for each in state.findings)  # it raised that
+    over = any(each.failure == "success" and each.role == "root" for each in state.findings)  # it ends so
     kernel = [each for each in state.findings if each.line == 0] if short else []
     state = replace(state, findings=(*kernel, *late))
     cause = root_of(state, catalogue)
@@ -276,7 +276,7 @@ def hidden_failure(
     if follow is not None and follow.weight >= evidence.GENERIC:
         return _killed_child(catalogue, state, follow, oom_kills)
     told = next((each for each in state.cascade if each.line > since and _NONZERO.search(each.text)), None)
-    if told is not None or traced:
+    if (told is not None and not over) or traced:
         return _answer(catalogue, state, "unknown", UNKNOWN_CODE.weight, None)
     return None
 
