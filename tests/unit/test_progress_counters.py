@@ -126,6 +126,9 @@ def accumulated(steps: int, after: int) -> Iterator[str]:
 
 case("micro-batches before the first step", "".join(accumulated(0, 5)), step=5, total_steps=800, loss=0.895)
 case("micro-batches after a step", "".join(accumulated(3, 5)), step=3, total_steps=100, loss=0.871, sec_per_step=4.0)
+NAMED = "epoch={epoch} epochs=10 step={{i}} total_steps=391 loss={{loss:.4f}}\n"
+case("an end of the run by its name", lines(NAMED.format(epoch=0), range(1, 20)), step=19, run_total_steps=391)
+case("which it cannot be", lines(NAMED.format(epoch=1), range(1, 200)), step=199, run_total_steps=3910)
 case("one line counts both", "micro step 3/8, step 40/90, loss 0.5\n" * 2, step=40, total_steps=90, loss=0.5)
 
 

@@ -234,18 +234,17 @@ def find_step(low: str) -> Position | None:
             best = (rank, found)
     if best is None:
         return _step_before_its_name(low)
-    printed = best[1]["step"]
-    step = position_of(printed, best[1]["total"], best[1].start())
-    step = step and step._replace(micro=best[1]["micro"] is not None)
-    if step is None or step.total is not None:
+    printed, total, micro = best[1].group("step", "total", "micro")
+    step = Position(parse_count(printed) or 0, parse_count(total), best[1].start(), micro=micro is not None)
+    if step.total is not None:
         return step
     # The same count once more: "progress: 2100/22000 … updates: 2100"; or a field of its own
     again, named = _SLASHED.search(low) if f"{printed}/" in low else None, _MAX_STEPS.search(low)
     if again is not None and again["step"] == printed:
         return step._replace(total=int(again["total"]))
-    if named is None or (total := int(named["total"] or named["bare"])) < step.value:
+    if named is None or (end := int(named["total"] or named["bare"])) < step.value:
         return step
-    return step._replace(total=total, of_run=named[0].startswith(("max_", "total_")))
+    return step._replace(total=end, of_run=named[0].startswith(("max_", "total_")))
 
 
 _SLASHED = LazyPattern(r"(?<![\d/.])(?P<step>\d+)/(?P<total>\d+)(?![\d/.])")

@@ -296,14 +296,15 @@ def _likely(run: RunCount, step: int, total: int | None, rule: Rule, *, beside: 
         return False
     if run.apart == "bar":
         return True
-    if rule.per_epoch is not None or total is None:
+    if rule.per_epoch or total is None:
         return rule.per_epoch
     if total == run.declared_steps:
         return False
     epochs, index = run.number_of_epochs, _index_of(run)
-    if beside and epochs and index is not None and step * epochs > total * (index + 1):
+    begun = 1 if rule.per_epoch is None else 2  # epochs may count from 0
+    if beside and epochs and index is not None and step * epochs > total * (index + begun):
         return True  # further than a counter of the whole run can be
-    return None
+    return rule.per_epoch
 
 
 def _with_index(run: RunCount, step: int, total: int | None, overall: int | None, *, beside: bool) -> RunCount:
