@@ -26,7 +26,7 @@ from .failure.evidence_state import DiagnosisState
 from .findings.health import Bands, DiskUse, Faults
 from .findings.loss import Loss
 from .findings.pace import Pace, pace_of
-from .findings.slow import Stall
+from .findings.slow import SaveClock, Stall
 from .hang.activity import LogActivity
 from .hang.deadlines import SavePhase, StepClock, StepPeak
 from .hang.evidence import GpuFault, Quiet
@@ -39,7 +39,7 @@ from .memory import Budget, Evaluations, History, Jobs, Printed, Ramp, SettingsT
 from .progress import START, ProgressState
 from .resume import checkpoint_index, resume_point
 from .resume.checkpoint_index import CheckpointIndex
-from .resume.resume_point import FoundResume, OutputFolders, SaveClock
+from .resume.resume_point import FoundResume, OutputFolders
 from .run_states import Event, Idle, Machine, RestartPlan
 
 SNAPSHOT_VERSION = 2

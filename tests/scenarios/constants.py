@@ -28,7 +28,6 @@ MODULES = (
     "hang.launcher",
     "handlers.hang_check",
     "findings.slow",
-    "resume.resume_point",
 )
 SETTINGS = "settings.hang"
 

@@ -2,8 +2,8 @@
 
 from tests.builders import World, judge
 from tests.unit.test_judge_recovery import running
-from trainwatch.core.judge.resume import resume_point
-from trainwatch.core.judge.resume.resume_point import SaveClock
+from trainwatch.core.judge.findings import slow
+from trainwatch.core.judge.findings.slow import SaveClock
 from trainwatch.core.model.decision import NotifyPeople
 from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk
 
@@ -13,47 +13,47 @@ LINE = "\rsteps: 1%| | {}/9000 [01:00<9:00:00, 20s/it, avr_loss=0.1]"
 def after(*saves_s: float) -> SaveClock:
     clock = SaveClock()
     for now in saves_s:
-        clock = resume_point.with_save(clock, now, 0.0)
+        clock = slow.with_save(clock, now, 0.0)
     return clock
 
 
 def test_no_save_is_overdue_within_three_hours_if_no_distance_is_known() -> None:
-    assert resume_point.overdue(SaveClock(), 10700.0, 0.0) is None
-    assert resume_point.overdue(SaveClock(), 10900.0, 0.0) == "no checkpoint for 3.0 h of training"
-    assert resume_point.overdue(after(5.0), 10700.0, 0.0) is None
-    assert resume_point.overdue(after(7200.0), 7200.0 + 10900.0, 0.0) is None
+    assert slow.overdue(SaveClock(), 10700.0, 0.0) is None
+    assert slow.overdue(SaveClock(), 10900.0, 0.0) == "no checkpoint for 3.0 h of training"
+    assert slow.overdue(after(5.0), 10700.0, 0.0) is None
+    assert slow.overdue(after(7200.0), 7200.0 + 10900.0, 0.0) is None
 
 
 def test_save_is_overdue_after_three_usual_distances_and_half_an_hour() -> None:
     clock = after(600.0, 1200.0, 1800.0)
-    assert resume_point.overdue(clock, 1800.0 + 1799.0, 0.0) is None
-    assert resume_point.overdue(clock, 1800.0 + 1800.0, 0.0) == "no checkpoint for 30 min, usually one every 10 min"
-    slow = after(4200.0, 8400.0)
-    assert resume_point.overdue(slow, 8400.0 + 3 * 4190.0, 0.0) is None
-    assert resume_point.overdue(slow, 8400.0 + 3 * 4210.0, 0.0) == "no checkpoint for 3.5 h, usually one every 70 min"
+    assert slow.overdue(clock, 1800.0 + 1799.0, 0.0) is None
+    assert slow.overdue(clock, 1800.0 + 1800.0, 0.0) == "no checkpoint for 30 min, usually one every 10 min"
+    seldom = after(4200.0, 8400.0)
+    assert slow.overdue(seldom, 8400.0 + 3 * 4190.0, 0.0) is None
+    assert slow.overdue(seldom, 8400.0 + 3 * 4210.0, 0.0) == "no checkpoint for 3.5 h, usually one every 70 min"
 
 
 def test_old_distances_are_forgotten() -> None:
     clock = after(*[3 * 3600.0 * n for n in range(1, 6)], *[15 * 3600.0 + 1800.0 * n for n in range(1, 10)])
     now = 15 * 3600.0 + 9 * 1800.0
-    assert resume_point.overdue(clock, now + 5500.0, 0.0) == "no checkpoint for 92 min, usually one every 30 min"
+    assert slow.overdue(clock, now + 5500.0, 0.0) == "no checkpoint for 92 min, usually one every 30 min"
 
 
 def test_shards_written_one_after_another_are_one_save() -> None:
     clock = after(*[hour * 3600.0 + 20.0 * shard for hour in (3, 6, 9) for shard in range(4)])
-    assert resume_point.overdue(clock, 14 * 3600.0, 0.0) is None
+    assert slow.overdue(clock, 14 * 3600.0, 0.0) is None
 
 
 def test_files_of_one_save_and_a_save_at_step_0_teach_no_distance() -> None:
     assert after(1.0, 2.0, 3.0).gaps == ()
     pairs = after(2.0, 4.0, 2400.0, 2402.0)
-    assert resume_point.overdue(pairs, 2400.0 + 7000.0, 0.0) is None
+    assert slow.overdue(pairs, 2400.0 + 7000.0, 0.0) is None
 
 
 def test_time_before_an_attempt_does_not_count() -> None:
     clock = after(600.0, 1200.0)
-    assert resume_point.overdue(clock, 9000.0, 8000.0) is None
-    assert resume_point.with_save(clock, 8100.0, 8000.0).gaps[-1] == 100.0
+    assert slow.overdue(clock, 9000.0, 8000.0) is None
+    assert slow.with_save(clock, 8100.0, 8000.0).gaps[-1] == 100.0
 
 
 def train(world: World, seconds: float) -> World:

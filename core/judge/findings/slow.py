@@ -1,4 +1,4 @@
-"""A run that advances much slower than it used to. It warns and never stops.
+"""A run that advances much slower than it used to, or saves too seldom. It warns and never stops.
 
 Known causes: thermal or power throttling; on WSL2 and Windows drivers, memory that spilled from the GPU into host RAM
 (reported as "util pinned at 100 %, temps low, crawl"); a loader that fell behind. Known false alarms: longer batches by
@@ -103,3 +103,60 @@ def describe_slow(stall: Stall, clock: StepClock, seen: Liveness) -> str:
     if usual is not None and now is not None and usual - now >= UTIL_FALL_PCT:
         fell = f"; GPU utilisation {now:.0f} % instead of {usual:.0f} %"
     return f"a progress line every {now_s:.3g} s instead of {stall.usual_s or 0.0:.3g} s{fell}{held}"
+
+
+# When a checkpoint is overdue while the training goes on: a full output folder, a save that fails silently.
+#
+# Source: runs that trained for a night and left no checkpoint. Known false alarms: several files per save and one of
+# step 0 (so short distances are ignored, and the longest counts beside the usual one), trainers that save at the end of
+# long epochs (so nothing is reported within half an hour, nor within three hours if no distance is known).
+
+MISSING = "missing"
+"""Class of the incident (kind ``checkpoint``)."""
+GAPS = 7
+"""Newest distances remembered: a run may be set to save more often from some step on."""
+GAPS_LEARNED = 2
+"""Fewer distances are not enough to learn from."""
+TOGETHER_S = 30.0
+"""Files that come closer together belong to one save."""
+LATE = 3.0
+"""x the usual distance is late, if it is also late by the longest one."""
+LATE_OF_LONGEST = 1.5
+"""x the longest remembered distance."""
+LEAST_S = 1800.0
+"""Nothing is reported before this, however often the run saves."""
+UNKNOWN_S = 3 * 3600.0
+"""If the usual distance is not known: most runs save at least every 2 to 3 h."""
+
+
+class SaveClock(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``last``: when (active seconds) this run's newest complete checkpoint came; ``gaps``: seconds between saves."""
+
+    last: float | None = None
+    gaps: tuple[float, ...] = ()
+
+
+def with_save(clock: SaveClock, now: float, start: float) -> SaveClock:
+    """Add a complete checkpoint. ``start``: of this attempt, from which the first distance counts."""
+    gap = now - max(start, clock.last if clock.last is not None else start)
+    return SaveClock(last=now, gaps=(*clock.gaps, gap)[-GAPS:] if gap >= TOGETHER_S else clock.gaps)
+
+
+def overdue(clock: SaveClock, now: float, start: float) -> str | None:
+    """Return a sentence if no checkpoint came for too long, else None. Times in active seconds."""
+    waited = now - max(start, clock.last if clock.last is not None else start)
+    longest = max(clock.gaps, default=0.0)
+    if len(clock.gaps) < GAPS_LEARNED:
+        if waited < max(UNKNOWN_S, LATE * longest):
+            return None
+        return f"no checkpoint for {long_words(waited)} of training"
+    gaps = sorted(clock.gaps)
+    usual = (gaps[(len(gaps) - 1) // 2] + gaps[len(gaps) // 2]) / 2  # the module of medians costs 0.4 MB
+    if waited < max(LEAST_S, LATE * usual, LATE_OF_LONGEST * longest):
+        return None
+    return f"no checkpoint for {long_words(waited)}, usually one every {long_words(max(usual, longest))}"
+
+
+def long_words(seconds: float) -> str:
+    """``90 min``, ``4.5 h``."""
+    return f"{seconds / 60.0:.0f} min" if seconds < 2 * 3600.0 else f"{seconds / 3600.0:.1f} h"

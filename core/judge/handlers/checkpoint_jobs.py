@@ -9,10 +9,10 @@ from ...model.decision import BackUpCheckpoint, EndEvaluation, EndWatch, Evaluat
 from ...model.fact import CheckpointEvaluated
 from ...model.observation import Outcome
 from .. import memory
+from ..findings.slow import long_words
 from ..knowledge import Knowledge
 from ..memory import AGAIN_S, MOST, EndOfWatch, Job, is_best
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
-from ..resume.resume_point import long_words
 from ..run_states import Finished, Running
 from ..state import EndTime, JudgeState, StepBuilder
 

@@ -16,7 +16,7 @@ from ...model.fact import RemediesDropped
 from ...model.observation import HostSample
 from ...model.run import DIVERGING, NO_STEP, GpuHabit, Habits, IncidentKind
 from ...model.text import memory, plural
-from ..findings import loss
+from ..findings import loss, slow
 from ..hang import pauses
 from ..hang.activity import GpuNormal
 from ..hang.pauses import PhaseTimes
@@ -25,7 +25,6 @@ from ..memory import Printed
 from ..recovery import remedies, restarts
 from ..recovery.remedies import Option, merged, number, shown
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
-from ..resume.resume_point import TOGETHER_S
 from ..run_states import RestartPlan, Running, Starting, is_watched
 from ..state import JudgeState, StepBuilder
 
@@ -236,7 +235,7 @@ def on_saved(builder: StepBuilder, known: KnownCheckpoint) -> None:
     state = builder.state
     if not is_watched(state.machine) or state.attempt.beat_t is not None or known.t < state.attempt.start_t:
         return
-    if not state.saves_unread or builder.now - state.saves_unread[-1] >= TOGETHER_S:
+    if not state.saves_unread or builder.now - state.saves_unread[-1] >= slow.TOGETHER_S:
         builder.set(saves_unread=(*state.saves_unread, builder.now)[-SAVES:])
     if isinstance(state.machine, Starting):
         builder.move("saved", Running(), f"it saved {base_name(known.path)}")

@@ -10,6 +10,7 @@ from ...model.observation import CheckpointEvent, Outcome, OutputSeen
 from ...model.run import is_below
 from .. import memory
 from ..attempt_progress import AttemptProgress, places_at, with_saved
+from ..findings import slow
 from ..hang import liveness
 from ..recovery import commands, exits, gate, ramp, remedies, restarts, unclear_states
 from ..resume import checkpoint_index, resume_point
@@ -142,8 +143,8 @@ def _complete(builder: StepBuilder, event: CheckpointEvent, known: KnownCheckpoi
     if good:
         if known.unclear is None:
             builder.close_all("a checkpoint came that is understood", unclear_states.CLASS)
-        builder.set(saves=resume_point.with_save(state.saves, builder.now, state.clock.start))
-        builder.close_all("a checkpoint came", resume_point.MISSING)
+        builder.set(saves=slow.with_save(state.saves, builder.now, state.clock.start))
+        builder.close_all("a checkpoint came", slow.MISSING)
         hints.on_saved(builder, known)
         _foresee_load(builder, event, known)
         machine = builder.machine

@@ -13,7 +13,6 @@ from ..hang.deadlines import SavePhase
 from ..progress import START, ProgressState, after_gap, read_progress
 from ..recovery import apply, restarts
 from ..recovery.attempts import progress_made
-from ..resume import resume_point
 from ..run_states import Hung, Queued, Running, Stopping, Suspended, is_watched
 from ..state import JudgeState, StepBuilder
 from ..text.lines import LineFold
@@ -171,10 +170,10 @@ def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
         hints.on_steps(builder)
         seen = builder.state  # are checkpoints watched at all?
         if builder.knowledge.output_dir is not None or seen.outputs.known or seen.saves.last is not None:
-            late = resume_point.overdue(seen.saves, builder.now, seen.clock.start)
-            if late is not None and builder.open_of(resume_point.MISSING) is None:
+            late = slow.overdue(seen.saves, builder.now, seen.clock.start)
+            if late is not None and builder.open_of(slow.MISSING) is None:
                 what = f"{late}: is there room, and does the trainer save where it should?"
-                builder.warn("checkpoint", resume_point.MISSING, what)
+                builder.warn("checkpoint", slow.MISSING, what)
 
 
 def _advance(builder: StepBuilder) -> None:

@@ -13,13 +13,13 @@ from .. import run_states
 from .. import state as unseen
 from ..attempt_progress import whole_epochs
 from ..findings import loss, pace
+from ..findings.slow import MISSING
 from ..handlers import checkpoint_jobs
 from ..knowledge import Knowledge
 from ..memory import nth_wait_s
 from ..resume import checkpoint_index, resume_point
 from ..resume.checkpoint_index import base_name
 from ..resume.resume_check import stays_open
-from ..resume.resume_point import MISSING
 from ..state import JudgeState, StepBuilder
 from . import gate, policy
 from .remedies import merged
