@@ -27,6 +27,14 @@ def test_each_file_and_name_of_the_architecture_page_exists() -> None:
     assert missing == []
 
 
+@pytest.mark.parametrize("place", ["core/judge", "core/app", "tui"])
+def test_the_table_of_a_package_names_what_it_has(place: str) -> None:
+    rows = PAGE.split(f"Inside `{place}", 1)[1].split("\n\n", 2)[1].splitlines()[2:]
+    named = [name for row in rows for name in re.findall(r"`([\w/]+(?:/|\.py))`", row)]
+    below = [path.relative_to(ROOT / place).as_posix() for path in (ROOT / place).rglob("*.py")]
+    assert [name for name in named if not any(f"/{path}".find(f"/{name}") >= 0 for path in below)] == []
+
+
 @pytest.mark.parametrize(
     "place", ["core/sense/files/outputs", "tui", "src/trainwatch/cli", "configs/examples", "tests"]
 )

@@ -57,6 +57,7 @@ PROOFS = {
     "a checkpoint suffix (of a format that is read already)": "unit/test_checkpoint_suffixes.py::test_a_suffix_is_added_in_one_row",
     "a checkpoint format": f"{HERE}::test_every_tensor_format_has_a_suffix_and_a_kind",
     "a checkpoint layout": f"{HERE}::test_every_layout_has_one_row_and_a_builder",
+    "a rule of hang detection": "scenarios/test_families.py::test_sick",
     "a number of hang detection": "unit/test_hang_constants.py",
     "a program that starts the trainer elsewhere (a container engine, a launcher)": (
         "unit/test_wrappers.py::test_a_wrapper_is_read_up_to_the_command_behind_it"
