@@ -226,10 +226,13 @@ def knows_its_step(attempt: AttemptProgress) -> bool:
     return attempt.printed_every <= attempt.stride or made >= PLACES * attempt.printed_every
 
 
-def with_saved(attempt: AttemptProgress, saved_step: int, *, late: bool = False) -> AttemptProgress:
+def with_saved(
+    attempt: AttemptProgress, saved_step: int, *, least: int | None = None, late: bool = False
+) -> AttemptProgress:
     """Add a checkpoint of this attempt. From two of them follows how many printed counts make one stored step.
 
-    ``late``: it may have been saved before the last lines of the log; then nothing follows.
+    ``least``: the position before it was written, None = unknown; the newest may be further on, and where the two tell
+    another number, none follows. ``late``: it may have been saved before the last lines of the log; none follows.
     """
     position, before = attempt.position, attempt.saved_at
     if attempt.step is None and attempt.log_epoch is not None:  # the log prints no step: the checkpoint tells it
@@ -239,8 +242,8 @@ def with_saved(attempt: AttemptProgress, saved_step: int, *, late: bool = False)
         return attempt
     stride = attempt.stride
     if before is not None:
-        ratio = (position - before[0]) / (saved_step - before[1])
-        if round(ratio) >= 1 and abs(ratio - round(ratio)) <= STRIDE_TOLERANCE * round(ratio):
+        ratio, low = ((at - before[0]) / (saved_step - before[1]) for at in (position, least or position))
+        if round(low) == round(ratio) >= 1 and abs(ratio - round(ratio)) <= STRIDE_TOLERANCE * round(ratio):
             stride = round(ratio)
     return replace(attempt, stride=stride, saved_at=(position, saved_step))
 

@@ -54,6 +54,16 @@ def test_a_checkpoint_without_a_step_that_is_seen_late_is_at_the_step_of_its_wri
     assert (done, crash.lost_steps) == (known.position, 50 - known.position)
 
 
+def test_a_checkpoint_that_is_seen_late_does_not_make_two_printed_steps_of_one() -> None:
+    """A fast trainer was at 28 when its checkpoint of step 20 was seen: the next attempt was told that 28 were done."""
+    world = train(run(), range(1, 11))
+    see_save(world, world.t + 0.2, "out/step-10.pt", 10)
+    written_t = train(world, range(11, 21)).t + 0.2
+    assert see_save(train(world, range(21, 29)), written_t, "out/step-20.pt", 20).position == 20
+    done, crash = resumed(world, range(21, 29))
+    assert (done, crash.lost_steps) == (20, 8)
+
+
 def test_where_the_log_was_not_read_meanwhile_the_step_is_not_known() -> None:
     world = train(run(), range(1, 31))
     written_t = world.t + 5.0
