@@ -120,7 +120,7 @@ def test_run_dry_run_of_each_preset(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         folder = tmp_path / "plans" / name.replace(" ", "-")
         lay_out(folder, words, files)
         monkeypatch.chdir(folder)
-        plan = ask("run", "--dry-run", *options, "--", sys.executable, *words.split(), code=None)
+        plan = ask("run", "--dry-run", *options, "--", sys.executable, *words.split())
         plan["checks"] = [each for each in plan["checks"] if each["name"] not in OF_THE_MACHINE]
         plan["problem"] = ""
         said[name] = json.loads(json.dumps(plan).replace(f"{folder}", "/here").replace(sys.executable, "python"))

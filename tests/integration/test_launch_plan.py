@@ -110,7 +110,7 @@ def test_a_run_that_cannot_start_is_refused_by_every_way_with_one_sentence(
 ) -> None:
     (folder / "file").touch()
     words = ["--output-dir", "file/out", "--", "python3", "train.py"]
-    assert main(["run", "--dry-run", "--json", *words]) == 1
+    assert main(["run", "--dry-run", "--json", *words]) == 0
     problem = json.loads(capsys.readouterr().out)["problem"]
     assert "is no folder; choose another output folder" in problem
     assert main(["run", "--headless", *words]) == 1

@@ -28,4 +28,4 @@ def test_a_pipe_or_a_file_gets_plain_text(line: str, tmp_path: Path) -> None:
         os.close(ours)
     assert done.returncode == 0
     assert b"\x1b" not in shown
-    assert b"night: idle" in shown
+    assert b"night: not started" in shown

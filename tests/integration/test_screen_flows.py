@@ -3,6 +3,7 @@ older checkpoint, the minutes around the hang, leave."""
 
 import re
 import sys
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -32,10 +33,17 @@ def person(world: World, request: pytest.FixtureRequest) -> Iterator[Terminal]:
 
 
 def confirm(person: Terminal, question: str) -> None:
-    """Answer it; a typed yes where it is not known how much is lost: a save may be newer than the step that is shown."""
-    if "Type yes" in question:
-        person.press("y", "e", "s")
-    person.press("Enter")
+    """Answer it; a typed yes where it is not known how much is lost, which may change while the question is open."""
+
+    def answered(text: str) -> bool:
+        if question not in text:
+            return True
+        person.press(*(["y", "e", "s"] if "Type yes" in text else []), "Enter")
+        time.sleep(1.0)
+        return False
+
+    person.see(question)
+    person.until(answered, f"the end of {question!r}")
 
 
 def test_a_run_is_operated_by_keys_from_launch_to_finish(world: World, person: Terminal) -> None:
@@ -69,7 +77,7 @@ def test_a_run_is_operated_by_keys_from_launch_to_finish(world: World, person: T
     person.see("steps/s · done")  # until the pace is known, a question about lost work asks for a typed yes
     person.press_until("p", "ladder · safest first", "Brisk")
     person.press("Down", "n")
-    confirm(person, person.see("Switch to the profile brisk?"))
+    confirm(person, "Switch to the profile brisk?")
     person.see("brisk, rung 2 of 2")
     person.press_until("1", "a attach", "attempt 3")
     assert until(lambda: world.story().profile == "brisk", "the profile")
@@ -79,7 +87,7 @@ def test_a_run_is_operated_by_keys_from_launch_to_finish(world: World, person: T
     person.see("steps/s · done")
     person.press_until("r", "Which checkpoint?")
     person.press("Down", "Enter")
-    confirm(person, person.see("Starts from"))
+    confirm(person, "Starts from")
     person.see("attempt 4")
     story = world.in_state("running")
     older = story.attempts[-1].resume_step

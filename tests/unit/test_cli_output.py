@@ -77,11 +77,11 @@ def test_a_dry_run_shows_problems_and_changes(
 ) -> None:
     monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
-    assert main(["run", "--dry-run", "--json", "--", "nosuchcmd", "--output_dir", "out"]) == 2
+    assert main(["run", "--dry-run", "--json", "--", "nosuchcmd", "--output_dir", "out"]) == 0
     plan = json.loads(capsys.readouterr().out)
     assert "nosuchcmd" in plan["problem"]
     assert plan["output_dir"] == str(tmp_path / "out")
-    assert main(["run", "--dry-run", "--", "nosuchcmd"]) == 2
+    assert main(["run", "--dry-run", "--", "nosuchcmd"]) == 0
     assert "problem  " in capsys.readouterr().out
     (tmp_path / "train_network.py").touch()
     kohya = ["run", "--dry-run", "--preset", "kohya", "--profile", "balanced", "--", sys.executable, "train_network.py"]

@@ -360,7 +360,7 @@ def test_a_refused_start_makes_nothing_and_the_dry_run_says_so(
     saved()
     before = sorted(p.name for p in (folder / "out").iterdir())
     assert main(["run", "--detach", "--", *COMMAND]) == 4
-    assert main(["run", "--dry-run", "--json", "--", *COMMAND]) == 4
+    assert main(["run", "--dry-run", "--json", "--", *COMMAND]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert "of no run that is known here" in shown["problem"]
     assert shown["start"] is None

@@ -47,7 +47,9 @@ _SOURCE = LazyPattern(
     r"|\s*[│|]?\s*[~^]+\s*$|\s*│"
 )
 """Lines of a traceback that quote source code. They are not evidence."""
-_COMMAND = LazyPattern(r"\bCommand (?:'\[.*\]'|\[.*\]|'.*')(?= (?:died|returned|timed out)\b)|\['.*'\](?= exits? with)")
+_COMMAND = LazyPattern(
+    r"\bCommand (?:'\[.*\]'|\[.*\]|'.*')(?= (?:died|returned|timed out)\b)|\['(?:[^\[]|\[(?!'))*'\](?= exits? with)"
+)
 """A command that a launcher quotes: its words are no report."""
 _BOXED = LazyPattern(r"\s*[│┃|]\s(?P<sentence>[A-Z][^│┃|]*\s--?[A-Za-z][^│┃|]*?)\s*[│┃|]$")
 """A sentence about an option in a box of its own: typer and tyro."""

@@ -332,7 +332,7 @@ SURE_S = 15.0
 PROMPT = LazyPattern(r"[?:>)\]]\s*$")
 """End of an unfinished last line that asks for something."""
 
-QUESTION = LazyPattern(r"\?\s*(?:[\[(][^\])]*[\])])?\s*:?$")
+QUESTION = LazyPattern(r"\?\s*(?:[\[(][^\])?]{0,80}[\])])?\s*:?$")
 """The same of a line that certainly does: ``Overwrite? [y/N]``."""
 
 

@@ -17,7 +17,6 @@ from .verb import JSON, Argument, Verbs, arg, command_words, confirm, flag, one_
 if TYPE_CHECKING:
     from trainwatch.core.app.plan.launch_plan import LaunchPlan
     from trainwatch.core.app.plan.specs import Overrides
-    from trainwatch.core.app.preflight.checklist import Obstacle
     from trainwatch.core.app.start.project_run import RunToStart
     from trainwatch.core.app.start.start_choice import StartChoice, Wish
     from trainwatch.core.model.run import RunSpec
@@ -211,8 +210,7 @@ def _show(args: argparse.Namespace, plan: "LaunchPlan", wish: "Wish") -> int:
     spec, derived = plan.spec, plan.derived
     if derived is None and not args.json:
         raise CliError(ExitCode.USAGE, plan.problem or "the launch cannot be derived")
-    choice, obstacle = _choice(plan, wish, forced=args.force)
-    problem = None if obstacle is None else obstacle.sentence
+    choice, problem = _choice(plan, wish, forced=args.force)
     start = choice.said or "a new run from the beginning"
     if not problem and choice.known is None and choice.checkpoint is not None:
         plan = plan_from(plan, choice.checkpoint)
@@ -225,7 +223,7 @@ def _show(args: argparse.Namespace, plan: "LaunchPlan", wish: "Wish") -> int:
         "output_dir": spec.output_dir,
         "output_why": _output_why(spec),
         "argv": list(plan.command_shown),
-        "problem": problem,
+        "problem": problem or None,
         "warnings": command_warnings(spec),
         "checks": checks,
         "start": None if problem else start,
@@ -244,7 +242,7 @@ def _show(args: argparse.Namespace, plan: "LaunchPlan", wish: "Wish") -> int:
     added = {k: v for k, v in derived.env.items() if os.environ.get(k) != v}
     restart = second_start_line(spec.second_start)
     script = "engine   slurm: each attempt is a job; the batch script of the first one:\n" + (job_script(plan) or "")
-    put(
+    return put(
         args,
         told,
         f"run      {spec.name} (profile {spec.settings.profiles.use or '–'})",
@@ -264,7 +262,6 @@ def _show(args: argparse.Namespace, plan: "LaunchPlan", wish: "Wish") -> int:
         *(script.splitlines() if told["job_script"] else ()),
         "nothing was started (--dry-run)" + ("; it would be refused: see *problem* above" if problem else ""),
     )
-    return ExitCode.DONE if obstacle is None else obstacle.exit_code
 
 
 def _print_refused(args: argparse.Namespace, problem: str) -> None:
@@ -278,20 +275,21 @@ def _print_refused(args: argparse.Namespace, problem: str) -> None:
     print_json({**dict.fromkeys(unknown), **empty, **told})
 
 
-def _choice(plan: "LaunchPlan", wish: "Wish", *, forced: bool) -> "tuple[StartChoice, Obstacle | None]":
-    """What a start would do, and why it would be refused."""
-    from trainwatch.core.app.preflight.checklist import Obstacle, why_not_start
+def _choice(plan: "LaunchPlan", wish: "Wish", *, forced: bool) -> "tuple[StartChoice, str]":
+    """What a start would do, and why it would be refused ("": it would not be)."""
+    from trainwatch.core.app.preflight.checklist import why_not_start
     from trainwatch.core.app.start.project_run import plan_of_choice
     from trainwatch.core.app.start.start_choice import StartChoice, choose_start
 
     try:
         choice = choose_start(plan, wish)
         if choice.watches:
-            return choice, None
+            return choice, ""
         known, waits = choice.known is not None, choice.waits_for_room
-        return choice, why_not_start(plan_of_choice(plan, choice), known=known, forced=forced, waits_for_room=waits)
+        found = why_not_start(plan_of_choice(plan, choice), known=known, forced=forced, waits_for_room=waits)
     except CliError as error:
-        return StartChoice(), Obstacle(error.code, str(error))
+        return StartChoice(), str(error)
+    return choice, "" if found is None else found.sentence
 
 
 def _output_why(spec: "RunSpec") -> str:
