@@ -247,7 +247,7 @@ class Scene(NamedTuple):
 
 
 SCENES: Mapping[str, Scene] = {
-    # README
+    # README, docs/how-to/tour.md
     "./trainwatch.sh demo": Scene(_nothing),
     "./trainwatch.sh setup": Scene(_checkout),
     "trainwatch run -- python train.py --config cfg.yaml": Scene(_script),
@@ -255,7 +255,7 @@ SCENES: Mapping[str, Scene] = {
     "trainwatch run --output-dir outputs/first -- .venv/bin/python -m trainwatch.configs.examples.char_trainer"
     " --output-dir outputs/first --steps 2000 --step-time 0.1": Scene(_checkout),
     "trainwatch init --output-dir outputs -- python train.py --config cfg.yaml": Scene(_script),
-    "trainwatch status (README)": Scene(_training),
+    "trainwatch status (tour)": Scene(_training),
     "trainwatch diagnose train.log --exit-code 1": Scene(_saved),
     # docs/how-to
     "pip install 'trainwatch-tui[web]'": Scene(_training),

@@ -14,8 +14,8 @@ FIELD = frozenset({
 
 
 def beginning() -> str:
-    """The README up to the tour, without the targets of links."""
-    text = (REPOSITORY / "README.md").read_text(encoding="utf-8").split("## Tour")[0]
+    """The README, without the targets of links."""
+    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     return re.sub(r"\]\([^)]*\)", "]", text)
 
 
