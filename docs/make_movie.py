@@ -1,8 +1,7 @@
-"""Draws docs/screens/demo.gif and the PNGs beside it: python docs/make_movie.py (about two minutes).
+"""Draws docs/screens/demo.gif, and its end as a PNG beside it: python docs/make_movie.py (about two minutes).
 
 A person watches `trainwatch demo --fake-gpu` in a real terminal (tmux): it trains, crashes, hangs, is restarted and
-finishes; they open the card of the hang. Shown ``SPEED`` times as fast. Needs
-Pillow and the DejaVu fonts.
+finishes; they open the card of the hang. Shown ``SPEED`` times as fast. Needs Pillow and the DejaVu fonts.
 """
 
 import argparse
@@ -25,9 +24,9 @@ LAST_S = 3.0
 COLOURS = 48
 LONGEST_S = 240.0
 SCRIPT: tuple[tuple[str, str, str], ...] = (
-    ("restarted in", "", "hang"),
+    ("restarted in", "", ""),
     ("last recovered", "e", ""),
-    ("incidents · 3", "Escape", "card"),
+    ("incidents · 3", "Escape", ""),
     ("Finished", "", "finished"),
 )
 """What the screen shows, the key that is pressed then or a while after a card, the name of the picture of it."""
@@ -38,7 +37,6 @@ def frames(person: Any) -> Iterator[tuple[float, str, str]]:
     began, before, script = time.monotonic(), "", list(SCRIPT)
     read_until, ends = 0.0, float("inf")
     while (now := time.monotonic() - began) < min(ends, LONGEST_S):
-        shown = person.tmux("capture-pane", "-e", "-p", "-N")
         name, text = "", person.text
         if script and script[0][0] in text and now >= read_until:
             _, key, name = script.pop(0)
@@ -46,6 +44,7 @@ def frames(person: Any) -> Iterator[tuple[float, str, str]]:
             if key:
                 person.press(key)
             ends = ends if script else now + PERIOD_S
+        shown = person.tmux("capture-pane", "-e", "-p", "-N")
         if shown != before or name:
             yield now, shown, name
             before = shown
