@@ -61,7 +61,7 @@ def test_every_operator_verb_accepts_the_yes_option(
 
 def test_each_verb_has_one_file_and_one_section_of_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main(["--help"])
+        main(["help", "all"])
     shown = capsys.readouterr().out
     for verb, (section, _) in verbs().items():
         said = verb_named(verb).help
@@ -89,6 +89,7 @@ def test_every_verb_of_a_file_is_in_a_section() -> None:
         ("unpause luca", "resume --paused luca"),
         ("version", "--version"),
         ("help", "--help"),
+        ("help all", "--help-all"),
         ("help resume", "resume --help"),
         ("help unpause", "resume --paused --help"),
         ("stop ls", "stop ls"),
@@ -103,12 +104,13 @@ def test_a_run_may_be_called_like_a_verb() -> None:
     assert build_parser(["stop", "--yes", "stop"]).parse_args(["stop", "--yes", "stop"]).run == "stop"
 
 
+@pytest.mark.parametrize("words", ["--help", "--help-all"])
 def test_the_help_fits_80_columns_with_one_line_for_each_verb(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit):
-        build_parser(["--help"]).parse_args(["--help"])
+        build_parser([words]).parse_args([words])
     assert [line for line in capsys.readouterr().out.splitlines() if len(line) > 80] == []
 
 

@@ -27,7 +27,9 @@ SECTIONS: dict[str, tuple[str, dict[str, Sequence[str]]]] = {
     }),
     "practise": ("see trainwatch at work", {"start": ("demo", "drill")}),
 }  # fmt: skip
-"""Sections of ``trainwatch --help``, in their order: heading, and the verbs of each file."""
+"""Sections of ``trainwatch help all``, in their order: heading, and the verbs of each file."""
+FIRST = ("run", "status", "attach", "stop", "resume", "report", "check", "rehearse", "wait")
+"""What ``trainwatch --help`` lists: all that the first nights need."""
 EXAMPLES = """examples:
   trainwatch run -- python train.py    launch a command and supervise it
   trainwatch                           open the screen on this project's run
@@ -78,15 +80,17 @@ def verbs() -> dict[str, tuple[str, str]]:
 
 
 def spelled_out(words: Sequence[str]) -> list[str]:
-    """The words with an alias of a verb replaced; ``help VERB`` is ``VERB --help``."""
+    """The words with an alias of a verb replaced; ``help VERB`` is ``VERB --help``, ``help all`` lists every verb."""
     first, rest = (words[0] if words else ""), list(words[1:])
+    if words == ["help", "all"]:
+        return ["--help-all"]
     if first == "help":
         return [*spelled_out(rest[:1]), "--help"]
     return [*ALIASES.get(first, (first,)), *rest] if words else []
 
 
 def listed_verbs() -> list[str]:
-    """The verbs that ``trainwatch --help`` lists. Imports all of them."""
+    """The verbs that ``trainwatch help all`` lists. Imports all of them."""
     return [name for name in verbs() if verb(name).help is not None]
 
 
@@ -96,32 +100,35 @@ def verb(name: str) -> Verb:
 
 
 def build_parser(words: Sequence[str]) -> OneLineParser:
-    """The parser for these words. Imports only the verb among them, or all verbs for ``--help`` and an unknown verb.
+    """The parser for these words. Imports only the verb among them, or those that the help lists.
 
     It has the arguments of the verbs that are among the words, and those of the command without a verb unless a verb
     comes first; ``whole_parser`` has all.
     """
     known = verbs()
     wanted = list(dict.fromkeys(word for word in words if word in known))  # a run may be called `stop`, too
-    everything = not wanted and any(not word.startswith("-") or word in {"-h", "--help"} for word in words)
-    return _parser(wanted, overview=everything, bare=not words or words[0] not in known)
+    overview = (
+        "" if wanted else _overview() if "--help-all" in words else _first() if {"-h", "--help"} & {*words} else ""
+    )
+    return _parser(wanted, overview, bare=not words or words[0] not in known)
 
 
 def whole_parser() -> OneLineParser:
-    return _parser(list(verbs()), overview=True, bare=True)
+    return _parser(list(verbs()), _overview(), bare=True)
 
 
-def _parser(wanted: Sequence[str], *, overview: bool, bare: bool) -> OneLineParser:
+def _parser(wanted: Sequence[str], overview: str, *, bare: bool) -> OneLineParser:
     parser = OneLineParser(
         prog="trainwatch",
         usage="trainwatch [options] [VERB …]",
         description="Supervises a long training run: launches it, shows it, detects when it hangs\n"
         "or crashes, reports why, and restarts it from a verified checkpoint.\nWithout a verb: the screen.",
-        epilog=f"{_overview()}\n{EXAMPLES}" if overview else EXAMPLES,
+        epilog=f"{overview}\n{EXAMPLES}" if overview else EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.top = True
     parser.add_argument("--version", action="version", version=f"trainwatch {__version__}")
+    parser.add_argument("--help-all", action="help", help=argparse.SUPPRESS)
     if bare:
         from . import bare_command
 
@@ -151,6 +158,13 @@ def _add(subparsers: Any, before: str, name: str, one: Verb) -> None:
         parts = inner.add_subparsers(title="parts", metavar="PART", dest="part", required=one.act is None)
         for part, row in one.parts:
             _add(parts, f"{before} {name}", part, row)
+
+
+def _first() -> str:
+    lines = [f"  {name:12} {verb(name).help}" for name in FIRST]
+    return "\n".join(
+        ["verbs:", *lines, "", "`trainwatch help all` lists every verb, `trainwatch VERB --help` explains one.", ""]
+    )
 
 
 def _overview() -> str:

@@ -23,7 +23,7 @@ Argument = Callable[[argparse.ArgumentParser], object]
 
 
 class Verb(NamedTuple):
-    """``help``: its line in ``trainwatch --help``; None hides it. ``example``: what is typed after it.
+    """``help``: its line in ``trainwatch help all``; None hides it. ``example``: what is typed after it.
 
     ``act`` returns the exit code; None: one of the parts has to be named. ``parts``: with their names.
     """
