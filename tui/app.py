@@ -71,6 +71,7 @@ class TrainwatchApp(App[None]):
         self.first_run, self.picker, self.read_only, self.interval_s = run, picker, read_only, interval_s
         self.launcher, self.launch_first = launcher, launch_first
         self.home, self.remembered = home, recall(home)
+        self.explains_k = True
         self._ascii: LineFilter | None = None
         if glyphs_for() is ASCII:
             from .ui.cells import AsciiFilter  # few terminals need it

@@ -128,7 +128,7 @@ KEYS: tuple[Key, ...] = (
     Key("s", "save_now", "save", "ask the trainer for a checkpoint now", acts=True, footer=False,
         when=lambda c: c.state == "running" and c.watched),
     Key("a", "attach", "attach", "go to the trainer's terminal, and come back", when=lambda c: c.started and c.live),
-    Key("k", "kill", "kill", "kill the training now (asks, and shows what is lost)", acts=True,
+    Key("K", "kill", "kill", "kill the training now (asks, and shows what is lost)", acts=True,
         when=lambda c: c.live and c.watched),
     Key("x", "stop", "stop", "stop the training after saving (asks)", when=lambda c: c.live and c.watched, acts=True),
     Key("r", "resume", "resume", "end a pause; resume or restart from a checkpoint", acts=True,
@@ -150,7 +150,7 @@ KEYS: tuple[Key, ...] = (
     Key("n", "search_next(True)", "older match", "next older match", footer=False),
     Key("N", "search_next(False)", "newer match", "next newer match", footer=False),
     Key("space", "follow", "follow/hold", "hold the log, or follow it again", when=lambda c: c.started),
-    Key("↑ ↓", "scroll(±1)", "scroll", "scroll the log (also PgUp, PgDn, Home, End)", footer=False),
+    Key("↑ ↓", "scroll(±1)", "scroll", "scroll the log (also k, j, PgUp, PgDn, Home, End)", footer=False),
     Key("[ ]", "zoom(±1)", "zoom", "all charts show a shorter or longer time", footer=False),
     Key("tab", "pane(±1)", "pane", "the next pane (shift: back)", footer=False),
     Key("z", "whole", "zoom", "show the pane at full size, and back", footer=False),
@@ -170,8 +170,8 @@ KEYS: tuple[Key, ...] = (
     Key("q", "leave", "leave", "leave the screen; training and supervisor continue", always=True),
 )  # fmt: skip
 ALSO: tuple[tuple[str, str], ...] = (
-    ("pageup", "scroll(-20)"), ("pagedown", "scroll(20)"), ("home", "log_start"), ("end", "follow_end"),
-    ("enter", "open"), ("escape", "back"),
+    ("j", "scroll(1)"), ("k", "up"), ("pageup", "scroll(-20)"), ("pagedown", "scroll(20)"), ("home", "log_start"),
+    ("end", "follow_end"), ("enter", "open"), ("escape", "back"),
 )  # fmt: skip
 """Keys without a line of their own in footer and help."""
 BY_ACTION = {key.name: key for key in KEYS}

@@ -442,7 +442,7 @@ def _choices(now: Situation, incident: Incident, line: int | None, *, captured: 
             text = "resume, once the script has an option that takes the path of a checkpoint, or begin anew"
         yield Choice(key="r", text=text, act="resume")
     if live and incident.open:
-        yield Choice(key="k", text="kill it", act="kill")
+        yield Choice(key="K", text="kill it", act="kill")
     if incident.open and not incident.acknowledged:
         yield Choice(key="c", text="acknowledge it; it stays in the list until it is over", act="acknowledge")
     if line is not None:

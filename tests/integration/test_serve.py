@@ -137,7 +137,7 @@ def test_a_read_only_screen_of_a_real_run_refuses_keys_that_act(served: tuple[Wo
             ) as socket:  # drawn with 1000 columns
                 drawn = await screen_says(socket, "Training", "leave")
                 assert "kill" not in drawn
-                await socket.send_json(["stdin", "k"])
+                await socket.send_json(["stdin", "K"])
                 await socket.send_json(["stdin", "x"])
                 await socket.send_json(["stdin", "3"])
                 after = await screen_says(socket, "incidents")

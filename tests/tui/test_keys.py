@@ -46,7 +46,7 @@ def footer(app: TrainwatchApp) -> str:
     return board(app).key_bar.plain_lines()[0]
 
 
-@pytest.mark.parametrize(("key", "verb"), [("k", "kill"), second("x", "stop")])
+@pytest.mark.parametrize(("key", "verb"), [("K", "kill"), second("x", "stop")])
 async def test_yes_must_be_typed_if_a_minute_of_work_would_be_lost(key: str, verb: str) -> None:
     async with showing(healthy()) as (app, pilot):
         await pilot.press(key)
@@ -71,7 +71,7 @@ async def test_one_key_confirms_if_no_steps_are_lost() -> None:
         await until(pilot, lambda: [c.verb for c in sent(app)] == ["pause"])
 
 
-@pytest.mark.parametrize(("question", "key"), [("P", "n"), second("P", "escape"), second("P", "q"), ("k", "escape")])
+@pytest.mark.parametrize(("question", "key"), [("P", "n"), second("P", "escape"), second("P", "q"), ("K", "escape")])
 async def test_every_other_answer_cancels(question: str, key: str) -> None:
     async with showing(healthy()) as (app, pilot):
         await pilot.press(question, key)
@@ -81,15 +81,26 @@ async def test_every_other_answer_cancels(question: str, key: str) -> None:
 
 async def test_keys_typed_into_the_dialog_trigger_no_action() -> None:
     async with showing(healthy()) as (app, pilot):
-        await pilot.press("k", *"qk3")
+        await pilot.press("K", *"qk3")
         assert isinstance(app.screen, Consent)
         await pilot.press("escape")
         assert app.screen_stack[-1] is board(app)
 
 
-async def test_kill_dialog_shows_the_steps_that_would_be_lost() -> None:
+async def test_the_small_k_scrolls_and_says_once_what_kills() -> None:
     async with showing(healthy()) as (app, pilot):
         await pilot.press("k")
+        assert app.screen is board(app)
+        assert not board(app).log_pane.following
+        assert "K kills the training" in footer(app)
+        board(app).clear_message()
+        await pilot.press("k")
+        assert "K kills the training" not in footer(app)
+
+
+async def test_kill_dialog_shows_the_steps_that_would_be_lost() -> None:
+    async with showing(healthy()) as (app, pilot):
+        await pilot.press("K")
         assert isinstance(app.screen, Consent)
         text = " ".join(app.screen.price.lines)
         assert "1,152 steps since the newest complete checkpoint " in text
@@ -99,7 +110,7 @@ async def test_kill_dialog_shows_the_steps_that_would_be_lost() -> None:
 
 async def test_lost_steps_are_updated_while_the_dialog_is_open() -> None:
     async with showing(healthy()) as (app, pilot):
-        await pilot.press("k", *"ye")
+        await pilot.press("K", *"ye")
         feed = board(app).run.feed
         assert isinstance(feed, FakeFeed)
         told = StoryTeller()
@@ -121,7 +132,7 @@ async def test_an_open_dialog_requires_the_name_once_steps_would_be_lost() -> No
     assert step is not None
     saved = told.tell(end, CheckpointKnown(checkpoint=checkpoint(step, end))).story
     async with showing(situation(saved, end)) as (app, pilot):
-        await pilot.press("k")
+        await pilot.press("K")
         assert isinstance(app.screen, Consent)
         feed = board(app).run.feed
         assert isinstance(feed, FakeFeed)
@@ -228,7 +239,7 @@ async def test_a_supervisor_is_started_if_none_runs() -> None:
     starter = FakePicker()
     async with showing(unwatched(), picker=starter) as (app, pilot):
         assert footer(app).startswith("S start supervisor")
-        await pilot.press("k")
+        await pilot.press("K")
         assert app.screen is board(app), "nobody is there to kill it"
         await pilot.press("S")
         await until(pilot, lambda: starter.started == [("luca-1", None)])
@@ -271,13 +282,13 @@ async def test_keys_on_a_finished_run_show_that_it_is_finished(key: str) -> None
     ("now", "key", "said"),
     [
         (finished(), "c", "No incident is open."),
-        (given_up(), "k", "The run was given up: e shows why"),
-        (unwatched(), "k", "No supervisor is running: S starts one."),
+        (given_up(), "K", "The run was given up: e shows why"),
+        (unwatched(), "K", "No supervisor is running: S starts one."),
         (healthy(), "w", "Nothing is hung."),
         (healthy(), "S", "A supervisor is running already."),
         (in_state("paused"), "P", "It is paused: r lets it go on."),
         (crashed(), "x", "No trainer is running now."),
-        (empty(), "k", "The run has not been started yet."),
+        (empty(), "K", "The run has not been started yet."),
     ],
 )
 async def test_a_key_that_does_not_apply_shows_the_reason(now: Situation, key: str, said: str) -> None:
@@ -413,7 +424,7 @@ async def test_attach_shows_why_it_is_not_possible() -> None:
 
 async def test_a_question_ends_when_its_reason_does() -> None:
     async with showing(healthy()) as (app, pilot):
-        await pilot.press("k", *"ye")
+        await pilot.press("K", *"ye")
         feed = board(app).run.feed
         assert isinstance(feed, FakeFeed)
         feed.now = finished()
@@ -430,7 +441,7 @@ async def test_a_question_about_an_attempt_ends_with_it() -> None:
     story = now.story
     newer = msgspec.structs.replace(story.attempts[-1], number=story.attempts[-1].number + 1)
     async with showing(now) as (app, pilot):
-        await pilot.press("k")
+        await pilot.press("K")
         feed = board(app).run.feed
         assert isinstance(feed, FakeFeed)
         feed.now = msgspec.structs.replace(now, story=msgspec.structs.replace(story, attempts=(*story.attempts, newer)))

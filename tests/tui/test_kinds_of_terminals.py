@@ -68,7 +68,7 @@ async def test_a_dialog_that_fits_has_no_scroll_bar() -> None:
     for size in ((40, 20), (45, 30), (80, 24)):
         async with showing(healthy()) as (app, pilot):
             await pilot.resize_terminal(*size)
-            await pilot.press("k")
+            await pilot.press("K")
             await until(pilot, lambda app=app: isinstance(app.screen, Consent))  # type: ignore[misc]
             await pilot.pause()
             body = app.screen.query_one("#body")

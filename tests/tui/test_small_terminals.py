@@ -104,7 +104,7 @@ async def test_arrow_keys_are_words_in_ascii(monkeypatch: pytest.MonkeyPatch) ->
     assert len(starts) == 1, "the texts of all keys begin in one column"
 
 
-@pytest.mark.parametrize("keys", ["123456789", "e", "?", "k", "l"])
+@pytest.mark.parametrize("keys", ["123456789", "e", "?", "K", "l"])
 async def test_a_terminal_without_unicode_gets_only_ascii(
     tmp_path: Path, keys: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,7 +124,7 @@ async def test_a_terminal_without_unicode_gets_only_ascii(
 @pytest.mark.parametrize("size", [(40, 10), (80, 24)], ids=lambda size: f"{size[0]}x{size[1]}")
 async def test_what_is_typed_into_a_dialog_is_seen_on_every_terminal(size: tuple[int, int]) -> None:
     async with showing(healthy(), size) as (app, pilot):
-        await pilot.press("k")
+        await pilot.press("K")
         await until(pilot, lambda: isinstance(app.screen, Consent))
         await pilot.pause()
         box, entry = app.screen.query_one("#body").region, app.screen.query_one(Input).region

@@ -31,7 +31,7 @@ def test_dashboard_equals_its_snapshot(snap_compare: Callable[..., bool], scene:
     assert snap_compare(app, terminal_size=size, run_before=ready)
 
 
-@pytest.mark.parametrize("key", ["k", "r", "e", "question_mark"])
+@pytest.mark.parametrize("key", ["K", "r", "e", "question_mark"])
 def test_dialogs_equal_their_snapshots(snap_compare: Callable[..., bool], key: str) -> None:
     app = app_of(SCENES["hung"]())
 

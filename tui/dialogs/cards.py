@@ -19,7 +19,9 @@ NEED_KEYS: dict[NeedKind, str] = {
 }  # fmt: skip
 """The key of the dashboard that does it."""
 ACTING = frozenset("rYS")
-OWN_KEYS = frozenset({"escape", "q", "down", "up", "j", "pagedown", "pageup", "ctrl+p", "ctrl+z", "ctrl+s", "ctrl+c"})
+OWN_KEYS = frozenset(
+    {"escape", "q", "down", "up", "j", "k", "pagedown", "pageup", "ctrl+p", "ctrl+z", "ctrl+s", "ctrl+c"}
+)
 
 
 class AwayDialog(Dialog[None]):

@@ -37,7 +37,7 @@ class Dialog(ModalScreen[Answer], Generic[Answer]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss_dialog", show=False),
         Binding("down,j", "move(1)", show=False),
-        Binding("up", "move(-1)", show=False),
+        Binding("up,k", "move(-1)", show=False),
         Binding("pagedown", "move(10)", show=False),
         Binding("pageup", "move(-10)", show=False),
     ]

@@ -33,7 +33,7 @@ CHECKPOINT_KEYS: tuple[Key, ...] = (
     Key("r", "resume", "resume", "resume or restart from this one (asks)", acts=True, when=lambda c: c.started),
     Key("y", "copy", "copy path", "copy the path of the chosen one", footer=False),
     Key("i", "app.place('samples')", "images", "the newest sample images of the run"),
-    Key("↑ ↓", "move(±1)", "choose", "choose (also j, Home, End)", footer=False),
+    Key("↑ ↓", "move(±1)", "choose", "choose (also k, j, Home, End)", footer=False),
     Key("PgDn", "scroll(±8)", "scroll", "scroll the detail (PgUp: back)", footer=False),
     HELP,
     Key("Esc", "back", "back", "cancel the running task; else back to the dashboard", always=True),

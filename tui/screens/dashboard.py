@@ -322,6 +322,13 @@ class Dashboard(PanedScreen):
     def action_scroll(self, rows: int) -> None:
         self.output.viewer.driver.scroll(rows)
 
+    def action_up(self) -> None:
+        """A row up; the first time it is said what kills: in earlier versions this key did."""
+        self.action_scroll(-1)
+        if self.application.explains_k:
+            self.application.explains_k = False
+            self.show_message("k and j scroll the log; K kills the training, after it has asked.")
+
     def action_log_start(self) -> None:
         self.output.viewer.driver.to_start()
 

@@ -53,7 +53,7 @@ NONE_SO_FAR = (
 INCIDENT_KEYS: tuple[Key, ...] = (
     Key("Enter", "jump", "log", "go to the log at the marked line of evidence (the first if none is marked)"),
     Key("tab", "walk(±1)", "line", "mark the next line of evidence (shift: back)"),
-    Key("↑ ↓", "move(±1)", "choose", "choose an incident (also j, Home, End)"),
+    Key("↑ ↓", "move(±1)", "choose", "choose an incident (also k, j, Home, End)"),
     Key("PgDn", "scroll(±8)", "scroll", "scroll the detail (PgUp: back)", footer=False),
     HELP,
     Key("Esc", "app.place('dashboard')", "back", "back to the dashboard", always=True),
@@ -225,8 +225,9 @@ class StacksScreen(RunPage):
     place = "incidents"
     keys = STACK_KEYS
     also = (
-        ("tab", "turn(1)"), ("shift+tab", "turn(-1)"), ("j", "scroll(1)"), ("pageup", "scroll(-15)"),
-        ("pagedown", "scroll(15)"), ("home", "scroll(-100000)"), ("end", "scroll(100000)"), ("s", "app.pop_screen"),
+        ("tab", "turn(1)"), ("shift+tab", "turn(-1)"), ("j", "scroll(1)"), ("k", "scroll(-1)"),
+        ("pageup", "scroll(-15)"), ("pagedown", "scroll(15)"), ("home", "scroll(-100000)"), ("end", "scroll(100000)"),
+        ("s", "app.pop_screen"),
     )  # fmt: skip
     pages: tuple[EvidencePage, ...] | None = None
     at = 0

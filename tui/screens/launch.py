@@ -37,7 +37,7 @@ LAUNCH_KEYS: tuple[Key, ...] = (
     ),
     Key("← →", "profile(±1)", "profile", "choose another profile; the plan shows what it changes"),
     Key("t", "type", "type", "type a command to start; no file is needed"),
-    Key("↑ ↓", "move(±1)", "choose", "choose what to start (also j, Home, End)", footer=False),
+    Key("↑ ↓", "move(±1)", "choose", "choose what to start (also k, j, Home, End)", footer=False),
     Key("L", "reload", "read again", "read the file and check again"),
     Key("y", "copy", "copy command", "copy the command as it would be started", footer=False),
     Key(

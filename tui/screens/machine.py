@@ -84,7 +84,7 @@ class MachineScreen(RunPage):
     arrows: ClassVar[str] = ""
     """The list that arrows move in if no pane is focused; else the first one that has rows."""
 
-    also = (("k", "move(-1)"), ("pageup", "move(-10)"), ("pagedown", "move(10)"))
+    also = (("pageup", "move(-10)"), ("pagedown", "move(10)"))
     kept = MachineState
     state: MachineState
     filtered = "processes whose command, user or pid"

@@ -39,8 +39,8 @@ class MetricsScreen(RunPage):
     place = "metrics"
     keys = METRIC_KEYS
     also = (
-        ("up", "row(-1)"), ("down", "row(1)"), ("j", "row(1)"), ("pageup", "page(-1)"), ("pagedown", "page(1)"),
-        ("home", "choose(-100000)"), ("end", "choose(100000)"), ("z", "single"),
+        ("up", "row(-1)"), ("k", "row(-1)"), ("down", "row(1)"), ("j", "row(1)"), ("pageup", "page(-1)"),
+        ("pagedown", "page(1)"), ("home", "choose(-100000)"), ("end", "choose(100000)"), ("z", "single"),
     )  # fmt: skip
     kept = MetricsState
     state: MetricsState

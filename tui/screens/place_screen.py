@@ -50,7 +50,7 @@ class PlaceScreen(PanedScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "app.leave_place", show=False),
         Binding("question_mark", "help", show=False),
-        Binding("up", "move(-1)", show=False),
+        Binding("up,k", "move(-1)", show=False),
         Binding("down,j", "move(1)", show=False),
         Binding("home", "move(-100000)", show=False),
         Binding("end", "move(100000)", show=False),

@@ -43,7 +43,7 @@ PROFILE_KEYS: tuple[Key, ...] = (
     Key("n", "switch(True)", "now", "switch now: ends the training with time to save, and restarts it (asks)",
         acts=True, when=_can_switch),
     Key("y", "app.copy_text", "copy", "copy ladder and difference as text", footer=False),
-    Key("↑ ↓", "move(±1)", "choose", "choose a profile (also j, Home, End)"),
+    Key("↑ ↓", "move(±1)", "choose", "choose a profile (also k, j, Home, End)"),
     Key("PgDn", "scroll(±6)", "scroll", "scroll what is below the ladder", footer=False),
     HELP,
     Key("Esc", "app.leave_place", "back", "back to the previous screen", always=True),

@@ -54,7 +54,7 @@ RUNS_KEYS: tuple[Key, ...] = (
     Key("s", "sort", "sort", f"order: {', '.join(SORTS)}"),
     Key("h", "hide", "hide", "leave the chosen one out of this list, or show it again", acts=True),
     Key("H", "hidden", "show hidden", "show the hidden ones, too", footer=False),
-    Key("↑ ↓", "move(±1)", "choose", "choose (also j, PgUp, PgDn, Home, End)", footer=False),
+    Key("↑ ↓", "move(±1)", "choose", "choose (also k, j, PgUp, PgDn, Home, End)", footer=False),
     Key("y", "copy", "copy id", "copy the run's id, for the command line", footer=False),
     Key("L", "again", "read again", "read the list again now", footer=False),
     HELP,
