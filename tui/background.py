@@ -14,7 +14,7 @@ import msgspec
 from textual.app import App
 from textual.widget import Widget
 
-from ..core.model.ports import Feed
+from ..core.model.ports import Readings
 from ..core.model.story import Situation
 from ..core.model.text import next_round
 from .ui.chart import Columns, SeriesCache, SeriesQuery
@@ -220,7 +220,7 @@ class Poller:
 
     def __init__(
         self,
-        feed: Feed,
+        feed: Readings,
         tasks: TaskQueue,
         take: Callable[[Snapshot], None],
         *,

@@ -61,8 +61,8 @@ def use_terminal(app: App[object], work: Callable[[], None], unable: str = "This
     return ""
 
 
-def run_in_terminal(app: App[object], argv: Sequence[str]) -> str:
-    """Run ``argv`` in the foreground until it ends. Returns a sentence on how it ended."""
+def run_in_terminal(app: App[object], argv: Sequence[str], back: str = "Back. The training was not touched.") -> str:
+    """Run ``argv`` in the foreground until it ends. Returns a sentence on how it ended; ``back``: if it ended well."""
     from ..core.bound_process import bound  # loads ctypes, which nothing else on the screen needs
 
     def run() -> None:
@@ -73,7 +73,7 @@ def run_in_terminal(app: App[object], argv: Sequence[str]) -> str:
         if code:
             raise RuntimeError(f"{argv[0]} ended with {code}")
 
-    return use_terminal(app, run) or "Back. The training was not touched."
+    return use_terminal(app, run) or back
 
 
 # The terminal's title shows the state of the run, and its bell rings at a new incident.

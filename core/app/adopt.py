@@ -131,8 +131,7 @@ def _process(request: AdoptRequest, tmux: Tmux) -> tuple[int, PaneSeen | None]:
     if request.pid is not None:
         return request.pid, None
     if not request.session:
-        watched = {each.trainer.pid for run in all_runs() if is_held(run.lock) for each in attempts_of(run)}
-        found = find_training(trainers.panes_of_server(tmux, os.environ), processes.all_processes(), survey(), watched)
+        found = find_training(tmux, survey())
         return found.pid, found.pane
     panes = trainers.panes_of(tmux, request.session, os.environ)
     ours = next((pane.run for pane in panes if pane.run is not None), None)
@@ -243,13 +242,16 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     pane: PaneSeen | None = None
 
 
-def find_training(
+def find_training(tmux: Tmux, gpus: GpuSurvey) -> Candidate:
+    """The only training of this user that no supervisor watches. Raises AdoptionError if there is none, or several."""
+    known = {each.trainer.pid for run in all_runs() if is_held(run.lock) for each in attempts_of(run)}
+    return training_among(trainers.panes_of_server(tmux, os.environ), processes.all_processes(), gpus, known)
+
+
+def training_among(
     panes: Sequence[PaneSeen], running: Mapping[int, Process], gpus: GpuSurvey, known: Collection[int]
 ) -> Candidate:
-    """The only training of this user. Raises AdoptionError if there is none, or more than one.
-
-    ``running``: all processes. ``known``: pids of trainers that a supervisor watches.
-    """
+    """The same among these. ``running``: all processes. ``known``: pids of trainers that a supervisor watches."""
     own, found = processes.ancestors(os.getpid(), running), list[Candidate]()
     for pane in panes:
         for process in trainers.topmost(pane.pid, running, own) if pane.run is None else ():

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .decision import Decision, Entry, Record
     from .launch import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest, TrialResult
     from .log_lines import LogStretch, Stopped
-    from .machine_details import Detail, MachineDetails
+    from .machine_details import Detail, GpuDetails, MachineDetails
     from .observation import Command, Observation, Outcome, RankTable, Reply
     from .preset import Change, Profile
     from .run import EvidenceFile, ProcessIdentity, RunSpec
@@ -153,16 +153,30 @@ Point = tuple[float, float, float, float]
 """(t, min, mean, max) of a metric, t in run seconds."""
 
 
-class Feed(Protocol):
-    """One run, read from outside. Called from threads, never from the screen's own; ``poll`` from one only. May block.
+class Readings(Protocol):
+    """What is read again and again, in threads, never from the screen's own; ``poll`` from one only. May block.
 
-    ``poll`` raises no I/O errors: what cannot be read is None or keeps its last value. ``series``, ``charts``: at most
-    ``points`` of a metric (``gpu0.util``, ``host.ram_used``, ``progress.loss`` …), oldest first. ``send``: ``ok=False``
-    with a sentence if the supervisor did not accept the command.
+    ``poll`` raises no I/O errors: what cannot be read is None or keeps its last value. ``series``: at most ``points``
+    of a metric (``gpu0.util``, ``host.ram_used``, ``progress.loss`` …), oldest first.
     """
 
     def poll(self) -> Situation: ...
     def series(self, metric: str, since_t: float, until_t: float, points: int) -> Sequence[Point]: ...
+
+
+class MachineFeed(Readings, Protocol):
+    """The machine, if no run is open."""
+
+    def details(self) -> MachineDetails: ...
+    def close(self) -> None: ...
+
+
+class Feed(Readings, Protocol):
+    """One run, read from outside. ``charts``: as ``series``, of several metrics.
+
+    ``send``: ``ok=False`` with a sentence if the supervisor did not accept the command.
+    """
+
     def series_names(self) -> Sequence[str]: ...
     def charts(
         self, metrics: Sequence[str], since_t: float, until_t: float, points: int
@@ -235,7 +249,9 @@ class RunPicker(Protocol):
 
     ``runs``: newest first, in a thread; ``anew``: other machines are asked now. ``show_there``: by the screen there, on
     this terminal, until it ends. ``hide``: leave it out of the list. ``start``: a detached supervisor, with a first
-    command; returns once it holds the run's lock. ``command``: argv that shows the trainer's terminal.
+    command; returns once it holds the run's lock. ``command``: argv that shows the trainer's terminal. ``machine``:
+    begins to read this machine. ``training``: what `trainwatch adopt` would take over, as text; empty: nothing, or
+    several. ``seen``: the processes on the GPUs. ``verb``: argv of a verb of this program.
     """
 
     def runs(self, *, anew: bool = False) -> Sequence[RunCard]: ...
@@ -244,3 +260,6 @@ class RunPicker(Protocol):
     def hide(self, run_id: str, hidden: bool) -> None: ...
     def start(self, run_id: str, then: Command | None) -> None: ...
     def command(self, run_id: str) -> Sequence[str]: ...
+    def machine(self) -> MachineFeed: ...
+    def training(self, seen: GpuDetails | None) -> str: ...
+    def verb(self, *words: str) -> Sequence[str]: ...

@@ -26,7 +26,7 @@ from trainwatch.core.model.fact import (
     SupervisorStarted,
 )
 from trainwatch.core.model.log_lines import LogLine, LogStretch, Stopped
-from trainwatch.core.model.machine_details import MachineDetails
+from trainwatch.core.model.machine_details import GpuDetails, MachineDetails
 from trainwatch.core.model.observation import (
     Command,
     GpuReading,
@@ -36,7 +36,7 @@ from trainwatch.core.model.observation import (
     RankTable,
     Reply,
 )
-from trainwatch.core.model.ports import OpenRun, Point
+from trainwatch.core.model.ports import MachineFeed, OpenRun, Point
 from trainwatch.core.model.preset import Change, Profile
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.run import Evidence, Incident, RunSpec
@@ -537,6 +537,15 @@ class FakePicker:
 
     def command(self, run_id: str) -> Sequence[str]:
         raise RuntimeError(f"{run_id} has no terminal yet")
+
+    def machine(self) -> MachineFeed:
+        raise RuntimeError("the machine is not read here")
+
+    def training(self, seen: GpuDetails | None) -> str:
+        return ""
+
+    def verb(self, *words: str) -> Sequence[str]:
+        return ("trainwatch", *words)
 
     def hide(self, run_id: str, hidden: bool) -> None:
         (self.hidden.add if hidden else self.hidden.discard)(run_id)

@@ -12,7 +12,7 @@ from tests.integration.act_world import wait_for
 from tests.integration.adopt_world import HandMade
 from trainwatch.core import processes
 from trainwatch.core.act.adopt import AdoptionError, panes_of_server
-from trainwatch.core.app.adopt import Candidate, choose, find_training
+from trainwatch.core.app.adopt import Candidate, choose, training_among
 from trainwatch.core.app.gpu_survey import GpuSeen, GpuSurvey, GpuUser
 from trainwatch.core.model.settings import Tmux
 
@@ -43,17 +43,17 @@ def test_a_training_with_a_log_is_found_beside_other_programs(user: HandMade) ->
     server = started(user, *IDLE)
     trainer = started(user, *user.train(), log="mine.log")
     wait_for(user.checkpoints, "a checkpoint")
-    found = find_training((), near(server, trainer), NO_GPU, ())
+    found = training_among((), near(server, trainer), NO_GPU, ())
     assert found.pid == trainer
     assert "mine.log shows step" in found.signs[0]
     with pytest.raises(AdoptionError, match="no training was found"):
-        find_training((), near(server, trainer), NO_GPU, {trainer})
+        training_among((), near(server, trainer), NO_GPU, {trainer})
 
 
 def test_a_process_on_a_gpu_is_found_by_the_drivers_list(user: HandMade) -> None:
     other, quiet = started(user, *IDLE), started(user, *IDLE)
     gpus = GpuSurvey(gpus=(GpuSeen(index=3, users=(GpuUser(pid=quiet, mem_bytes=9e9),)),))
-    found = find_training((), near(other, quiet), gpus, ())
+    found = training_among((), near(other, quiet), gpus, ())
     assert (found.pid, found.signs) == (quiet, ("uses GPU 3",))
 
 
@@ -61,7 +61,7 @@ def test_two_trainings_are_listed(user: HandMade) -> None:
     pids = [started(user, *IDLE), started(user, *IDLE)]
     gpus = GpuSurvey(gpus=(GpuSeen(index=0, users=tuple(GpuUser(pid=pid) for pid in pids)),))
     with pytest.raises(AdoptionError, match="2 trainings may be meant") as caught:
-        find_training((), near(*pids), gpus, ())
+        training_among((), near(*pids), gpus, ())
     assert all(f"--pid {pid}:" in str(caught.value) for pid in pids)
 
 
@@ -70,7 +70,7 @@ def test_two_trainings_are_listed(user: HandMade) -> None:
 def test_a_program_in_a_tmux_pane_is_found_with_its_session(user: HandMade) -> None:
     user.session("night", *IDLE)
     panes = panes_of_server(Tmux(socket=user.socket), user.environ)
-    found = find_training(panes, near(*(pane.pid for pane in panes)), NO_GPU, ())
+    found = training_among(panes, near(*(pane.pid for pane in panes)), NO_GPU, ())
     assert found.pane is not None
     assert found.pane.session == "night"
     assert panes_of_server(Tmux(socket=f"{user.socket}-none"), user.environ) == []

@@ -126,7 +126,7 @@ class PlaceScreen(PanedScreen):
         view = self.head_alone() if session is None else header_view(self.now, session.run.name)
         view = head_here(view, self.context, self.taken())
         self._place(width, height, tab_rows(view, width, height))
-        offered = PLACES if session is not None else tuple(p for p in PLACES if p.name == "runs")
+        offered = PLACES if session is not None else tuple(p for p in PLACES if p.name == "runs" != self.place)
         self.tabs.show(self.tab or self.place, view, offered)
         self.show()
         self.key_bar.show(self.offered(), self.key_bar.message)
@@ -324,7 +324,8 @@ def beside(box: Box, columns: int, one: str, other: str) -> dict[str, Box]:
 
 
 MODULES = {
-    "runs": ("runs_screen", "RunsScreen"), "launch": ("launch", "LaunchScreen"), "log": ("log_screen", "LogScreen"),
+    "runs": ("runs_screen", "RunsScreen"), "start": ("start_screen", "StartScreen"),
+    "launch": ("launch", "LaunchScreen"), "log": ("log_screen", "LogScreen"),
     "incidents": ("incidents_screen", "IncidentsScreen"), "checkpoints": ("checkpoints_screen", "CheckpointsScreen"),
     "profiles": ("profiles_screen", "ProfilesScreen"), "metrics": ("metrics", "MetricsScreen"),
     "gpus": ("machine", "GpuScreen"), "host": ("machine", "HostScreen"), "ranks": ("machine", "RanksScreen"),
@@ -333,7 +334,7 @@ MODULES = {
 
 
 def place_screen(name: str, application: "TrainwatchApp", session: "Dashboard | None") -> PlaceScreen:
-    """A new screen for a place; ``session`` None only for runs and launch."""
-    module, made = MODULES[name]
+    """A new screen for a place; ``session`` None only for runs, which has this machine beside it then, and launch."""
+    module, made = MODULES["start" if name == "runs" and session is None else name]
     screen: PlaceScreen = getattr(import_module(f".{module}", __package__), made)(application, session)
     return screen

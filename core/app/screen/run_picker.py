@@ -1,5 +1,7 @@
 """The runs for the screen: those of this machine with the services of one that is opened, and those of others."""
 
+import sys
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +17,10 @@ from .run_services import Later, RunProfiles, RunServices, sentences
 from .store_feed import StoreFeed
 
 if TYPE_CHECKING:
+    from ...model.machine_details import GpuDetails
     from ...model.observation import Command
     from ..hosts.far_runs import FarRuns
+    from ..wiring.machine import MachineWatch
 
 
 class MachineRuns:
@@ -67,6 +71,28 @@ class MachineRuns:
         from ..wiring.supervisor import attach_argv  # loads all of core: the first picture does not wait for it
 
         return attach_argv(open_run(run_id)[0])
+
+    def machine(self) -> "MachineWatch":
+        from ..wiring.machine import MachineWatch  # loads all of core
+
+        return MachineWatch(time.time())
+
+    def training(self, seen: "GpuDetails | None") -> str:
+        from ...act.adopt import AdoptionError
+        from ...model.settings import Tmux
+        from ..adopt import find_training
+        from ..gpu_survey import GpuSeen, GpuSurvey, GpuUser
+
+        users = (seen.processes or ()) if seen is not None else ()
+        gpus = tuple(GpuSeen(index=each.gpu, users=(GpuUser(each.pid, each.mem_bytes),)) for each in users)
+        try:
+            found = find_training(Tmux(), GpuSurvey(gpus=gpus))
+        except (AdoptionError, OSError):
+            return ""
+        return f"{found.command} (pid {found.pid})" if found.signs else ""
+
+    def verb(self, *words: str) -> Sequence[str]:
+        return (sys.executable, "-P", "-m", "trainwatch", *words)
 
     def hide(self, run_id: str, hidden: bool) -> None:
         """A mark in the run's folder: it is left out of the list, or shown again."""

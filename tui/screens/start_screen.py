@@ -1,0 +1,164 @@
+"""The first page if no run is open: this machine as it is now, the runs, and what to do first."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ...core.model.machine_details import MachineDetails
+from ...core.model.ports import MachineFeed
+from ...core.model.story import Situation
+from ...core.views.columns import Column
+from ...core.views.dashboard import HeaderView, gpu_pane_view, memory_view
+from ...core.views.machine_page import PROCESS_COLUMNS, TREE_COLUMNS, host_page_view, most_first
+from ...core.views.words import Paragraph
+from ..background import Poller, Snapshot, TaskQueue
+from ..keys import Key
+from ..panes.dashboard_panes import GpuPane, MemoryPane
+from ..panes.pane import Pane
+from ..panes.rows_pane import PagePane, RowsPane
+from ..places import run_in_terminal
+from ..run_session import Box, stack
+from ..ui.chart import window
+from .place_screen import headline
+from .runs_screen import ABOUT_ROWS, NO_RUN, RUNS_KEYS, RunsScreen
+
+if TYPE_CHECKING:
+    from ..app import TrainwatchApp
+
+POLL_S, PROCESSES_S, TRAINING_S = 1.0, 2.0, 10.0
+"""How often readings, processes and a training to adopt are read."""
+LIST_LEAST, FIRST_ROWS, PROCESSES_LEAST = 6, 5, 5
+METERS = 5
+NOT_READ = frozenset({"whose", "read", "written"})
+"""Columns of processes that only those of a run fill."""
+DEMO = Key("d", "demo", "demo", "a short real training that crashes once and hangs once", acts=True)
+ADOPT = Key("a", "adopt", "adopt", "supervise a training that runs already", acts=True)
+
+
+class StartScreen(RunsScreen):
+    """Without runs it says what to do first, in place of the list."""
+
+    keys = (*RUNS_KEYS[:2], DEMO, ADOPT, *RUNS_KEYS[2:])
+    feed: MachineFeed | None = None
+    poller: Poller | None = None
+    snapshot: Snapshot | None = None
+    details = MachineDetails()
+    training = ""
+    _left = False
+
+    def __init__(self, application: "TrainwatchApp", session: None) -> None:
+        super().__init__(application, session)
+        self._polls = TaskQueue(self, "machine", in_order=True)
+
+    def head_alone(self) -> HeaderView:
+        view = headline((NO_RUN,)) if self.cards == () else super().head_alone()
+        return msgspec.structs.replace(view, name="trainwatch")
+
+    def bodies(self) -> Sequence[Pane]:
+        self.first, self.gpu, self.memory = PagePane(id="first"), GpuPane(id="gpu"), MemoryPane(id="memory")
+        self.processes = RowsPane(id="processes")
+        return (*super().bodies(), self.first, self.gpu, self.memory, self.processes)
+
+    def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
+        """The list, or what to do first; GPUs beside the machine; the chosen run and processes, if there is room."""
+        machine = 2 + max(METERS, min(len(self.gpu.view.gpus) + 1, height // 3))
+        cards = self.cards or ()
+        rows = FIRST_ROWS if self.cards == () else max(LIST_LEAST, min(len(cards) + 3, height // 2))
+        machine = machine if height - machine >= rows else 0
+        left = height - rows - machine
+        about = ABOUT_ROWS if cards and left >= ABOUT_ROWS + PROCESSES_LEAST else 0
+        processes = left - about if left - about >= PROCESSES_LEAST else 0
+        half = width // 2
+        bands = (
+            (height - machine - about - processes, (("first" if self.cards == () else "runs", width),)),
+            (about, (("about", width),)),
+            (machine, (("gpu", half), ("memory", width - half))),
+            (processes, (("processes", width),)),
+        )
+        return stack((0, top, width, height), bands)
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        if self.application.interval_s > 0:
+            self.tasks.fetch(self.application.picker.machine, self._opened)
+
+    def on_unmount(self) -> None:
+        self._left = True
+        self._polls.close()
+        if self.feed is not None:
+            self.feed.close()
+
+    def _opened(self, feed: MachineFeed | None, trouble: str) -> None:
+        if feed is None:
+            self.show_message(trouble)
+            return
+        self.feed = feed
+        if self._left:
+            self.on_unmount()
+            return
+        self.poller = Poller(feed, self._polls, self._polled, period_s=POLL_S)
+        self.poller.poll()
+        self.every(PROCESSES_S, lambda: self.read(feed.details, self._listed))
+        self.every(TRAINING_S, self._look_for_training)
+
+    def _polled(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.draw()
+
+    def _listed(self, details: MachineDetails | None, _: str) -> None:
+        self.details = details or self.details
+
+    def _look_for_training(self) -> None:
+        seen = self.details.gpus
+        self.read(lambda: self.application.picker.training(seen), self._found)
+
+    def _found(self, training: str | None, _: str) -> None:
+        self.training = training or ""
+
+    def show(self) -> None:
+        super().show()
+        found = self.snapshot
+        now, series = (found.situation, found.series) if found is not None else (Situation(), {})
+        shown = window(None, now_t=now.now_t, over=False)
+        cpu = (each for each in host_page_view(now, self.details).gauges if each.series == "host.cpu")
+        self.first.show(self._first(), title="start here")
+        self.gpu.show(gpu_pane_view(now), series, shown)
+        machine = memory_view(now)
+        meters = (*(msgspec.structs.replace(each, label="cpu") for each in cpu), *machine.meters)
+        self.memory.show(msgspec.structs.replace(machine, meters=meters), series, shown)
+        self._show_processes()
+        if self.poller is not None:
+            self.poller.series_queries = (*self.gpu.series_queries(), *self.memory.series_queries())
+
+    def _show_processes(self) -> None:
+        gpus, tree = self.details.gpus, self.details.tree
+        if gpus is not None and gpus.processes:
+            rows = sorted(gpus.processes, key=lambda row: (row.gpu, most_first(row.mem_bytes), row.pid))
+            self.processes.show_table(_read_here(PROCESS_COLUMNS), rows, title=f"processes on the GPUs · {len(rows)}")
+        else:
+            others = tree.others if tree is not None else ()
+            self.processes.show_table(
+                _read_here(TREE_COLUMNS), others, title="processes that use most", message="Reading …"
+            )
+
+    def _first(self) -> list[Paragraph]:
+        found = f"adopt what trains here: {self.training}" if self.training else ADOPT.help
+        lines = {"d": f"see it work: {DEMO.help}", "l": "start a training: trainwatch run -- COMMAND", "a": found}
+        keys = {key.shown for key in self.offered()}
+        return [Paragraph(text, mark=("key", f"{key}  ")) for key, text in lines.items() if key in keys]
+
+    def action_demo(self) -> None:
+        self._use_terminal("demo")
+
+    def action_adopt(self) -> None:
+        self._use_terminal("adopt")
+
+    def _use_terminal(self, verb: str) -> None:
+        said = run_in_terminal(self.app, self.application.picker.verb(verb), f"Back from `trainwatch {verb}`.")
+        self.show_message(said)
+        self.action_reload()
+
+
+def _read_here(columns: Sequence[Column[Any]]) -> list[Column[Any]]:
+    return [column for column in columns if column.title not in NOT_READ]
