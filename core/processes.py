@@ -67,14 +67,15 @@ class ProcessIo(NamedTuple):
 
     ``read_bytes``: requested (page cache and pipes included: a loader that reads from the cache is alive).
     ``disk_bytes``: read from the disk, those of mapped files and of paging included, which request none.
-    ``given_bytes``: requested to be written; they grow with each line. ``write_bytes``: the larger of these and of
-    bytes that reached the disk, which are whole pages.
+    ``given_bytes``: requested to be written; they grow with each line. ``paged_bytes``: on their way to a disk, in
+    whole pages, those of mapped files included. ``write_bytes``: the larger of these two.
     """
 
     read_bytes: int
     write_bytes: int
     disk_bytes: int = 0
     given_bytes: int = 0
+    paged_bytes: int = 0
 
 
 # --- files of the kernel ---
@@ -173,6 +174,7 @@ def read_io(pid: int) -> ProcessIo | None:
             write_bytes=max(int(values["wchar:"]), int(values["write_bytes:"])),
             disk_bytes=int(values["read_bytes:"]),
             given_bytes=int(values["wchar:"]),
+            paged_bytes=int(values["write_bytes:"]),
         )
     except (KeyError, ValueError):
         return None

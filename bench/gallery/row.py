@@ -72,7 +72,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     log_every: int = 1
     """Optimizer steps between two lines or bar states that show a step; 0: the log never shows one."""
     total_unsaid: bool = False
-    """The log does not say while it trains how many steps there are: no time left can be known."""
+    """The log does not say while it trains how many steps there are: only settings can tell a time left."""
     step_s: float = 0.25
     """Seconds added to each step, so that a tiny model trains long enough to be watched."""
     hook: str = "torch.optim"

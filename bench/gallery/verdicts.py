@@ -175,10 +175,10 @@ def _eta(place: Place, samples: list[Sample], why: list[str]) -> bool | None:
         (end - sample.wall, sample.progress.get("eta_s")) for sample in samples
         if begun + 0.4 * (end - begun) < sample.wall < begun + 0.9 * (end - begun)
     ]  # fmt: skip
-    if place.row.total_unsaid:
+    if place.row.total_unsaid and not any(sample.progress.get("total_by") for sample in samples):
         shown = [eta for _, eta in pairs if eta is not None]
         if shown:
-            why.append(f"ETA: {shown[0]} s although the log does not say how many steps there are")
+            why.append(f"ETA: {shown[0]} s although neither log nor settings say how many steps there are")
         return False if shown else None
     if not pairs:
         return None
@@ -239,6 +239,8 @@ def _went_on(row: Row, fault: str, resumed: int | None, proof: str, why: list[st
 
 def _is_proof(row: Row, proof: str, resumed: int) -> bool:
     """Whether the sentence names the checkpoint's step, if it holds one, and the first step after it."""
+    if row.total_unsaid and proof.endswith(f" holds step {resumed}"):
+        return True  # the bar of the epoch that it goes on in counts its batches only
     numbers = [int(number) for number in re.findall(r"(?<!\.)\d+", proof)]
     if not numbers or not (resumed in numbers or not row.steps_in_files):
         return False

@@ -3,10 +3,10 @@
 import contextlib
 import ctypes
 import os
-import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+
+from ..mounts import MountPoint, mount_points
 
 NO_FILES = frozenset({
     "autofs", "binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "debugfs", "devpts", "devtmpfs", "efivarfs",
@@ -21,30 +21,8 @@ OF_THE_SYSTEM = frozenset({
 hide; ``/var/tmp`` may hold the scratch folder."""
 
 
-class Mount(NamedTuple):
-    """One line of ``/proc/self/mountinfo``."""
-
-    place: str
-    kind: str
-    writable: bool
-
-
-def read_mounts(mountinfo: str) -> list[Mount]:
-    """The mounts in their order; of several at one place the last, which is the one that is seen."""
-    found: dict[str, Mount] = {}
-    for line in mountinfo.splitlines():
-        fields = line.split(" ")
-        if "-" not in fields[6:]:
-            continue
-        at = fields.index("-", 6)
-        place = re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), fields[4])
-        found.pop(place, None)
-        found[place] = Mount(place, fields[at + 1], "rw" in fields[5].split(","))
-    return list(found.values())
-
-
 def folders_to_cover(
-    mounts: Collection[Mount], scratch: str, wanted: Collection[str], *, each: bool = False
+    mounts: Iterable[MountPoint], scratch: str, wanted: Collection[str], *, each: bool = False
 ) -> list[str]:
     """The folders for an overlay each, outer ones first. All paths are real and absolute.
 
@@ -52,16 +30,16 @@ def folders_to_cover(
     into its own lower folder; of such a folder its entries are covered). ``wanted``: folders that are covered wherever
     they are; ``each``: with an overlay of its own, because one further out cannot copy folders of others on the way.
     """
-    places = {mount.place for mount in mounts}
+    places = {mount.point: mount for mount in mounts}  # of several at one point the last is the one that is seen
     found: list[str] = []
-    for mount in mounts:
-        if mount.kind in NO_FILES or not mount.writable or not os.path.isdir(mount.place):  # noqa: PTH112
+    for mount in places.values():
+        if mount.kind in NO_FILES or not mount.writable or not os.path.isdir(mount.point):  # noqa: PTH112
             continue
-        if mount.place == "/":
+        if mount.point == "/":
             tops = [top for top in _entries("/", places) if top not in OF_THE_SYSTEM]
             found += [part for top in tops for part in _cover(top, scratch, places)]
-        elif not any(_within(mount.place, system) for system in OF_THE_SYSTEM):
-            found += _cover(mount.place, scratch, places)
+        elif not any(_within(mount.point, system) for system in OF_THE_SYSTEM):
+            found += _cover(mount.point, scratch, places)
     for folder in wanted:
         if (each or not any(_within(folder, covered) for covered in found)) and os.path.isdir(folder):  # noqa: PTH112
             found += _cover(folder, scratch, places)
@@ -128,7 +106,7 @@ def enter(scratch: Path, *, wanted: Sequence[Path], kept: Sequence[Path], hidden
     try:
         mapped = _new_namespace(libc)
         _mount(libc, "/", flags=MS_REC | MS_PRIVATE)
-        mounts = read_mounts(Path("/proc/self/mountinfo").read_text(errors="surrogateescape"))
+        mounts = mount_points(Path("/proc/self/mountinfo").read_text(errors="surrogateescape"))
         must = [os.path.realpath(folder) for folder in wanted]
         covered = folders_to_cover(mounts, own, [f for f in must if not _inside_own(f, must)], each=mapped)
         # Handles of all places as they are now: an overlay hides what is mounted in it.

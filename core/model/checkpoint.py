@@ -128,15 +128,13 @@ def newest_usable(newest_first: Iterable[Checkpoint], skipped: Container[str] = 
 
 
 class CopiedAside(msgspec.Struct, frozen=True, kw_only=True):
-    """``folder``: where the copies are. ``shared_bytes``: of ``size_bytes``, shared with the originals (reflinks).
+    """``folder``: where the copies are. ``places``: original → its copy. ``no_room``: a disk is too full for it.
 
-    ``places``: original → its copy. ``refused``: why nothing was copied, as a sentence; "" if it was. ``no_room``:
-    because a disk is too full for it.
+    ``refused``: why nothing was copied, as a sentence; "" if it was.
     """
 
     folder: str = ""
     size_bytes: int = 0
-    shared_bytes: int = 0
     places: dict[str, str] = {}
     refused: str = ""
     no_room: bool = False

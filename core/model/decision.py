@@ -98,8 +98,7 @@ class CopyAside(DecisionBase, frozen=True, kw_only=True, tag="copy_aside"):
     """Copy state that a start may write over to a folder of its own, before that start.
 
     ``link``: the start deletes it, so that hard links will do. Outcome data: ``folder``, ``places`` (original → copy),
-    ``size_bytes``, ``shared_bytes`` (of these: shared with the original by the file system); ``no_room``: a disk is too
-    full; ``gone``: a path that does not exist any more.
+    ``size_bytes``; ``no_room``: a disk is too full; ``gone``: a path that does not exist any more.
     """
 
     paths: tuple[str, ...]

@@ -247,21 +247,27 @@ def test_caches_trackers_and_watched_folders_are_left_out(world: World) -> None:
     assert list(world.seen()) == ["out"]
 
 
-@pytest.mark.parametrize("stranger_is_there", [False, True])
-def test_a_save_that_nobody_saw_open_is_sure_only_if_nobody_else_is_there(stranger_is_there: bool) -> None:
+@pytest.mark.parametrize(("stranger", "sure"), [("gone", True), ("above", True), ("inside", False), ("writes", False)])
+def test_a_save_that_nobody_saw_open_is_sure_only_if_nobody_else_can_have_written_it(stranger: str, sure: bool) -> None:
     with tempfile.TemporaryDirectory(dir="/var/tmp") as place:  # nobody works in a folder above it
         folder = Path(place, "work")
-        folder.mkdir()
+        (folder / "out").mkdir(parents=True)
         made = World(folder, looks=False)
-        if not stranger_is_there:
+        if stranger == "inside":
+            made.stranger.do("os.chdir('out')")
+        elif stranger == "gone":
             made.stranger.ends()
         with made.trainer, made.stranger, running(made.search):
             made.trainer.do("pass")
             made.search.follow(target(identity(made.trainer.process.pid)))
             wait_until(lambda: made.search.members, "the run's processes are known")
-            made.trainer.do("put('out/checkpoint_2.safetensors')")
-            wait_until(lambda: made.seen() == {"out": not stranger_is_there}, "the folder is found")
-            assert (made.search.whose(folder / "out/checkpoint_2.safetensors") == "unsure") == stranger_is_there
+            made.trainer.do("put('out/checkpoint_2.safetensors', held=True)", "held")
+            if stranger == "writes":
+                made.stranger.do("put('theirs/checkpoint_2.safetensors')")
+            made.trainer.do("")
+            expected = {"out": sure} | ({"theirs": False} if stranger == "writes" else {})
+            wait_until(lambda: made.seen() == expected, "the folder is found")
+            assert (made.search.whose(folder / "out/checkpoint_2.safetensors") is None) == sure
 
 
 def test_a_program_that_saves_nothing_is_nobody_else() -> None:

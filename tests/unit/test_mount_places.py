@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.sense.files.inotify import unmounted_place
+from trainwatch.core.mounts import unmounted_place
 
 FSTAB = """# <device> <place> <type> <options>
 UUID=1 / ext4 defaults 0 1

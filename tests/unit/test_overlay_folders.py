@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from trainwatch.core.act.overlay import folders_to_cover, read_mounts
+from trainwatch.core.act.overlay import folders_to_cover
+from trainwatch.core.mounts import mount_points
 
 MOUNTS = r"""22 27 0:21 / /proc rw,relatime - proc proc rw
 27 1 254:0 / / rw,relatime - ext4 /dev/vda rw
@@ -14,18 +15,11 @@ MOUNTS = r"""22 27 0:21 / /proc rw,relatime - proc proc rw
 """
 
 
-def test_mounts_are_read_with_their_escapes_and_the_last_of_a_place_counts() -> None:
-    mounts = {mount.place: mount for mount in read_mounts(MOUNTS)}
-    assert mounts["/mnt/big disk"].kind == "overlay"
-    assert not mounts["/mnt/archive"].writable
-    assert len(mounts) == 6
-
-
 def test_every_folder_of_the_user_is_covered_but_not_the_scratch_folder(tmp_path: Path) -> None:
     root = tmp_path.resolve()
     for name in ("home/u/project/out", "home/u/state/scratch", "home/u/data", "data/sets"):
         (root / name).mkdir(parents=True)
-    mounts = read_mounts(f"40 1 0:1 / {root} rw - ext4 /dev/sda rw\n41 40 0:2 / {root}/data rw - xfs /dev/sdb rw\n")
+    mounts = [*mount_points(f"40 1 0:1 / {root} rw - ext4 /dev/sda rw\n41 40 0:2 / {root}/data rw - xfs /dev/sdb rw\n")]
 
     scratch = f"{root}/home/u/state/scratch"
     covered = folders_to_cover(mounts, scratch, [f"{root}/home/u/project"])
@@ -40,9 +34,9 @@ def test_every_folder_of_the_user_is_covered_but_not_the_scratch_folder(tmp_path
 
 
 def test_system_folders_devices_and_read_only_mounts_are_left_alone() -> None:
-    covered = folders_to_cover(read_mounts(MOUNTS), "/nowhere", [])
+    covered = folders_to_cover(mount_points(MOUNTS), "/nowhere", [])
     assert not {"/usr", "/etc", "/proc", "/dev", "/dev/shm", "/var", "/var/lib/docker", "/mnt/archive"} & set(covered)
 
 
 def test_a_working_folder_inside_a_system_folder_is_covered_by_itself() -> None:
-    assert "/var/tmp" in folders_to_cover(read_mounts(MOUNTS), "/nowhere", ["/var/tmp"])
+    assert "/var/tmp" in folders_to_cover(mount_points(MOUNTS), "/nowhere", ["/var/tmp"])

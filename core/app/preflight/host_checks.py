@@ -15,9 +15,9 @@ from ...model import text
 from ...model.checkpoint import Checkpoint
 from ...model.run import RunSpec, need_bytes, place_of
 from ...model.text import typed
+from ...mounts import filesystem_type, is_network_filesystem
 from ...processes import is_alive, text_of
 from ...sense.files.checkpoint_scan import disk_bytes
-from ...sense.host.disk_space import filesystem_type, is_network_filesystem
 from ...sense.host.kernel_log import kernel_tail
 from ...store.lock import holder_pid, is_held
 from ..plan.launch_plan import LaunchPlan

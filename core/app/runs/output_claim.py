@@ -14,8 +14,8 @@ from ...model.ports import AttemptTarget
 from ...model.run import TERMINAL_STATES, LockOrder, RunSpec
 from ...model.story import RunStory
 from ...model.text import printable, typed
+from ...mounts import is_network_filesystem
 from ...processes import is_alive
-from ...sense.host.disk_space import is_network_filesystem
 from ...spool import read_start
 from ...store.journal import JournalTooNew, load_story
 from ...store.lock import holder_pid, is_held

@@ -217,7 +217,7 @@ def copy_aside(
     named = _named(paths)
     parts = [_files(name, path) for name, path in named]
     files = [file for found in parts for file in found]
-    shared, size = 0, 0
+    size = 0
     left = sum(path.lstat().st_size for _, path in files)
     largest = max((sum(path.lstat().st_size for _, path in found) for found in parts), default=0)
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -228,16 +228,16 @@ def copy_aside(
                     bytes_ = path.lstat().st_size
                     place, need = stage / name, left + largest
                     place.parent.mkdir(parents=True, exist_ok=True)
-                    cloned = (link and _linked(path, place)) or _copy(path, place, clone, need, spare_bytes)
+                    if not (link and _linked(path, place)):
+                        _copy(path, place, clone, need, spare_bytes)
                     size, left = size + bytes_, left - bytes_
-                    shared += bytes_ if cloned else 0
             _sync_folders(stage)
             stage.rename(folder)
             sync_directory(folder.parent)
     except _RefusedError as why:
         return CopiedAside(refused=str(why), no_room=isinstance(why, _NoRoomError))
     places = {str(path): str(folder / name) for name, path in named}
-    return CopiedAside(folder=str(folder), size_bytes=size, shared_bytes=shared, places=places)
+    return CopiedAside(folder=str(folder), size_bytes=size, places=places)
 
 
 def _named(paths: Sequence[Path]) -> list[tuple[str, Path]]:
@@ -278,19 +278,18 @@ def _linked(source: Path, place: Path) -> bool:
     return True
 
 
-def _copy(source: Path, place: Path, clone: Callable[[int, int], bool], need: int, spare_bytes: float | None) -> bool:
-    """Whether the copy shares its blocks with the original. ``need``: bytes that it takes with what follows, if not."""
+def _copy(source: Path, place: Path, clone: Callable[[int, int], bool], need: int, spare_bytes: float | None) -> None:
+    """``need``: bytes that it takes with what follows, if it does not share its blocks with the original."""
     import shutil  # slow to import
 
     if source.is_symlink():
         place.symlink_to(source.readlink())
-        return False
+        return
     before = source.stat()
     if not source.is_file():
-        return False
+        return
     with source.open("rb") as read, place.open("xb") as write:
-        cloned = clone(read.fileno(), write.fileno())
-        if not cloned:
+        if not clone(read.fileno(), write.fileno()):
             usage = shutil.disk_usage(place.parent)
             needs = need + (floor_bytes(usage.total) if spare_bytes is None else spare_bytes)
             if usage.free < needs:
@@ -304,4 +303,3 @@ def _copy(source: Path, place: Path, clone: Callable[[int, int], bool], need: in
     if (after.st_size, after.st_mtime_ns) != (before.st_size, before.st_mtime_ns) or made.st_size != after.st_size:
         raise _RefusedError(f"{source} changed while it was copied: something still writes to it")
     os.utime(place, ns=(before.st_atime_ns, before.st_mtime_ns))
-    return cloned

@@ -9,11 +9,11 @@ from typing import Literal, Unpack
 
 from ...model.ports import AttemptTarget
 from ...model.settings import Watch
+from ...mounts import is_network_filesystem, unmounted_place
 from ...processes import kernel_text
-from ..host.disk_space import is_network_filesystem
 from ..sampler import DRAIN_S, Common
 from .checkpoint_scan import CheckpointScan, Looks, candidates, is_candidate
-from .inotify import ANY_CHANGE, Inotify, unmounted_place
+from .inotify import ANY_CHANGE, Inotify
 
 POLL_S = 5.0
 """Period on file systems without events. 1.5 s cost 8 % of a core on 9p (jamie8johnson/cqs#1091)."""

@@ -16,7 +16,6 @@ from ...file_walk import entries_of
 from ...model.checkpoint_files import is_copy_folder
 from ...model.run import is_below
 from ...processes import open_files
-from ..host.disk_space import mount_points, unescaped
 
 CREATE, MOVED_TO, CLOSE_WRITE = 0x100, 0x80, 0x8
 WRITTEN = CREATE | MOVED_TO | CLOSE_WRITE
@@ -204,27 +203,6 @@ def born_ns(path: Path) -> int | None:
         return None
     seconds = int.from_bytes(data[_SECONDS], "little", signed=True)
     return seconds * 1_000_000_000 + int.from_bytes(data[_NANOSECONDS], "little")
-
-
-# Disks that belong to a path by /etc/fstab and are not mounted.
-
-FIELDS = 3
-"""Device, mount point, type (fstab(5))."""
-NO_PLACE = frozenset({"none", "swap", "/"})
-
-
-def unmounted_place(path: Path, fstab: str, mountinfo: str) -> str | None:
-    """The innermost mount point of fstab at or above ``path`` that has no mount; None if there is none."""
-    real = path.resolve()
-    mounted = {each.point for each in mount_points(mountinfo)}
-    places = [
-        unescaped(fields[1])
-        for line in fstab.splitlines()
-        if len(fields := line.split()) >= FIELDS and not line.lstrip().startswith("#")
-    ]
-    above = [place for place in places if place not in NO_PLACE and real.is_relative_to(place)]
-    innermost = max(above, key=len, default=None)
-    return None if innermost is None or innermost.rstrip("/") in mounted else innermost
 
 
 # Which files processes hold open (proc(5)).

@@ -399,11 +399,8 @@ class OutputSearch(Observer):
         if beside is None and any(map(self._taken, inside)):
             beside = "another run"
         if beside is None:
-            seen = folder in self._writers.own
-            return (
-                f"no process outside the run works in {folder}{', where the run was seen' if seen else ' or above it'}",
-                True,
-            )
+            further = ", where the run was seen" if folder in self._writers.own else " or has written as much above it"
+            return f"no process outside the run works in {folder}{further}", True
         return f"{UNSEEN}, and {beside} works in {folder} or above it, too", False
 
 

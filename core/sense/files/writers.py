@@ -2,12 +2,15 @@
 
 A file is known by its inode and its time of birth, so it is the same one under the name that it is given later. Looks
 at ``/proc/PID/fd`` come at once after an event of inotify, and still miss a save that is open for a few milliseconds
-only. Then the run wrote it for certain only if nobody else was there: no live process of the file's owner, but shells,
-editors and the like, has its working folder, an argument or an open file in that folder or above it. Nothing else is
-evidence: neither names nor sizes nor times.
+only, or that is written elsewhere and moved into place. Then the run wrote it for certain only if nobody else can have
+done so: no live process of the file's owner, but shells, editors and the like, has its working folder, an argument or
+an open file in that folder, or above it and has written as many bytes as the file holds since before the file was made,
+while one of the run has (``/proc/PID/io``). Nothing else is evidence: neither names nor times.
 """
 
 import os
+import threading
+import time
 from collections.abc import Callable, Collection, Iterable
 from functools import cache
 from itertools import islice, pairwise
@@ -18,8 +21,20 @@ from ...file_walk import walk
 from ...model.checkpoint_files import is_other_file, is_temporary
 from ...model.ports import AttemptTarget
 from ...model.run import is_below
-from ...processes import DEAD_STATES, Process, all_processes, ancestors, comm_of, status_of, variables_of, words_of
+from ...processes import (
+    DEAD_STATES,
+    Process,
+    all_processes,
+    ancestors,
+    comm_of,
+    read_io,
+    read_process,
+    status_of,
+    variables_of,
+    words_of,
+)
 from ..process.run_tree import RunTree
+from .checkpoint_scan import BLOCK_BYTES
 from .inotify import OpenFile, born_ns, open_for_writing
 
 OTHERS_S = 10.0
@@ -31,6 +46,11 @@ OTHERS_EVENT_S = 5.0
 MEMBERS_S = 0.5
 """Age of the list of the run's processes that is good enough."""
 REMEMBERED = 4096
+COUNTS = 128
+"""Counts of a process that are kept: of the last minute while no output folder is known, else of eight."""
+ANY_BYTES = 1 << 63
+CLOCK_NS = 20_000_000
+"""The times of files are so much behind the clock at most: those of a tick of the kernel."""
 DEPTH, PARTS = 4, 64
 """Levels and files of a checkpoint folder that are compared."""
 OWN_MARK = b"TRAINWATCH_ATTEMPT="
@@ -62,10 +82,46 @@ def key_of(path: str, shown: str | None = None) -> FileKey | None:
     return FileKey(status.st_dev, status.st_ino, born_ns(Path(path)) or shown or path)
 
 
+class WrittenBytes:
+    """How much processes have written at most, pipes and children that they waited for included, from look to look.
+
+    Processes by (pid, start ticks); times in ns since the epoch. Thread-safe.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: dict[tuple[int, int], tuple[tuple[int, int, int], ...]] = {}
+        """When a look began and ended, and the bytes until then, oldest first."""
+
+    def look(self, processes: Iterable[tuple[int, int]]) -> None:
+        for key in processes:
+            begun, process, found = time.time_ns(), read_process(key[0]), read_io(key[0])
+            alive = process is not None and process.key == key
+            if alive and found is None:
+                continue  # a user's who may not be examined, or the kernel does not count
+            # A byte may be in both counts. One that has ended has written any amount by now, and nothing later.
+            written = ANY_BYTES if not alive or found is None else found.given_bytes + found.paged_bytes
+            with self._lock:
+                self._counts[key] = (*self._counts.pop(key, ())[1 - COUNTS :], (begun, time.time_ns(), written))
+                if len(self._counts) > REMEMBERED:
+                    self._counts.pop(next(iter(self._counts)))
+
+    def at(self, process: tuple[int, int], t_ns: int) -> tuple[int, int | None]:
+        """How much it had written at a moment, at least and at most (None: nobody looked later)."""
+        counts = self._counts.get(process, ())
+        least = max((written for _, ended, written in counts if ended < t_ns), default=0)
+        return least, next((written for begun, _, written in counts if begun > t_ns), None)
+
+    def has_written(self, process: tuple[int, int], least: int, since_ns: int) -> bool:
+        """Whether it was seen to have written so much since a moment."""
+        written = {written for _, _, written in self._counts.get(process, ())} - {ANY_BYTES}
+        return max(written, default=0) - self.at(process, since_ns)[0] >= least
+
+
 class Other(NamedTuple):
     """A live process outside the run. ``at``: its working folder, path arguments and folders of its open files."""
 
-    pid: int
+    key: tuple[int, int]
     name: str
     owner: int
     at: tuple[str, ...]
@@ -91,7 +147,8 @@ class Writers:
     ) -> None:
         self.members: frozenset[int] = frozenset()
         """Pids of the run at the last sample."""
-        self._top = "" if os.path.realpath(working_folder) == "/" else "/"
+        self._folder = os.path.realpath(working_folder)
+        self._top = "" if self._folder == "/" else "/"
         self._mark = OWN_MARK + os.fsencode(directory.rstrip("/") + "/")
         self._tree = tree
         self._apart = apart
@@ -105,6 +162,10 @@ class Writers:
         """and those in which another process was."""
         self._others: tuple[Other, ...] = ()
         self._before: tuple[Other, ...] = ()
+        self._bytes = WrittenBytes()
+        self._run: frozenset[tuple[int, int]] = frozenset()
+        self._above: frozenset[tuple[int, int]] = frozenset()
+        """Those that are near to where the run works, or were above a save of an unknown writer."""
         self._looked_at = float("-inf")
 
     # --- the run ---
@@ -114,7 +175,8 @@ class Writers:
 
         ``now``: monotonic seconds. ``known``: whether an output folder is known.
         """
-        self.members = frozenset(self._tree.look(target, max_age_s=MEMBERS_S))
+        members = self._tree.look(target, max_age_s=MEMBERS_S)
+        self.members, self._run = frozenset(members), frozenset(each.key for each in members.values())
         self._runner = None if target.runner is None else target.runner.pid
         self.look_beside(now, KNOWN_OTHERS_S if known else OTHERS_S)
         return self.members
@@ -122,6 +184,7 @@ class Writers:
     def opened(self, is_elsewhere: Callable[[str], bool]) -> list[str]:
         """Return what the run holds open for writing now. ``is_elsewhere``: whether no output is at a path."""
         seen = []
+        self._bytes.look(self._run | self._above)
         for each in self._open_files(self.members):
             if not is_elsewhere(each.path):
                 self._remember(each, "run")
@@ -136,7 +199,7 @@ class Writers:
         if key is None or key in self._keys:
             return
         folder = os.path.dirname(path)  # noqa: PTH120
-        for each in self._open_files([other.pid for other in self._others if self._nearness(other, folder)]):
+        for each in self._open_files([other.key[0] for other in self._others if self._nearness(other, folder)]):
             self._remember(each, "other")
         if key not in self._keys:
             self.look_beside(now, OTHERS_EVENT_S)
@@ -152,6 +215,10 @@ class Writers:
         others = (each for pid, each in processes.items() if ancestors(pid, processes).isdisjoint(own))
         found = (self._other(each) for each in others)
         self._before, self._others = self._others, tuple(each for each in found if each is not None)
+        there = frozenset(other.key for other in (*self._before, *self._others))
+        near = {other.key for other in self._others if self._nearness(other, self._folder)}
+        self._above = (self._above | near) & there
+        self._bytes.look(there)
 
     def _other(self, process: Process) -> Other | None:
         """None for one that can have written nothing: it has ended, saves nothing, or is of the run after all."""
@@ -178,14 +245,15 @@ class Writers:
             at.add(os.path.dirname(each.path))  # noqa: PTH120
             if each.writable:
                 self._remember(each, "other")
-        return Other(pid, name, owner, tuple(at))
+        return Other(process.key, name, owner, tuple(at))
 
     def beside(self, path: str, *, above: bool = True) -> str | None:
         """Who else may have written a file to that folder, for people; None: nobody.
 
-        ``above``: processes in a folder above it count, too. A folder in which the run was seen needs more than that: a
-        working folder, an argument or an open file in it. A process that ended between the last two looks counts. If
-        the owner of the file does not tell who made it (a container, a mapped disk), processes of all users count.
+        ``above``: processes in a folder above it count, too, if they have written as much. A folder in which the run
+        was seen needs a working folder, an argument or an open file in it. A process that ended between the last two
+        looks counts. If the owner of the file does not tell who made it (a container, a mapped disk), processes of all
+        users count.
         """
         folder = os.path.dirname(path)  # noqa: PTH120
         if self._is_network(folder):
@@ -195,8 +263,11 @@ class Writers:
             return None
         owner, told = status.st_uid, status.st_uid == os.geteuid()
         there = [o for o in (*self._others, *self._before) if not told or o.owner == owner]
-        near, found = max(((self._nearness(o, folder, above=above), o) for o in there), default=(0, None))
-        return f"{found.name} (pid {found.pid})" if found is not None and near else None
+        near = [(nearness, o) for o in there if (nearness := self._nearness(o, folder, above=above))]
+        for _, other in sorted(near, reverse=True):
+            if self._nearness(other, folder, above=False) or self._may_have_written(other, path):
+                return f"{other.name} (pid {other.key[0]})"
+        return None
 
     def _nearness(self, other: Other, folder: str, *, above: bool = True) -> int:
         """How near to a folder a process is, by the length of a path that both share; 0: it is not there."""
@@ -207,12 +278,30 @@ class Writers:
         )
         return max(there, default=0)
 
+    def _may_have_written(self, other: Other, path: str) -> bool:
+        """Whether a process may have written the largest file of a checkpoint, or none of the run can have done so.
+
+        Clones of files are not counted, and empty blocks are not written; so the run's own count has to tell it, too.
+        """
+        self._above |= {other.key}
+        self._bytes.look([other.key])
+        found = [(status, part) for part in _parts(path) if (status := status_of(part)) is not None]
+        sizes = [
+            (min(status.st_size, status.st_blocks * BLOCK_BYTES), status.st_ctime_ns, part) for status, part in found
+        ]
+        least, changed, largest = max(sizes, default=(0, 0, path))
+        born, most = born_ns(Path(largest)), self._bytes.at(other.key, changed + CLOCK_NS)[1]
+        if born is None or most is None:
+            return True
+        if not any(self._bytes.has_written(each, least, born) for each in self._run):
+            return True
+        return most - self._bytes.at(other.key, born)[0] >= least
+
     # --- the answer ---
 
     def whose(self, path: str) -> tuple[Whose, str] | None:
         """Who was seen with a checkpoint, or a file in it, open for writing, and the process for people."""
-        parts = [each.path for each in islice(walk([path], depth=DEPTH), PARTS)] or [path]
-        found = [self._keys[key] for each in parts if (key := key_of(each)) in self._keys and key is not None]
+        found = [self._keys[key] for each in _parts(path) if (key := key_of(each)) in self._keys and key is not None]
         return next((each for each in found if each[0] == "other"), found[0] if found else None)
 
     def _remember(self, each: OpenFile, whose: Whose) -> None:
@@ -225,6 +314,11 @@ class Writers:
         self._keys[key] = whose, f"{name} (pid {each.pid})"
         while len(self._keys) > REMEMBERED:
             self._keys.pop(next(iter(self._keys)))
+
+
+def _parts(path: str) -> list[str]:
+    """Files of a checkpoint."""
+    return [each.path for each in islice(walk([path], depth=DEPTH), PARTS)] or [path]
 
 
 def may_be_saved(path: str) -> bool:

@@ -13,9 +13,10 @@ import msgspec
 from ...model.machine_details import HostDetails, Mount, Traffic
 from ...model.observation import HostSample
 from ...model.ports import AttemptTarget, DetailDesk
+from ...mounts import MountPoint, mount_points
 from ...processes import PAGE_BYTES, kernel_text
 from ..sampler import Common, Sampler
-from .disk_space import DiskSpace, MountPoint, mount_points
+from .disk_space import DiskSpace
 
 # The memory limit of a control group (a container, a systemd unit), v2 and v1.
 #

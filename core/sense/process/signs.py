@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
 from ...bound_process import bound
+from ...mounts import mount_points
 from ...processes import PAGE_BYTES, Process, kernel_text, link_of
-from ..host.disk_space import mount_points
 from ..host.host_sensor import value_in
 
 # Bytes over the TCP sockets of a process tree, loopback left out (sock_diag(7), ``tcp_info``). No root is needed.
