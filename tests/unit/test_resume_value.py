@@ -79,13 +79,22 @@ OFF = {
         },
         "resume is set (c.yaml)",
     ),
+    "its config, which also says where it saves": (
+        {
+            "t.py": "import json, sys\n" + NET + "cfg = json.load(open(sys.argv[1])); out = cfg['io']['out']\n"
+            "if cfg['io']['go_on']:" + NEWEST.replace("'out/", "out + '/") + LOOP.replace("out/", "{out}/"),
+            "c.json": '{"io": {"out": "o", "go_on": false}}',
+        },
+        "io.go_on is set (c.json)",
+    ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", OFF)
 def test_a_load_that_is_switched_off_is_no_resume(dry: Any, kind: str) -> None:
     text, switch = OFF[kind]
-    resume = dry(text, *(("--config", "c.yaml") if kind == "its config" else ()))["resume"]
+    files = [] if isinstance(text, str) else [name for name in text if name.startswith("c.")]
+    resume = dry(text, *(["--config", *files] if files == ["c.yaml"] else files))["resume"]
     assert resume["will"] == "no"
     assert resume["how"].startswith(f"only if {switch}")
     assert "ends this run" not in resume["how"]
