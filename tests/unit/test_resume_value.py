@@ -135,6 +135,17 @@ def test_the_same_libraries_without_it(dry: Any, text: str) -> None:
     assert dry(text)["resume"]["will"] == "no"
 
 
+def test_a_resume_that_restores_weights_only_is_told_as_that(dry: Any) -> None:
+    option = PARSER + "p.add_argument('--resume')\n" + PARSED + NET
+    weights = option + "if args.resume:\n    net.load_state_dict(torch.load(args.resume))\n" + LOOP
+    assert dry(weights)["resume"]["lacks"] == "weights only, as far as its source shows"
+    assert dry(option + "if args.resume:" + NEWEST.replace("newest)", "args.resume)") + LOOP)["resume"]["lacks"] is None
+    kohya = (sys.executable, "sdxl_train_network.py")
+    without, with_state = (dry({}, *words, command=kohya)["resume"] for words in ((), ("--save_state",)))
+    assert (without["how"], without["lacks"]) == ("network_weights = …", "weights only: save_state is not on")
+    assert (with_state["how"], with_state["lacks"]) == ("network_weights = … or --resume …", None)
+
+
 def test_a_switch_in_the_config_that_says_yes(dry: Any) -> None:
     files = {"t.py": "import sys, vast\nvast.Runner(sys.argv[1]).train()\n", "c.yaml": "resume: true\n"}
     resume = dry(files, "c.yaml")["resume"]
