@@ -187,6 +187,8 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """What a resume restores: everything, or weights only (the step counter starts again by design)."""
     resume_file: ResumeStyle | None = None
     resume_directory: ResumeStyle | None = None
+    state_key: str | None = None
+    """Setting without which it saves weights alone, so that there is no directory to resume from."""
     epochs_key: str | None = None
     steps_key: str | None = None
     """Settings that say how long to train, for ``resume = "weights"``: lowered by what was done before the resume."""
@@ -337,6 +339,8 @@ class ResumeWay(msgspec.Struct, frozen=True, kw_only=True):
     how: str = ""
     place: str = ""
     why: tuple[str, ...] = ()
+    lacks: str = ""
+    """What such a resume does not restore, as a clause."""
     file: ResumeStyle | None = None
     directory: ResumeStyle | None = None
     stands_alone: bool = False

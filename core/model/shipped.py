@@ -125,12 +125,16 @@ class KernelPattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class CauseVariant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Words of their own for the failures of a class whose cause line has ``pattern``."""
+    """Words of their own for the failures of a class whose cause line has ``pattern``.
+
+    ``outside``: the line shows that neither the settings nor the code are to blame: a restart as it was may help.
+    """
 
     pattern: str
     title: str
     explanation: str
     remedies: tuple[str, ...]
+    outside: bool = False
 
 
 class FailureClass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

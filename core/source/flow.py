@@ -286,6 +286,8 @@ class ValueFlow:
         given = [self._value(each.value if isinstance(each, ast.Starred) else each, here) for each in node.args]
         named = {k.arg: self._value(k.value, here) for k in node.keywords}
         inside = base.union(*given, *named.values())
+        if _reads_data(full):  # what stands in a config is not the config's path
+            inside = frozenset(e for e in inside if e.how != "path" or e.of < 0 or says_resume(self.options[e.of]))
         if name in {"get", "pop", "getattr", "setdefault"} and node.args:
             text = text_of(node.args[1] if name == "getattr" and len(node.args) > 1 else node.args[0])
             return inside | (self._key(text) if text is not None else NOTHING)
@@ -417,8 +419,7 @@ class ValueFlow:
             self._note("part", state, node, here, full, receiver)
             return NOTHING
         meant = any(each.of in self._written or (each.of >= 0 and says_resume(self.options[each.of])) for each in paths)
-        data = name in words.DATA_LOADS or name in words.READS or full.startswith(words.CONFIG_LIBRARIES)
-        if known or (data and not meant):
+        if known or (_reads_data(full) and not meant):
             return NOTHING  # what a function of the project does is seen inside it
         of = paths or self._own_load(node, scope)
         whole = bool(words.WHOLE.search(name)) and not name.startswith("load_model")
@@ -550,6 +551,11 @@ class ValueFlow:
 
 def _guards(of: Iterable[int], *, on: bool = True, value: str = "") -> Guards:
     return frozenset(Guard(number, on=on, value=value) for number in of)
+
+
+def _reads_data(full: str) -> bool:
+    name = last(full)
+    return name in words.DATA_LOADS or name in words.READS or full.startswith(words.CONFIG_LIBRARIES)
 
 
 def says_resume(option: Option) -> bool:

@@ -59,6 +59,8 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     why: tuple[str, ...] = ()
     loads: tuple[str, ...] = ()
     """The places of the loads that it leads to."""
+    weights_only: bool = False
+    """One part takes what is loaded, and no counter."""
 
 
 class WeightsOnly(msgspec.Struct, frozen=True):
@@ -245,7 +247,10 @@ def _candidate(number: int, flow: ValueFlow, given: Mapping[int, str]) -> Candid
     ):
         return None  # the second: an output folder, in which the trainer finds it itself
     places = tuple(dict.fromkeys(f"{e.module}:{e.line}" for e in loads))
-    found = Candidate(option=option, wants="flag", points=points, why=tuple(why), loads=places)
+    found = Candidate(
+        option=option, wants="flag", points=points, why=tuple(why), loads=places,
+        weights_only=restores == 1 and not whole,
+    )  # fmt: skip
     return _with_form(found, number, flow, fed, guarded)
 
 

@@ -17,7 +17,7 @@ from .options import Option
 from .project import Module, Project, Scope, called, dotted, module_files, own_name, resolved
 from .shell_text import assignments, commands_of
 from .steps import Site
-from .values import UNKNOWN, KnownValues, all_names, set_options, word_given
+from .values import SAME_PATH, UNKNOWN, KnownValues, all_names, set_options, word_given
 
 
 def needed_imports(project: Project, target: Target) -> tuple[Imported, ...]:
@@ -68,30 +68,49 @@ def finds_modules_itself(project: Project) -> bool:
 def goes_on_without(project: Project, name: str) -> str | None:
     """The place (``train.py:41``) of a test whether the value ``name`` exists; None if none asks, or if one ends it.
 
-    ``name``: the variable or attribute that holds the path (``args.resume`` is ``resume``).
+    ``name``: the variable or attribute that holds the path (``args.resume`` is ``resume``). A test of a file below the
+    path says nothing of what is loaded from it outside that test.
     """
-    asked = [
-        (f"{module.shown}:{node.lineno}", node)
-        for module in project.modules
-        for node in module.nodes
-        if isinstance(node, ast.If | ast.IfExp) and _asks(node.test, name)
-    ]
-    return asked[0][0] if asked and not any(_ends(node) for _, node in asked) else None
+    places, whole, inside, ends = list[str](), False, set[int](), False
+    for module in project.modules:
+        for node in module.nodes:
+            if isinstance(node, ast.If | ast.IfExp) and (looks := _looks_for(node.test, name)):
+                places.append(f"{module.shown}:{node.lineno}")
+                whole |= any(own_name(_without_form(each)) == name for each in looks)
+                inside |= {id(each) for each in ast.walk(node)}
+                ends |= isinstance(node, ast.If) and any(map(_ends, ast.walk(node)))
+    calls = (call for module in project.modules for call in module.calls if id(call) not in inside)
+    loaded = not whole and any(words.LOADS.search(called(call)) and _names(call, name) for call in calls)
+    return places[0] if places and not (ends or loaded) else None
 
 
-def _asks(test: ast.expr, name: str) -> bool:
-    looks = [call for call in ast.walk(test) if isinstance(call, ast.Call) and called(call) in words.LOOKS]
-    return any(own_name(each) == name for call in looks for each in ast.walk(call))
+def _looks_for(test: ast.expr, name: str) -> list[ast.expr]:
+    """What a test asks for that has the value ``name`` in it."""
+    looks = (call for call in ast.walk(test) if isinstance(call, ast.Call) and called(call) in words.LOOKS)
+    asked = (call.args[0] if call.args else getattr(call.func, "value", call.func) for call in looks)
+    return [each for each in asked if _names(each, name)]
+
+
+def _names(node: ast.expr, name: str) -> bool:
+    return any(own_name(each) == name for each in ast.walk(node))
+
+
+def _without_form(node: ast.expr) -> ast.expr:
+    """The path in ``Path(path)``, ``str(path)``, ``expanduser(path)``."""
+    while isinstance(node, ast.Call) and called(node) in SAME_PATH:
+        inner = node.args[0] if node.args else getattr(node.func, "value", None)
+        if inner is None:
+            break
+        node = inner
+    return node
 
 
 _LEAVES = frozenset({"exit", "_exit", "error", "fail", "abort", "die", "quit"})
+"""Calls that end the trainer."""
 
 
-def _ends(node: ast.If | ast.IfExp) -> bool:
-    return isinstance(node, ast.If) and any(
-        isinstance(each, ast.Raise) or (isinstance(each, ast.Call) and called(each) in _LEAVES)
-        for each in ast.walk(node)
-    )
+def _ends(node: ast.AST) -> bool:
+    return isinstance(node, ast.Raise) or (isinstance(node, ast.Call) and called(node) in _LEAVES)
 
 
 def own_ends(project: Project) -> tuple[OwnEnd, ...]:
@@ -152,7 +171,6 @@ _FILES = frozenset({"remove", "unlink", "rmdir", "send2trash"})
 """Calls that remove one file: in a loop over a folder they empty it."""
 _LISTS = frozenset({"listdir", "scandir", "glob", "iglob", "rglob", "iterdir", "walk"})
 _RUNS = frozenset({"system", "run", "call", "check_call", "check_output", "Popen", "getoutput", "getstatusoutput"})
-_ENDS = frozenset({"exit", "_exit", "quit", "abort", "error"})
 WEAK = re.compile(
     r"-{0,2}([\w-]*[_-])?(over_?write|force|clean|fresh|reset|wipe|purge|delete|erase|from[-_]scratch|exist[-_]ok)([_-][\w-]*)?",
     re.IGNORECASE,
@@ -273,7 +291,7 @@ class _Reader:
         self._output = output
         self._looped = self._called_in_loops()
         self._saves = {path for path, _ in self.values.saves()}
-        calls = (site for name in _ENDS for site in self.values.calls.get(name, ()))
+        calls = (site for name in _LEAVES for site in self.values.calls.get(name, ()))
         self._ends = [site for site in (*self.values.raises, *calls) if not site.loops]
 
     def _called_in_loops(self) -> set[str]:

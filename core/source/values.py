@@ -40,7 +40,7 @@ _OF_FIRST_RANK: dict[str, Any] = {
     "is_main": True, "is_global_zero": True,
 }  # fmt: skip
 """What the process says of itself that writes the checkpoints."""
-_SAME_PATH = frozenset({"Path", "PurePath", "str", "abspath", "realpath", "expanduser", "expandvars", "normpath",
+SAME_PATH = frozenset({"Path", "PurePath", "str", "abspath", "realpath", "expanduser", "expandvars", "normpath",
                         "fspath", "resolve", "absolute", "as_posix"})  # fmt: skip
 _MERGES = frozenset({"merge", "merge_from_file", "merge_from_list", "setattr", "merge_with", "deep_update"})
 """Calls that may set any value of an object."""
@@ -343,7 +343,7 @@ class KnownValues:
         parts: list[ast.expr] = []
         if name in {"join", "joinpath"}:
             parts = [*([base] if name == "joinpath" and base is not None else []), *node.args]
-        elif name in _SAME_PATH:
+        elif name in SAME_PATH:
             parts = node.args or ([base] if base is not None else [])
         return os.path.join(*(str(self.of(each, scope, depth)) for each in parts)) if parts else unknown  # noqa: PTH118
 

@@ -54,7 +54,7 @@ def resume_words(way: ResumeWay | None) -> str:
     """The same without its head."""
     way = UNKNOWN if way is None else way
     return {
-        "yes": f"yes (`{way.how}`, {way.place})",
+        "yes": f"yes (`{way.how}`, {'; '.join(filter(None, (way.place, way.lacks)))})",
         "self": f"by itself ({way.how})",
         "no": f"NO: {way.how}",
         "unknown": f"unknown: {way.how or 'nothing is known of how this command resumes'}; {REHEARSE}",
@@ -64,7 +64,8 @@ def resume_words(way: ResumeWay | None) -> str:
 def resume_object(way: ResumeWay | None) -> dict[str, Any]:
     """The object of ``--json``. ``how``: a text; ``place``: where it was found; ``why``: evidence."""
     way = UNKNOWN if way is None else way
-    return {"will": way.will, "how": way.how, "source": way.source, "place": way.place or None, "why": list(way.why)}
+    told = {"will": way.will, "how": way.how, "source": way.source, "place": way.place or None}
+    return {**told, "why": list(way.why), "lacks": way.lacks or None}
 
 
 def second_start_line(second: SecondStart) -> str | None:

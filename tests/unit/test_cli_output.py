@@ -81,6 +81,11 @@ def test_a_dry_run_shows_problems_and_changes(
     plan = json.loads(capsys.readouterr().out)
     assert "nosuchcmd" in plan["problem"]
     assert plan["output_dir"] == str(tmp_path / "out")
+    assert main(["check", "--json", "--", "nosuchcmd"]) == 1
+    failed = {c["name"] for c in json.loads(capsys.readouterr().out)["checks"] if c["result"] == "fail"}
+    assert failed == {"command"}
+    assert main(["run", "--dry-run", "--json", "--preset", "nope", "--", "nosuchcmd"]) == 2
+    assert json.loads(capsys.readouterr().out).keys() == plan.keys()
     assert main(["run", "--dry-run", "--", "nosuchcmd"]) == 0
     assert "problem  " in capsys.readouterr().out
     (tmp_path / "train_network.py").touch()

@@ -26,6 +26,7 @@ from trainwatch.core.model.settings import Settings
         ("events --since 5", "unknown option --since; there are: "),  # not --json: two dashes are no likeness
         ("check -q", "unknown option -q; there are: --after, --help, --json, --run"),
         ("report --format mdd", '--format takes no "mdd"; did you mean "md"?'),
+        ("status a -- b", "trainwatch status takes no command: `-- b`; see `trainwatch --help`"),
         ("status a b", "unexpected: b; see `trainwatch status --help`"),
         ("adopt --pid x", "argument --pid: invalid int value: 'x'; see `trainwatch adopt --help`"),
     ],

@@ -193,6 +193,18 @@ def test_a_remedy_is_one_entry_with_before_and_after_and_goes_with_every_launch(
     assert world.of(StartAttempt)[-1].changes == fact.changes
 
 
+def test_memory_that_another_process_holds_changes_no_setting() -> None:
+    said = "Including non-PyTorch memory, this process has {} memory in use."
+    neighbour = OOM.rstrip() + ". Process 4242 has 14.90 GiB memory in use. " + said + "\n"
+    world = save(running(mind({"train_batch_size": 4})))
+    for _ in range(2):
+        crash(world, neighbour.format("512.00 MiB")).watch(story(12))
+    assert world.of(RemedyApplied) == [] == world.of(RemedyProposed)
+    assert [s.changes for s in world.of(StartAttempt)[-2:]] == [(), ()]
+    crash(save(world), neighbour.format("15.10 GiB"))
+    assert [r.name for r in world.of(RemedyApplied)] == ["half-batch"], "this one has more"
+
+
 def test_remedies_run_out_and_the_others_are_named() -> None:
     world = running(mind({"train_batch_size": 2, "gradient_accumulation_steps": 8}))
     crash(world, OOM).watch(story(12))

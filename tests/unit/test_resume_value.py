@@ -79,13 +79,22 @@ OFF = {
         },
         "resume is set (c.yaml)",
     ),
+    "its config, which also says where it saves": (
+        {
+            "t.py": "import json, sys\n" + NET + "cfg = json.load(open(sys.argv[1])); out = cfg['io']['out']\n"
+            "if cfg['io']['go_on']:" + NEWEST.replace("'out/", "out + '/") + LOOP.replace("out/", "{out}/"),
+            "c.json": '{"io": {"out": "o", "go_on": false}}',
+        },
+        "io.go_on is set (c.json)",
+    ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", OFF)
 def test_a_load_that_is_switched_off_is_no_resume(dry: Any, kind: str) -> None:
     text, switch = OFF[kind]
-    resume = dry(text, *(("--config", "c.yaml") if kind == "its config" else ()))["resume"]
+    files = [] if isinstance(text, str) else [name for name in text if name.startswith("c.")]
+    resume = dry(text, *(["--config", *files] if files == ["c.yaml"] else files))["resume"]
     assert resume["will"] == "no"
     assert resume["how"].startswith(f"only if {switch}")
     assert "ends this run" not in resume["how"]
@@ -124,6 +133,17 @@ def test_a_trainer_that_goes_on_by_itself(dry: Any, kind: str) -> None:
 )
 def test_the_same_libraries_without_it(dry: Any, text: str) -> None:
     assert dry(text)["resume"]["will"] == "no"
+
+
+def test_a_resume_that_restores_weights_only_is_told_as_that(dry: Any) -> None:
+    option = PARSER + "p.add_argument('--resume')\n" + PARSED + NET
+    weights = option + "if args.resume:\n    net.load_state_dict(torch.load(args.resume))\n" + LOOP
+    assert dry(weights)["resume"]["lacks"] == "weights only, as far as its source shows"
+    assert dry(option + "if args.resume:" + NEWEST.replace("newest)", "args.resume)") + LOOP)["resume"]["lacks"] is None
+    kohya = (sys.executable, "sdxl_train_network.py")
+    without, with_state = (dry({}, *words, command=kohya)["resume"] for words in ((), ("--save_state",)))
+    assert (without["how"], without["lacks"]) == ("network_weights = …", "weights only: save_state is not on")
+    assert (with_state["how"], with_state["lacks"]) == ("network_weights = … or --resume …", None)
 
 
 def test_a_switch_in_the_config_that_says_yes(dry: Any) -> None:

@@ -116,6 +116,11 @@ def test_a_script_that_asks_first_may_begin_without_its_own_last_save(folder: Pa
     assert sentence("--resume", "elsewhere/last.pt", "--output_dir", "out") is not None, "no save of its own"
     (folder / "train.py").write_text(STRICT + "if not os.path.exists(args.resume):\n    raise SystemExit(1)\n" + LOADS)
     assert sentence("--resume", "out/last.pt", "--output_dir", "out") is not None, "it ends"
+    below = "import torch\nif os.path.exists(args.resume + '/opt.pt'):\n    o = torch.load(args.resume + '/opt.pt')\n"
+    (folder / "train.py").write_text(STRICT + below)
+    assert sentence("--resume", "out/last", "--output_dir", "out") is None, "all that it loads is asked for"
+    (folder / "train.py").write_text(STRICT + below + LOADS)
+    assert sentence("--resume", "out/last", "--output_dir", "out") is not None, "what it loads is not asked for"
 
 
 def test_the_option_that_the_script_takes_a_checkpoint_by_is_known_by_its_use(folder: Path) -> None:

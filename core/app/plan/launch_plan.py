@@ -112,7 +112,8 @@ def plan_launch(spec: RunSpec, definitions: Definitions | None = None, state: Pa
     """Plan the first launch of a run. ``state``: the state folder that the run is kept in (None: this user's)."""
     definitions = definitions_of(spec) if definitions is None else definitions
     if spec.resume_way is None:
-        spec = decided(spec, definitions.preset_of(spec))
+        profile = definitions.profiles.get(spec.settings.profiles.use or "")
+        spec = decided(spec, definitions.preset_of(spec), profile)
     profiles = as_declared(spec, definitions.profiles)
     plan = LaunchPlan(spec=spec, preset=definitions.preset_of(spec), profiles=profiles, config=config_version(spec))
     return _derived(plan, home() if state is None else state)

@@ -17,7 +17,7 @@ import msgspec
 
 from ...act.config.derive import RESUME, DeriveError, preview
 from ...act.config.flags import option_groups
-from ...act.config.trainer_config import config_in_command, load_config
+from ...act.config.trainer_config import TrainerSettings, config_in_command, load_config
 from ...model.launch import Rehearsal
 from ...model.preset import (
     PLACEHOLDER,
@@ -55,12 +55,12 @@ ADD = (
 )
 
 
-def decided(spec: RunSpec, preset: Preset) -> RunSpec:
-    """The run with its way to resume. ``preset``: the run's own, without a way.
+def decided(spec: RunSpec, preset: Preset, profile: Profile | None = None) -> RunSpec:
+    """The run with its way to resume. ``preset``: the run's own, without a way. ``profile``: that in use.
 
     A rehearsal of the same command and source that resumed by it proves it.
     """
-    way = way_of(spec, preset)
+    way = way_of(spec, preset, profile)
     told = next(written_in(spec.command), None) if way.will == "unknown" else None
     rehearsal = rehearsed(spec) if way.is_unproven or told is not None else None
     if rehearsal is not None and rehearsal.safe:
@@ -146,7 +146,7 @@ def with_way_now(spec: RunSpec, preset: Preset) -> RunSpec:
     return spec if spec.resumes else decided(spec, preset)
 
 
-def way_of(spec: RunSpec, preset: Preset) -> ResumeWay:
+def way_of(spec: RunSpec, preset: Preset, profile: Profile | None = None) -> ResumeWay:
     """How the trainer resumes, by the first of the sources above that says it."""
     source = source_of(spec)
     written = next(written_in(spec.command), None)
@@ -158,8 +158,9 @@ def way_of(spec: RunSpec, preset: Preset) -> ResumeWay:
     styles = (preset.resume_file, preset.resume_directory)
     file, directory = (None if style is None or _contradicts(source, style) else style for style in styles)
     if known := [style for style in (file, directory) if style is not None]:
-        how = " or ".join(dict.fromkeys(_shown(style) for style in known))
-        way = ResumeWay(will="yes", source="preset", how=how, place=f"preset {preset.name}")
+        lacks = _without_state(spec, preset, profile)
+        how = " or ".join(dict.fromkeys(_shown(style) for style in (known[:1] if lacks else known)))
+        way = ResumeWay(will="yes", source="preset", how=how, place=f"preset {preset.name}", lacks=lacks)
         return way if (file, directory) == styles else msgspec.structs.replace(way, file=file, directory=directory)
     if by_command is not None:
         return by_command
@@ -180,6 +181,16 @@ def way_of(spec: RunSpec, preset: Preset) -> ResumeWay:
     if way.is_usable or not preset.finds_checkpoint:
         return way
     return msgspec.structs.replace(way, how=f"{way.how}; {preset.finds_checkpoint}")
+
+
+def _without_state(spec: RunSpec, preset: Preset, profile: Profile | None) -> str:
+    """Why its checkpoints hold weights only, as a clause; "" if that is not known."""
+    settings = TrainerSettings(spec, preset)
+    try:
+        value = settings.value(profile, preset.state_key) if preset.state_key and not settings.hidden else True
+    except DeriveError:  # the launch reports what is wrong with the config
+        return ""
+    return f"weights only: {preset.state_key} is not on" if value in {None, False, "false"} else ""
 
 
 def _alone(source: Source, how: str, place: str, found: str, why: tuple[str, ...] = ()) -> ResumeWay:
@@ -306,7 +317,7 @@ def _by_option(found: Candidate, target: Target) -> ResumeWay | None:
         file, directory = (msgspec.structs.replace(style, word=target.word) for style in (file, directory))
     return ResumeWay(
         will="yes", source="config" if in_config else "script", how=_shown(file), place=place, why=found.why, file=file,
-        directory=directory,
+        directory=directory, lacks="weights only, as far as its source shows" if found.weights_only else "",
     )  # fmt: skip
 
 

@@ -154,8 +154,8 @@ def check_saves(plan: LaunchPlan, _machine: Machine) -> Check | None:
             return warned(found, "save more often: a crash before the end loses everything")
     if (key := next((key for key in WEIGHTS_ONLY if plan.truth(key)), None)) is not None:
         return warned(f"{key} leaves the optimizer out", "leave it out: a resume begins with a new optimizer otherwise")
-    if plan.spec.preset == "kohya" and "--resume" in plan.spec.command and not plan.truth("save_state"):
-        return warned("--resume needs a saved state, and save_state is not on", "add --save_state")
+    if (key := plan.preset.state_key) and "--resume" in plan.spec.command and not plan.truth(key):
+        return warned(f"--resume needs a saved state, and {key} is not on", f"add --{key}")
     return None
 
 

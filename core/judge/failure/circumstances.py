@@ -163,6 +163,7 @@ _WAITS = {
     "gpu": "a restart helps once a GPU of the run is usable",
     "person": "nothing failed: it goes on when a person wants it",
 }
+OUTSIDE = "a restart helps once what the cause line names is gone"
 
 
 def diagnosis_of_class(known: FailureClass, sure: float, line: EvidenceLine | None = None, text: str = "") -> Diagnosis:
@@ -173,15 +174,16 @@ def diagnosis_of_class(known: FailureClass, sure: float, line: EvidenceLine | No
     shown = "" if line is None else line.text
     lasting = bool(known.lasting and text) and re.search(known.lasting, text.lower()) is not None
     said = next((each for each in known.variants if re.search(each.pattern, shown)), known)
+    outside = said is not known and getattr(said, "outside", False)
     return Diagnosis(
         failure=known.name,
-        retryable=known.retryable and not lasting,
+        retryable=outside or (known.retryable and not lasting),
         confidence=round(sure, 3),
         cause=line,
         explanation=said.explanation,
         remedies=said.remedies,
         title=said.title,
-        retry_reason=retry_reason(known, lasting=lasting),
+        retry_reason=OUTSIDE if outside else retry_reason(known, lasting=lasting),
     )
 
 

@@ -77,8 +77,12 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
     plan = replace(plan, not_loaded=not_loaded and older_helps and attempt.beat_t is None)
     curable = failed.retryable or (class_.older_checkpoint_helps and older is not None)
     again = memory.came_back(state.history, cause, state.attempt.stride) or not (curable or policy.has_trained(state))
+    # the cause line clears the settings
+    outside = cause.kind == "crash" and failed.retryable and not class_.retryable
     remedy, waiting = (
-        remedies.choose(builder, _key(cause), seen, again=again, said=cause.line) if launched else (None, ())
+        remedies.choose(builder, _key(cause), seen, again=again, said=cause.line)
+        if launched and not outside
+        else (None, ())
     )
     failed = replace(failed, cause=cause)
     failure = FailureInput(
@@ -102,8 +106,8 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
         curable=curable,
         unread="" if class_.elsewhere else _unread(builder, failed, plan, at_once=older_helps),
         elsewhere=class_.elsewhere,
-        settings=class_.settings,
-        step_matters=class_.step_matters,
+        settings="never" if outside else class_.settings,
+        step_matters=class_.step_matters and not outside,
         history=state.history,
         stride=stride,
         step_known=knows_its_step(state.attempt),

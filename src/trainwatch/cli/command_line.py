@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from trainwatch.core.app.errors import CliError, ExitCode, says_what_cannot_be_read
 
 from .output import discard, make_writable, warn, without_secrets
-from .parser import build_parser, refuse_misplaced, refuse_unknown, spelled_out
+from .parser import build_parser, refuse_command, refuse_misplaced, refuse_unknown, spelled_out
 
 
 def run_verb(words: Sequence[str]) -> int:
@@ -37,6 +37,7 @@ def _run(words: list[str]) -> int:
         refuse_misplaced(words, args.verb)
         named = getattr(args, "run", None) is not None  # `status --run X` is `status X`
         refuse_unknown([word for word in unknown if not (named and word == "--run")], parser, args.verb)
+        refuse_command(args, command)
         args.command_after_dashes = command
         args.typed = words if command is None else [*words, "--", *command]
         code = int(args.act(args))

@@ -183,6 +183,13 @@ def refuse_misplaced(words: Sequence[str], verb: str | None) -> None:
         raise CliError(ExitCode.USAGE, f"{told}; see `trainwatch {verb} --help`")
 
 
+def refuse_command(args: argparse.Namespace, command: Sequence[str] | None) -> None:
+    """End with exit code 2 if a command stands behind ``--``, and the verb takes none."""
+    if command and not getattr(args, "takes_command", False):
+        verb = f"trainwatch {args.verb}" if args.verb else "trainwatch without a verb"
+        raise CliError(ExitCode.USAGE, f"{verb} takes no command: `-- {' '.join(command)}`; see `trainwatch --help`")
+
+
 def refuse_unknown(extra: Sequence[str], parser: argparse.ArgumentParser, verb: str | None) -> None:
     """End with exit code 2 if words were left over that no verb and no option takes."""
     if not extra:

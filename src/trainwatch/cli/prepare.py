@@ -29,11 +29,14 @@ VERBS = Verbs()
     "check",
     "pre-flight: find what could end the run before it does",
     "Checks config, disk, GPU, the trainer's interpreter, the resume point, tmux, and settings of the host that "
-    "end processes (logout, sleep). Changes nothing. Without a project it checks the machine, as `trainwatch doctor`.",
-    "--json",
+    "end processes (logout, sleep), for COMMAND or for the run of this folder's trainwatch.toml. Changes nothing. "
+    "Without either it checks the machine, as `trainwatch doctor`.",
+    "-- python train.py --config cfg.yaml",
+    usage("trainwatch check [options] [-- COMMAND …]"),
     arg("--run", dest="run_name", metavar="NAME", help="which run, if there are several"),
     flag("--after", "check a run that is over instead: log, loss, every checkpoint, what to keep and to back up"),
     JSON,
+    command_words(),
 )
 def check_verb(args: argparse.Namespace) -> int:
     """1 if a check failed."""
@@ -42,9 +45,11 @@ def check_verb(args: argparse.Namespace) -> int:
 
         checks = checks_after(args.run_name, warn)
     else:
-        from trainwatch.core.app.preflight.checklist import preflight_here
+        from trainwatch.core.app.plan.launch_plan import plan_command
+        from trainwatch.core.app.preflight.checklist import preflight, preflight_here
 
-        checks = preflight_here(args.run_name)
+        words = words_of(args)
+        checks = preflight(plan_command(words)) if words else preflight_here(args.run_name)
     return show_checks(args, checks)
 
 

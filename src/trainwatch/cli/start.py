@@ -266,13 +266,15 @@ def _show(args: argparse.Namespace, plan: "LaunchPlan", wish: "Wish") -> int:
 
 def _print_refused(args: argparse.Namespace, problem: str) -> None:
     """The object of a dry run for a command of which no launch can be planned."""
-    from trainwatch.core.views.length_words import resume_object
+    from trainwatch.core.model.preset import SecondStart
+    from trainwatch.core.views.length_words import resume_object, second_start_object
 
     unknown = ("preset", "preset_why", "output_dir", "output_why", "start", "goes_on_with", "checkpoint", "rehearsed")
     empty: dict[str, Any] = {"warnings": [], "checks": [], "changes": [], "engine": None, "job_script": None}
     argv = list(words_of(args))
     told = {"run": args.name, "argv": argv, "problem": problem, "resume": resume_object(None)}
-    print_json({**dict.fromkeys(unknown), **empty, **told})
+    second = second_start_object(SecondStart(), argv)
+    print_json({**dict.fromkeys(unknown), **empty, **told, "second_start": second})
 
 
 def _choice(plan: "LaunchPlan", wish: "Wish", *, forced: bool) -> "tuple[StartChoice, str]":
@@ -357,6 +359,7 @@ def adopt_verb(args: argparse.Namespace) -> int:
     "Writes trainwatch.toml into this folder, with every key and what it means. The framework is detected from "
     "the command and the config. An existing file is never overwritten.",
     "--output-dir outputs -- python train.py --config cfg.yaml",
+    usage("trainwatch init [options] [-- COMMAND …]"),
     arg("--name", help="the run's name (default: the folder's)"),
     arg("--preset", help="framework preset (default: detected)"),
     arg("--config", metavar="F", help="the trainer's own TOML or YAML"),

@@ -65,7 +65,13 @@ def flag(name: str, help_: str) -> Argument:
 
 
 def usage(words: str) -> Argument:
-    return lambda parser: setattr(parser, "usage", words)
+    """The line of its help. Only a verb that has a place for a COMMAND there takes one."""
+
+    def add(parser: argparse.ArgumentParser) -> None:
+        parser.usage = words
+        parser.set_defaults(takes_command="COMMAND" in words)
+
+    return add
 
 
 def one_of(*arguments: Argument, required: bool = False) -> Argument:
