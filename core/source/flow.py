@@ -287,7 +287,7 @@ class ValueFlow:
         named = {k.arg: self._value(k.value, here) for k in node.keywords}
         inside = base.union(*given, *named.values())
         if _reads_data(full):  # what stands in a config is not the config's path
-            inside = frozenset(e for e in inside if e.how != "path" or e.of < 0 or says_resume(self.options[e.of]))
+            inside = frozenset(e for e in inside if e.how != "path" or (e.of >= 0 and says_resume(self.options[e.of])))
         if name in {"get", "pop", "getattr", "setdefault"} and node.args:
             text = text_of(node.args[1] if name == "getattr" and len(node.args) > 1 else node.args[0])
             return inside | (self._key(text) if text is not None else NOTHING)
@@ -525,16 +525,16 @@ class ValueFlow:
     def _switch(self, node: ast.expr, found: Labels, scope: Scope) -> set[int]:
         """The number of a value that the source sets itself, or of one that is named after a resume and not seen."""
         name = "the test" if isinstance(node, ast.Constant) else own_name(node)
-        match node:
-            case ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value=str() as key), *_]):
-                name = key
+        held = self._values.first_value(node, scope) if isinstance(node, ast.Name) else node
+        kept = isinstance(node, ast.Name) and words.RESUME.search(asked := _asked_for(held))
+        name = asked if kept else _asked_for(node) or name  # ``path = config.get("resume")``, then ``if path``
         if not name:
             return set()
         if id(node) not in self._valued:
             self._valued[id(node)] = self._values.of(node, scope)
         value = self._valued[id(node)]
         unseen = isinstance(value, str) and UNKNOWN in value
-        of = found if isinstance(node, ast.Name) else self._key(name)
+        of = found if isinstance(node, ast.Name) and not kept else self._key(name)
         named = words.RESUME.search(name) or words.CHECKPOINT.search(name)
         if unseen and (of or not self._settled or not named or words.FINDS.search(name)):
             return set()
@@ -547,6 +547,16 @@ class ValueFlow:
             )
             self._telling.append(True)
         return {self._switches[name, file, line]}
+
+
+def _asked_for(node: ast.expr | None) -> str:
+    """The key in ``config.get("resume")`` and ``config["resume"]``; "" if it is neither."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value=str() as key), *_]):
+            return key
+        case ast.Subscript(slice=ast.Constant(value=str() as key), value=ast.Name()):
+            return key
+    return ""
 
 
 def _guards(of: Iterable[int], *, on: bool = True, value: str = "") -> Guards:

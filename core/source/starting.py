@@ -393,19 +393,19 @@ def removed_by(given: Sequence[str]) -> Iterator[str]:
 
 
 def shell_deletes(
-    shells: Sequence[tuple[str, str]], args: Sequence[str], outputs: Sequence[str], cwd: str
+    shells: Sequence[tuple[str, str]], args: Sequence[str], outputs: Sequence[str], cwd: str, env: Mapping[str, str]
 ) -> list[Deletion]:
     """What the shell texts on the way to the trainer delete: an output, or what the trainer is given.
 
     One that stands behind a condition may happen. ``shells``: (name, text). ``args``: the trainer's words.
-    ``outputs``: absolute paths.
+    ``outputs``: absolute paths. ``env``: of the shells.
     """
     found: list[Deletion] = []
     for name, text in shells:
-        known: dict[str, str] = {}
+        known = dict(env)
         depth, chained = 0, False
         for command in commands_of(text):
-            known |= assignments(command.words)
+            known |= {key: _filled(value, known) for key, value in assignments(command.words).items()}
             depth += command.condition
             for folder in removed_by([_filled(word, known) for word in command.words]):
                 place = os.path.normpath(os.path.join(cwd, folder))  # noqa: PTH118  no path yet
@@ -418,7 +418,12 @@ def shell_deletes(
 
 
 def _filled(word: str, known: Mapping[str, str]) -> str:
-    return re.sub(r"\$\{?(\w+)\}?", lambda found: known.get(found[1], found[0]), word)
+    """With the values of variables, or of their defaults (``${OUT:-runs}``); what is not known stays as it is."""
+    return re.sub(
+        r"\$\{(\w+):?-([^{}]*)\}|\$\{?(\w+)\}?",
+        lambda found: known.get(found[1], found[2]) if found[1] else known.get(found[3], found[0]),
+        word,
+    )
 
 
 def known_option(command: Sequence[str], word: str) -> KnownOption | None:

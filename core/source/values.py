@@ -276,6 +276,15 @@ class KnownValues:
             return self._option(name, unknown)
         return constant(set_[0][0])
 
+    def first_value(self, node: ast.Name, scope: Scope) -> ast.expr | None:
+        """What a variable is set to first, in its function or around it; None if that is not known."""
+        at: Scope | None = scope
+        while at is not None:
+            if bound := self._bound.get((id(at.node), node.id)):
+                return bound[0]
+            at = at.parent
+        return None
+
     def set_at(self, node: ast.expr, scope: Scope) -> tuple[str, int]:
         """The file and line that set a variable, a parameter or a field; else those of the expression itself."""
         name = last(dotted(node)) if not isinstance(node, ast.Subscript) else text_of(node.slice) or ""

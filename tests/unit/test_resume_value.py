@@ -285,3 +285,20 @@ def test_a_command_that_cannot_be_planned_is_an_object_on_one_line_too(dry: Any)
     assert "{config}" in shown["problem"]
     shown = dry({"t.py": "", "c.toml": "a = [1\n"}, "--config_file", "c.toml", command=("sdxl_train_network.py",))
     assert shown["problem"]
+
+
+def test_what_a_config_holds_is_not_the_file_that_is_saved(dry: Any) -> None:
+    script = "import yaml\n" + NET + "cfg = yaml.safe_load(open('c.yaml')); out = cfg['io']['out']\n"
+    script += "if cfg['io']['go_on']:" + NEWEST.replace("'out/", "out + '/") + LOOP.replace("out/", "{out}/")
+    resume = dry({"t.py": script, "c.yaml": "io: {out: o, go_on: false}\n"})["resume"]
+    assert resume["will"] in {"no", "unknown"}, "the config is loaded, not a training"
+    assert "go_on" in resume["how"]
+
+
+def test_a_script_without_a_parser_is_not_given_the_option_of_a_preset(dry: Any) -> None:
+    script = "import sys, yaml\n" + NET + "cfg = yaml.safe_load(open(sys.argv[1]))\nold = glob.glob('out/*')\n"
+    script += "ck = cfg.get('resume_from_checkpoint')\nif ck:\n    ck = old[-1] if ck is True else ck\n"
+    script += "    net.load_state_dict(torch.load(ck))\n" + LOOP
+    config = "model_name_or_path: tiny\nsave_strategy: steps\noutput_dir: out\n"
+    resume = dry({"t.py": "import glob\n" + script, "c.yaml": config}, "c.yaml")["resume"]
+    assert resume["how"] == "resume_from_checkpoint = …", "a key of its config, in a derived copy"

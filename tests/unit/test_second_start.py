@@ -244,3 +244,11 @@ def test_two_tests_of_which_one_is_not_understood_make_it_a_possibility(tmp_path
 
     assert found["destroys"][0].startswith("may be: ")
     assert json.dumps(found)
+
+
+def test_a_default_in_a_shell_script_names_the_folder_that_it_empties(tmp_path: Path) -> None:
+    shell = 'OUT=${OUT:-mine}\nrm -rf "$OUT"\nexec python train.py --place $OUT\n'
+    alone = f"{HEAD}p = argparse.ArgumentParser(); p.add_argument('--place')\nout = p.parse_args().place\n"
+    alone += f"args = argparse.Namespace(resume=os.path.join(out, 'last.pt'))\nif os.path.exists(args.resume):\n    pass\n{TRAINS}"
+    found = planned(tmp_path, alone, files={"train.sh": shell}, program="bash train.sh")
+    assert found["second_start"]["destroys"] == ["train.sh deletes mine at the start"]

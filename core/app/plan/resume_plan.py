@@ -84,7 +84,7 @@ def second_start_of(spec: RunSpec, preset: Preset, way: ResumeWay) -> SecondStar
     known = frozenset() if source.resume(settings, config).cut else frozenset(o.name for o in source.options)
     saved = (path.partition(UNKNOWN)[0].rpartition("/")[0] for path, _ in source.saves(env))
     outputs = [spec.output_dir, *(os.path.join(spec.cwd, path) for path in saved if path)]  # noqa: PTH118  no path
-    in_shell = shell_deletes(source.target.shells, args, list(filter(None, outputs)), spec.cwd)
+    in_shell = shell_deletes(source.target.shells, args, list(filter(None, outputs)), spec.cwd, env)
     found = msgspec.structs.replace(found, as_given=(*found.as_given, *in_shell), left=(*found.left, *in_shell))
     destroys = [_deleted(each, found.words) for each in found.as_given]
     drops = list(found.dropped) if way.is_usable else []
@@ -205,9 +205,10 @@ def _contradicts(source: TrainerSource, style: ResumeStyle) -> bool:
     if not first.startswith("-"):
         return False
     option = source.option(first.partition("=")[0])
-    if option is None:
-        return source.declares_all
     finding = source.resume({})
+    if option is None:  # one that reads words by their places takes no option
+        by_place = bool(source.options) and all(each.kind == "positional" for each in source.options)
+        return source.declares_all or (by_place and not finding.cut and not source.unread)
     return option.library == "transformers" and option.dest not in finding.reads and not finding.cut
 
 

@@ -416,7 +416,8 @@ def _begin(plan: LaunchPlan, there: tuple[Checkpoint, ...], wish: Wish) -> Start
     anew = f"`{_run(spec, wish, '--fresh')}` begins anew, over them"
     if spec.project is None:
         way = spec.resume_way
-        newest = newest_to_name(spec, preset) if way is not None and way.will == "self" else None
+        keeps = not (spec.second_start.left or spec.second_start.may)  # else it deletes what it would go on from
+        newest = newest_to_name(spec, preset) if keeps and way is not None and way.will == "self" else None
         if newest is not None and way is not None and _why_not_from(plan, newest) is None:
             goes_on = f"the trainer goes on from {Path(newest).name} by itself ({way.place}; {anew})"
             return StartChoice(checkpoint=str(Path(newest).absolute()), said=f"{holds}: {goes_on}")
