@@ -217,6 +217,14 @@ def owner_of(pid: int) -> int | None:
     return None if status is None else status.st_uid
 
 
+def is_trainwatch(pid: int) -> bool:
+    """Whether it is a supervisor, a runner or a screen: ``trainwatch`` or ``python -m trainwatch…``."""
+    words = words_of(pid)
+    if any(word.rpartition(b"/")[2] == b"trainwatch" for word in words[:2]):
+        return True
+    return any(words[n - 1] == b"-m" and word.partition(b".")[0] == b"trainwatch" for n, word in enumerate(words) if n)
+
+
 def age_s(start_ticks: int) -> float:
     """Seconds since the start of a process. Ticks count from boot and include suspends."""
     return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - start_ticks / TICKS_PER_S)

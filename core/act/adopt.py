@@ -276,13 +276,8 @@ def topmost(root: int, running: Mapping[int, processes.Process], own: set[int]) 
         for child in running.values():
             if child.parent == root:
                 yield from topmost(child.pid, running, own)
-    elif process.name not in NO_TRAINERS and not is_trainwatch(root):
+    elif process.name not in NO_TRAINERS and not processes.is_trainwatch(root):
         yield process
-
-
-def is_trainwatch(pid: int) -> bool:
-    """Whether a process is one of ours."""
-    return any(word.rpartition(b"/")[2].split(b".")[0] == b"trainwatch" for word in processes.words_of(pid)[1:5])
 
 
 def _panes(text: str) -> Iterator[PaneSeen]:

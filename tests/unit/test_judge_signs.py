@@ -167,9 +167,10 @@ def test_error_after_the_last_step_does_not_restart_a_training_whose_last_save_i
 def test_a_rescan_that_finds_the_same_file_changes_nothing() -> None:
     world = running()
     for n in range(3):
-        world.see(CheckpointEvent(t=130.0 + n, path="a", event="complete", step=40, mtime=50.0))
-    (known,) = world.state.checkpoints.known
-    assert known.t == 130.0
+        world.see(CheckpointEvent(t=130.0 + n, path="a", event="complete", step=40, mtime=50.0, size_bytes=9.0))
+    assert [known.t for known in world.state.checkpoints.known] == [130.0]
+    world.see(CheckpointEvent(t=140.0, path="a", event="complete", step=60, mtime=50.0, size_bytes=8.0))
+    assert [(known.t, known.step) for known in world.state.checkpoints.known] == [(140.0, 60)]
     assert checkpoint_index.find(world.state.checkpoints, None) is None
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.integration.sense_world import HandClock, ListInbox, identity, python, said, target
 from trainwatch.core.model.observation import GpuSample
-from trainwatch.core.sense.gpu.gpu_sensor import GpuList, Message, SimulatedGpu, decoded, is_own, parse_visible_devices
+from trainwatch.core.sense.gpu.gpu_sensor import GpuList, Message, SimulatedGpu, is_own, parse_visible_devices
 from trainwatch.core.sense.gpu.nvml_child import GETTERS, _memory
 
 
@@ -20,8 +20,8 @@ def device(index: int = 0, **values: Any) -> dict[str, Any]:
 
 def picture(picture: GpuList, *devices: dict[str, Any], pids: frozenset[int] | None = None) -> Any:
     line = msgspec.json.encode({"kind": "gpus", "gpus": devices})
-    message = decoded(msgspec.json.decode(line, type=Message))
-    return picture.answered(message, limit_s=3.0, choice=None, own_pids=pids)
+    message = msgspec.json.decode(line, type=Message)
+    return picture.answered(message.gpus, limit_s=3.0, choice=None, own_pids=pids)
 
 
 def test_outdated_values_are_unknown_and_the_gpu_stays_listed() -> None:

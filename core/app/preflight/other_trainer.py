@@ -18,7 +18,6 @@ from typing import NamedTuple
 import msgspec
 
 from ... import processes
-from ...act.adopt import is_trainwatch
 from ...act.launch.output_locks import NAME
 from ...act.stopping import members
 from ...model import observation as told
@@ -230,7 +229,7 @@ class Look:
                 outputs = {_file_key(f"/proc/{pid}/fd/{number}") for number in (1, 2)}
                 file = next((path for path in there if _file_key(path) not in outputs), "")
                 evidence = "file" if file else ""
-        if not evidence or is_trainwatch(pid):
+        if not evidence or processes.is_trainwatch(pid):
             return
         # What belongs, or may belong, to an attempt of any run is known by its records and locks.
         variables, mark = processes.variables_of(pid), os.fsencode(f"{ATTEMPT_VARIABLE}=")

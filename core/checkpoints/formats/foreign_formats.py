@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .byte_range import ByteRange, Corrupt, Damage, Opaque, Torn, open_bytes
 from .tensors import shown
-from .zip_archive import LOCAL_SIGNATURE, read_zip, region_of
+from .zip_archive import LOCAL_SIGNATURE, read_zip
 
 if TYPE_CHECKING:
     from .nonfinite import Scanner
@@ -126,12 +126,9 @@ def _check_length(source: ByteRange, end: int | None) -> None:
 
 
 def _check_zip(source: ByteRange, scanner: "Scanner | None") -> None:
-    archive = read_zip(source)
-    if scanner is None or not archive.checksummed:
-        return
-    for member in archive.members:
-        if scanner.scan(source, region_of(member, archive)) != member.crc:
-            raise Corrupt(f"member {shown(member.name)} at byte {member.data_start} has a wrong checksum")
+    for member in read_zip(source):
+        if scanner is not None and member.crc is not None and scanner.scan(source, member) != member.crc:
+            raise Corrupt(f"member {shown(member.label)} at byte {member.start} has a wrong checksum")
 
 
 def _hdf5_end(head: bytes) -> int | None:

@@ -3,6 +3,8 @@
 import zlib
 from typing import Any
 
+import msgspec
+
 from .byte_range import ByteRange, Corrupt, Damage, Opaque, Torn
 from .foreign_formats import TORCH_LEGACY
 from .pickle_reader import MAX_PICKLE_BYTES, read_pickle
@@ -18,8 +20,7 @@ from .tensors import (
     storage_elements,
 )
 from .torch_objects import TorchInterpreter
-from .zip_archive import ZipArchive, ZipMember, read_zip
-from .zip_archive import region_of as zip_region
+from .zip_archive import read_zip
 
 # A file of ``torch.save`` in its zip form: ``data.pkl`` and one member for each storage.
 #
@@ -28,29 +29,29 @@ from .zip_archive import region_of as zip_region
 
 def read_torch_archive(source: ByteRange) -> FileContents:
     """List tensors and storages and check that each storage is there in full. Raises Damage."""
-    archive = read_zip(source)
-    pickles = [member for member in archive.members if f"/{member.name}".endswith("/data.pkl")]
+    members = read_zip(source)
+    pickles = [member for member in members if f"/{member.label}".endswith("/data.pkl")]
     if not pickles:
         raise Opaque("saved, not readable here (an archive without data.pkl, so torch did not write it)")
     if len(pickles) > 1:  # torch takes that of the first folder, other readers may take another
         raise Corrupt(f"has {len(pickles)} members named data.pkl")
     (pickle_member,) = pickles
-    top = pickle_member.name.removesuffix("data.pkl")
-    index_of = {member.name: index for index, member in enumerate(archive.members)}
+    top = pickle_member.label.removesuffix("data.pkl")
+    index_of = {member.label: index for index, member in enumerate(members)}
     interpreter = TorchInterpreter()
-    tree, _ = read_pickle(_unpacked(source, pickle_member, archive), interpreter)
+    tree, _ = read_pickle(_unpacked(source, pickle_member), interpreter)
     walk_nested(interpreter)
     region_of = {key: index_of.get(f"{top}data/{key}") for key in interpreter.storages}
     tensors = describe_views(tree, region_of)
     element_of = {region_of[key]: element for key, element in storage_elements(interpreter.storages, tree).items()}
     order = index_of.get(f"{top}byteorder")
-    mark = None if order is None else archive.members[order]
-    big_endian = mark is not None and mark.size_bytes < 16 and _unpacked(source, mark, archive) == b"big"
+    mark = None if order is None else members[order]
+    big_endian = mark is not None and mark.size_bytes < 16 and _unpacked(source, mark) == b"big"
     for key, storage in interpreter.storages.items():
-        _check_storage(storage, region_of[key], archive)
+        _check_storage(storage, region_of[key], members)
     regions = tuple(
-        zip_region(member, archive, element_of.get(index), big_endian=big_endian)
-        for index, member in enumerate(archive.members)
+        msgspec.structs.replace(member, element=element_of.get(index), big_endian=big_endian)
+        for index, member in enumerate(members)
     )
     names = names_in(interpreter)
     if f"{top}constants.pkl" in index_of:
@@ -61,7 +62,7 @@ def read_torch_archive(source: ByteRange) -> FileContents:
         tensors=tensors,
         tree=tree,
         **names,
-        notes=() if archive.checksummed else ("it was written without checksums",),
+        notes=("it was written without checksums",) if pickle_member.crc is None else (),
     )
 
 
@@ -70,33 +71,33 @@ def names_in(interpreter: TorchInterpreter) -> dict[str, Any]:
     return {field: tuple(getattr(interpreter, field)) for field in ("opaque", "objects", "refused", "hostile")}
 
 
-def _unpacked(source: ByteRange, member: ZipMember, archive: ZipArchive) -> bytes:
+def _unpacked(source: ByteRange, member: Region) -> bytes:
     if member.size_bytes > MAX_PICKLE_BYTES:
-        raise Opaque(f"member {shown(member.name)} of {member.size_bytes} bytes is too large to be listed")
-    packed = source.read(member.data_start, member.packed_bytes)
+        raise Opaque(f"member {shown(member.label)} of {member.size_bytes} bytes is too large to be listed")
+    packed = source.read(member.start, member.packed_bytes)
     if member.packing == "deflated":
         unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
         try:
             data = unpacker.decompress(packed, member.size_bytes + 1)
         except zlib.error as error:
-            raise Corrupt(f"member {shown(member.name)} cannot be unpacked") from error
+            raise Corrupt(f"member {shown(member.label)} cannot be unpacked") from error
         if len(data) != member.size_bytes:
-            raise Corrupt(f"member {shown(member.name)} does not unpack to its {member.size_bytes} bytes")
+            raise Corrupt(f"member {shown(member.label)} does not unpack to its {member.size_bytes} bytes")
     else:
         data = packed
-    if archive.checksummed and zlib.crc32(data) != member.crc:
-        raise Corrupt(f"member {shown(member.name)} at byte {member.data_start} has a wrong checksum")
+    if member.crc is not None and zlib.crc32(data) != member.crc:
+        raise Corrupt(f"member {shown(member.label)} at byte {member.start} has a wrong checksum")
     return data
 
 
-def _check_storage(storage: Storage, index: int | None, archive: ZipArchive) -> None:
+def _check_storage(storage: Storage, index: int | None, members: tuple[Region, ...]) -> None:
     if index is None:
         raise Corrupt(f"storage {shown(storage.key)}, which its tensors need, is missing from the archive")
-    member = archive.members[index]
+    member = members[index]
     width = storage.element.bits // 8 if storage.element else 1
     needed = storage.numel * width
     if not needed <= member.size_bytes < needed + max(width, 1):
-        raise Corrupt(f"member {shown(member.name)} has {member.size_bytes} bytes, its tensors need {needed}")
+        raise Corrupt(f"member {shown(member.label)} has {member.size_bytes} bytes, its tensors need {needed}")
 
 
 # A file of ``torch.save`` from before the zip form: five pickles, then the storages.

@@ -9,7 +9,7 @@ import struct
 import msgspec
 
 from .byte_range import ByteRange, Corrupt, Opaque, Torn
-from .tensors import Element, Packing, Region, shown
+from .tensors import Packing, Region, shown
 
 LOCAL_SIGNATURE = b"PK\x03\x04"
 MAX_DIRECTORY_BYTES = 256 << 20
@@ -32,40 +32,6 @@ _NEWEST_VERSION = 63
 _FULL_32, _FULL_16 = 0xFFFFFFFF, 0xFFFF
 
 
-class ZipMember(msgspec.Struct, frozen=True, kw_only=True):
-    """One member. ``data_start``: byte where its packed bytes begin."""
-
-    name: str
-    packing: Packing
-    crc: int
-    size_bytes: int
-    packed_bytes: int
-    data_start: int
-
-
-class ZipArchive(msgspec.Struct, frozen=True, kw_only=True):
-    """The members in the order of their bytes. ``checksummed`` False: written with all checksums left out."""
-
-    members: tuple[ZipMember, ...]
-    checksummed: bool
-
-
-def region_of(
-    member: ZipMember, archive: ZipArchive, element: Element | None = None, *, big_endian: bool = False
-) -> Region:
-    """The bytes of a member, as they are checked."""
-    return Region(
-        label=member.name,
-        start=member.data_start,
-        size_bytes=member.size_bytes,
-        element=element,
-        crc=member.crc if archive.checksummed else None,
-        packing=member.packing,
-        packed_bytes=member.packed_bytes,
-        big_endian=big_endian,
-    )
-
-
 class _Entry(msgspec.Struct, frozen=True):
     name: bytes
     flags: int
@@ -76,14 +42,14 @@ class _Entry(msgspec.Struct, frozen=True):
     header: int
 
 
-def read_zip(source: ByteRange) -> ZipArchive:
-    """Read the directory and check every header against it.
+def read_zip(source: ByteRange) -> tuple[Region, ...]:
+    """The members in the order of their bytes, every header checked against the directory.
 
-    Raises Torn (the directory, written last, is missing), Corrupt, Opaque (encrypted, or packed in a way torch cannot
-    read).
+    None of them has a checksum (``crc``) if all were left out at the writing. Raises Torn (the directory, written last,
+    is missing), Corrupt, Opaque (encrypted, or packed in a way torch cannot read).
     """
     entries, directory_start = _directory(source)
-    members: list[ZipMember] = []
+    members: list[Region] = []
     names: set[bytes] = set()
     end = 0
     for entry in sorted(entries, key=lambda entry: entry.header):
@@ -94,8 +60,9 @@ def read_zip(source: ByteRange) -> ZipArchive:
             raise Corrupt(f"member {_label(entry.name)} at byte {entry.header} overlaps the one before")
         member, end = _member(source, entry, directory_start)
         members.append(member)
-    checksummed = any(member.crc for member in members) or not any(member.size_bytes for member in members)
-    return ZipArchive(members=tuple(members), checksummed=checksummed)
+    if any(member.size_bytes for member in members) and not any(member.crc for member in members):
+        return tuple(msgspec.structs.replace(member, crc=None) for member in members)
+    return tuple(members)
 
 
 def _directory(source: ByteRange) -> tuple[list[_Entry], int]:
@@ -184,7 +151,7 @@ def _widen(extra: bytes, size: int, packed: int, header: int, where: int) -> tup
     raise Corrupt(f"its directory lacks a long size at byte {where}")
 
 
-def _member(source: ByteRange, entry: _Entry, limit: int) -> tuple[ZipMember, int]:
+def _member(source: ByteRange, entry: _Entry, limit: int) -> tuple[Region, int]:
     label = _label(entry.name)
     packing = _METHODS.get(entry.method)
     if entry.flags & _ENCRYPTED or packing is None:
@@ -212,13 +179,13 @@ def _member(source: ByteRange, entry: _Entry, limit: int) -> tuple[ZipMember, in
     name = entry.name.decode("utf-8", "replace")
     if name.startswith("/") or ".." in name.split("/") or "\\" in name:
         raise Corrupt(f"member {label} has a name outside of the archive")
-    member = ZipMember(
-        name=name,
-        packing=packing,
-        crc=entry.crc,
+    member = Region(
+        label=name,
+        start=data_start,
         size_bytes=entry.size,
+        crc=entry.crc,
+        packing=packing,
         packed_bytes=entry.packed,
-        data_start=data_start,
     )
     return member, end
 

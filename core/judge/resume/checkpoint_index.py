@@ -395,7 +395,12 @@ def _with_history(entry: KnownCheckpoint, before: KnownCheckpoint, *, same: bool
 
 
 def is_same_save(before: KnownCheckpoint, event: CheckpointEvent, created_wall: float) -> bool:
-    """Return whether the event tells of the save that is known already: a rescan reports unchanged ones again."""
+    """Return whether the event tells of the save that is known already: a rescan reports unchanged ones again.
+
+    One of another size is another save, also with the modification time of the former one.
+    """
+    if (before.complete or before.rewriting) and event.event == "complete" and before.size_bytes != event.size_bytes:
+        return False
     changed = event.changed if has_wrong_time(event, created_wall) else None
     return before.mtime == event.mtime and (None in {before.changed, changed} or before.changed == changed)
 

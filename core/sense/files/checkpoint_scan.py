@@ -12,7 +12,7 @@ from typing import NamedTuple, Unpack
 
 import msgspec
 
-from ...file_walk import leaves
+from ...file_walk import leaves, walk
 from ...model.checkpoint import Checkpoint, EntryState, FolderList, LoadRefusal, Whose
 from ...model.checkpoint_files import is_other_file, is_other_folder, is_temporary, kind_of_name
 from ...model.checkpoint_suffixes import has_checkpoint_suffix
@@ -104,7 +104,7 @@ def _inside(directory: str, depth: int, *, folders_only: bool) -> Iterator[os.st
 
 def entry_state(path: Path, found: EntryState) -> EntryState:
     """A signature with the time of birth, of a directory that of the newest file in it."""
-    known = [born for each in (path, *_files(path, BORN_FILES)) if (born := born_ns(each)) is not None]
+    known = [born for each in (path, *files_of(path, BORN_FILES)) if (born := born_ns(each)) is not None]
     return msgspec.structs.replace(found, born_ns=max(known, default=None))
 
 
@@ -138,15 +138,15 @@ BLOCK_BYTES = 512
 """Unit of ``st_blocks`` (stat(2))."""
 
 
-def _files(path: Path, most: int) -> list[Path]:
-    """Files below a directory; none below a file."""
-    return list(islice((each for each in path.rglob("*") if each.is_file()), most)) if path.is_dir() else []
+def files_of(path: Path, most: int) -> list[Path]:
+    """The files of a checkpoint: those below a directory, or itself."""
+    return [Path(each.path) for each in islice(walk([str(path)], depth=DEPTH), most)] or [path]
 
 
 def disk_bytes(path: Path) -> float | None:
     """What a checkpoint takes on the disk: its blocks, at most its size. None: the file system does not tell."""
     try:
-        found = [each.stat() for each in _files(path, FILES_PER_DIRECTORY) or (path,)]
+        found = [each.stat() for each in files_of(path, FILES_PER_DIRECTORY)]
     except OSError:
         return None
     blocks = sum(each.st_blocks for each in found) * BLOCK_BYTES

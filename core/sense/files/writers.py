@@ -13,11 +13,9 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable
 from functools import cache
-from itertools import islice, pairwise
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from ...file_walk import walk
 from ...model.checkpoint_files import is_other_file, is_temporary
 from ...model.ports import AttemptTarget
 from ...model.run import is_below
@@ -27,6 +25,7 @@ from ...processes import (
     all_processes,
     ancestors,
     comm_of,
+    is_trainwatch,
     read_io,
     read_process,
     status_of,
@@ -34,7 +33,7 @@ from ...processes import (
     words_of,
 )
 from ..process.run_tree import RunTree
-from .checkpoint_scan import BLOCK_BYTES
+from .checkpoint_scan import BLOCK_BYTES, files_of
 from .inotify import OpenFile, born_ns, open_for_writing
 
 OTHERS_S = 10.0
@@ -51,8 +50,8 @@ COUNTS = 128
 ANY_BYTES = 1 << 63
 CLOCK_NS = 20_000_000
 """The times of files are so much behind the clock at most: those of a tick of the kernel."""
-DEPTH, PARTS = 4, 64
-"""Levels and files of a checkpoint folder that are compared."""
+PARTS = 64
+"""Files of a checkpoint folder that are compared."""
 OWN_MARK = b"TRAINWATCH_ATTEMPT="
 """In the environment of all that an attempt starts (core/processes.py)."""
 _NO_WRITERS = """
@@ -199,7 +198,8 @@ class Writers:
         if key is None or key in self._keys:
             return
         folder = os.path.dirname(path)  # noqa: PTH120
-        for each in self._open_files([other.key[0] for other in self._others if self._nearness(other, folder)]):
+        near = [o.key[0] for o in self._others if self._is_in(o, folder) or self._is_above(o, folder)]
+        for each in self._open_files(near):
             self._remember(each, "other")
         if key not in self._keys:
             self.look_beside(now, OTHERS_EVENT_S)
@@ -216,7 +216,7 @@ class Writers:
         found = (self._other(each) for each in others)
         self._before, self._others = self._others, tuple(each for each in found if each is not None)
         there = frozenset(other.key for other in (*self._before, *self._others))
-        near = {other.key for other in self._others if self._nearness(other, self._folder)}
+        near = {o.key for o in self._others if self._is_in(o, self._folder) or self._is_above(o, self._folder)}
         self._above = (self._above | near) & there
         self._bytes.look(there)
 
@@ -229,7 +229,7 @@ class Writers:
         try:
             cwd = os.readlink(f"{place}/cwd")  # noqa: PTH115
             words = [word.decode("utf-8", "replace") for word in words_of(pid)]
-            if _is_trainwatch(words) or not words[0]:
+            if is_trainwatch(pid) or not words[0]:
                 return None
             owner = os.stat(place).st_uid  # noqa: PTH116
             if self._apart and os.readlink(f"{place}/ns/mnt") != os.readlink("/proc/self/ns/mnt"):  # noqa: PTH115
@@ -263,20 +263,15 @@ class Writers:
             return None
         owner, told = status.st_uid, status.st_uid == os.geteuid()
         there = [o for o in (*self._others, *self._before) if not told or o.owner == owner]
-        near = [(nearness, o) for o in there if (nearness := self._nearness(o, folder, above=above))]
-        for _, other in sorted(near, reverse=True):
-            if self._nearness(other, folder, above=False) or self._may_have_written(other, path):
-                return f"{other.name} (pid {other.key[0]})"
-        return None
+        found = [o for o in there if self._is_in(o, folder)]
+        found += [o for o in there if above and self._is_above(o, folder) and self._may_have_written(o, path)]
+        return f"{found[0].name} (pid {found[0].key[0]})" if found else None
 
-    def _nearness(self, other: Other, folder: str, *, above: bool = True) -> int:
-        """How near to a folder a process is, by the length of a path that both share; 0: it is not there."""
-        there = (
-            len(place)
-            for place in other.at
-            if place == folder or is_below(place, folder) or (above and place != self._top and is_below(folder, place))
-        )
-        return max(there, default=0)
+    def _is_in(self, other: Other, folder: str) -> bool:
+        return any(place == folder or is_below(place, folder) for place in other.at)
+
+    def _is_above(self, other: Other, folder: str) -> bool:
+        return any(place != self._top and is_below(folder, place) for place in other.at)
 
     def _may_have_written(self, other: Other, path: str) -> bool:
         """Whether a process may have written the largest file of a checkpoint, or none of the run can have done so.
@@ -285,15 +280,11 @@ class Writers:
         """
         self._above |= {other.key}
         self._bytes.look([other.key])
-        found = [(status, part) for part in _parts(path) if (status := status_of(part)) is not None]
-        sizes = [
-            (min(status.st_size, status.st_blocks * BLOCK_BYTES), status.st_ctime_ns, part) for status, part in found
-        ]
-        least, changed, largest = max(sizes, default=(0, 0, path))
-        born, most = born_ns(Path(largest)), self._bytes.at(other.key, changed + CLOCK_NS)[1]
-        if born is None or most is None:
-            return True
-        if not any(self._bytes.has_written(each, least, born) for each in self._run):
+        found = [(s, part) for part in files_of(Path(path), PARTS) if (s := status_of(part)) is not None]
+        written = [(min(s.st_size, s.st_blocks * BLOCK_BYTES), s.st_ctime_ns, part) for s, part in found]
+        least, changed, largest = max(written, default=(0, 0, Path(path)))
+        born, most = born_ns(largest), self._bytes.at(other.key, changed + CLOCK_NS)[1]
+        if born is None or most is None or not any(self._bytes.has_written(each, least, born) for each in self._run):
             return True
         return most - self._bytes.at(other.key, born)[0] >= least
 
@@ -301,7 +292,8 @@ class Writers:
 
     def whose(self, path: str) -> tuple[Whose, str] | None:
         """Who was seen with a checkpoint, or a file in it, open for writing, and the process for people."""
-        found = [self._keys[key] for each in _parts(path) if (key := key_of(each)) in self._keys and key is not None]
+        keys = (key_of(str(each)) for each in files_of(Path(path), PARTS))
+        found = [self._keys[key] for key in keys if key is not None and key in self._keys]
         return next((each for each in found if each[0] == "other"), found[0] if found else None)
 
     def _remember(self, each: OpenFile, whose: Whose) -> None:
@@ -316,19 +308,7 @@ class Writers:
             self._keys.pop(next(iter(self._keys)))
 
 
-def _parts(path: str) -> list[str]:
-    """Files of a checkpoint."""
-    return [each.path for each in islice(walk([path], depth=DEPTH), PARTS)] or [path]
-
-
 def may_be_saved(path: str) -> bool:
     """Whether a file may be a checkpoint, or become one under another name: no lock, no log."""
     name = os.path.basename(path)  # noqa: PTH119
     return (is_temporary(name) and not name.endswith("lock")) or not is_other_file(name)
-
-
-def _is_trainwatch(words: list[str]) -> bool:
-    """Whether it is a supervisor, a runner or a screen, which save no checkpoints."""
-    if any(os.path.basename(word) == "trainwatch" for word in words[:2]):  # noqa: PTH119
-        return True
-    return any(one == "-m" and other.partition(".")[0] == "trainwatch" for one, other in pairwise(words))

@@ -92,24 +92,13 @@ GPU_MESSAGES = {
 # Messages of the NVML child, and the readings that they become.
 
 
-class User(msgspec.Struct, frozen=True, kw_only=True):
-    """A process on a GPU. ``kind``: C, G or CG; ``sm``, ``mem_util``: shares of the GPU's time in per cent."""
-
-    pid: int
-    kind: str
-    mem: int | None = None
-    sm: float | None = None
-    mem_util: float | None = None
-
-
-class Device(msgspec.Struct, frozen=True, kw_only=True):
+class Device(GpuReading, frozen=True, kw_only=True):
     """One GPU as the child read it ``age_s`` ago (``read`` False: the first reading has taken that long so far).
 
     ``code``: NVML's error code if the GPU could not be read. ``procs``: [pid, bytes] of each process on it. ``detail``:
-    by field of GpuDetail; None: details are not read now. The rest of the object is a ``GpuReading``.
+    by field of GpuDetail; None: details are not read now.
     """
 
-    index: int
     code: int | None
     age_s: float
     read: bool
@@ -117,23 +106,16 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     throttle_bits: int | None = None
     procs: tuple[tuple[int, int | None], ...] | None = None
     detail: dict[str, Any] | None = None
-    users: tuple[User, ...] | None = None
+    users: tuple[GpuProcess, ...] | None = None
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
     """``opening``: the driver has not answered yet. ``error``: it cannot be used, and the child ends."""
 
     kind: Literal["opening", "gpus", "error"]
-    gpus: tuple[msgspec.Raw, ...] = ()
+    gpus: tuple[Device, ...] = ()
     code: int = 0
     text: str = ""
-
-
-Read = tuple[Device, GpuReading]
-
-
-def decoded(message: Message) -> tuple[Read, ...]:
-    return tuple((msgspec.json.decode(g, type=Device), msgspec.json.decode(g, type=GpuReading)) for g in message.gpus)
 
 
 class GpuList:
@@ -143,11 +125,12 @@ class GpuList:
         self._known: dict[int, GpuReading] = {}
 
     def answered(
-        self, devices: tuple[Read, ...], *, limit_s: float, choice: GpuChoice, own_pids: frozenset[int] | None
+        self, devices: tuple[Device, ...], *, limit_s: float, choice: GpuChoice, own_pids: frozenset[int] | None
     ) -> tuple[GpuReading, ...]:
         """Readings after a message. Values older than ``limit_s`` are unknown. ``own_pids`` None: not comparable."""
         readings, messages = {}, DRIVER_MESSAGES | GPU_MESSAGES
-        for device, reading in devices:
+        for device in devices:
+            reading = GpuReading(**{name: getattr(device, name) for name in GpuReading.__struct_fields__})
             known = self._known.get(device.index, reading)
             own = is_own(choice, device.index, device.uuid)
             if own is None and device.uuid is None:
@@ -195,13 +178,13 @@ class GpuDetailReadings:
         self._names = UserNames()
         self._shares = Rates()
 
-    def of(self, devices: list[Read], t: float, *, own: AttemptTarget | None, comparable: bool) -> GpuDetails:
+    def of(self, devices: list[Device], t: float, *, own: AttemptTarget | None, comparable: bool) -> GpuDetails:
         """``own``: whose processes are own; ``comparable``: pids are those of this machine."""
         pids = None if not comparable else frozenset[int]() if own is None else tree_pids(own)
         self._shares.begin()
-        listed = any(device.users is not None for device, _ in devices)
+        listed = any(device.users is not None for device in devices)
         processes = tuple(self._processes(devices, pids))
-        details = [device.detail or {} for device, _ in devices]
+        details = [device.detail or {} for device in devices]
         return GpuDetails(
             t=t,
             driver=next((each["driver"] for each in details if "driver" in each), None),
@@ -209,30 +192,28 @@ class GpuDetailReadings:
             gpus=tuple(
                 msgspec.convert(
                     detail
-                    | {name: getattr(reading, name) for name in ("index", "fan_pct", "clock_mem_mhz")}
-                    | {name: getattr(reading, name) for name in ("pcie_received", "pcie_sent")},
+                    | {name: getattr(device, name) for name in ("index", "fan_pct", "clock_mem_mhz")}
+                    | {name: getattr(device, name) for name in ("pcie_received", "pcie_sent")},
                     GpuDetail,
                 )
-                for detail, (_, reading) in zip(details, devices, strict=True)
+                for detail, device in zip(details, devices, strict=True)
             ),
             # Under WSL2 the driver lists nobody, also while a trainer uses the GPU.
             processes=processes if listed and (comparable or processes) else None,
         )
 
-    def _processes(self, devices: list[Read], pids: frozenset[int] | None) -> Iterator[GpuProcess]:
+    def _processes(self, devices: list[Device], pids: frozenset[int] | None) -> Iterator[GpuProcess]:
         """``pids``: of the run; None: what the driver lists are pids of elsewhere."""
         cpu: dict[int, float | None] = {}
-        for gpu, user in ((device.index, user) for device, _ in devices for user in device.users or ()):
-            found = GpuProcess(gpu=gpu, pid=user.pid, kind=user.kind, mem_bytes=user.mem, sm_pct=user.sm)
+        for user in (user for device in devices for user in device.users or ()):
             if pids is None:
-                yield found
+                yield user
                 continue
             own, stat = user.pid in pids, read_process(user.pid)
             if stat is not None and user.pid not in cpu:
                 cpu[user.pid] = self._shares.cpu_pct(stat, time.monotonic())
             yield msgspec.structs.replace(
-                found,
-                mem_util_pct=user.mem_util,
+                user,
                 own=own,
                 user=self._names.of(user.pid),
                 cpu_pct=cpu.get(user.pid),
@@ -349,7 +330,7 @@ class GpuSensor(Observer):
             trouble = found or f"The NVIDIA driver cannot be used: {message.text} (NVML {message.code})"
             self._put(self._picture.silent(trouble), trouble)
             return "refused"
-        return "answered" if message.kind == "gpus" and self._take(decoded(message)) else None
+        return "answered" if message.kind == "gpus" and self._take(message.gpus) else None
 
     def _rest(self, seconds: float, *, silent: bool) -> None:
         """Wait before the next child. ``silent``: report meanwhile that there is no answer."""
@@ -403,10 +384,10 @@ class GpuSensor(Observer):
             self._put_no_answer()
         return "stopped"
 
-    def _take(self, devices: tuple[Read, ...]) -> bool:
+    def _take(self, devices: tuple[Device, ...]) -> bool:
         """Put a sample of these readings. Returns whether a GPU answered."""
         limit_s, target = self._watch.gpu_timeout_s, self.target
-        detailed = [d for d in devices if d[0].detail is not None and d[0].code is None and d[0].age_s <= limit_s]
+        detailed = [d for d in devices if d.detail is not None and d.code is None and d.age_s <= limit_s]
         if detailed and self._desk is not None and self._desk.wanted():
             own = target if self._trust_pids else None
             self._desk.put(self._details.of(detailed, self._clock.now(), own=own, comparable=self._trust_pids))
@@ -414,7 +395,7 @@ class GpuSensor(Observer):
         if target is not None and self._trust_pids:
             own_pids = frozenset(self._tree.look(target, max_age_s=1.0))
         readings = self._picture.answered(devices, limit_s=limit_s, choice=self._choice, own_pids=own_pids)
-        if devices and not any(device.read and device.age_s <= limit_s for device, _ in devices):
+        if devices and not any(device.read and device.age_s <= limit_s for device in devices):
             return False
         self._answered_s = time.monotonic()
         self._put(readings, None if devices else "No NVIDIA GPU seen: the driver is loaded but lists none")

@@ -244,7 +244,7 @@ class Reader(threading.Thread):
         return found | {"detail": self._lasting | _values(handle, CHANGING)[0], "users": self._users(handle)}
 
     def _users(self, handle: Any) -> list[dict[str, Any]] | None:
-        """Every process on it with its kind and its newest shares; None if the driver lists none of either kind."""
+        """Every process on it, by field of GpuProcess, with its newest shares; None: the driver lists no kind of it."""
         lists, _ = _values(
             handle,
             {
@@ -257,12 +257,13 @@ class Reader(threading.Thread):
         found: dict[int, dict[str, Any]] = {}
         for kind, processes in lists.items():
             for process in processes:
-                known = found.setdefault(int(process.pid), {"pid": int(process.pid), "kind": ""})
-                known |= {"kind": known["kind"] + kind, "mem": process.usedGpuMemory}
+                known = found.setdefault(int(process.pid), {"gpu": self.index, "pid": int(process.pid), "kind": ""})
+                known |= {"kind": known["kind"] + kind, "mem_bytes": process.usedGpuMemory}
         for sample in shares:
             self._shares_us = int(sample.timeStamp)
             if int(sample.pid) in found:
-                found[int(sample.pid)] |= {"sm": _share(sample.smUtil), "mem_util": _share(sample.memUtil)}
+                shares_of = {"sm_pct": _share(sample.smUtil), "mem_util_pct": _share(sample.memUtil)}
+                found[int(sample.pid)] |= shares_of
         return list(found.values()) if lists else None
 
 
