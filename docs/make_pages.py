@@ -12,6 +12,7 @@
 behind it go to pytest, such as ``-x``. If they leave out a requirement, no page is written.
 """
 
+import argparse
 import ast
 import contextlib
 import io
@@ -519,6 +520,11 @@ def write_requirements(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["requirements"]:
-        sys.exit(write_requirements(sys.argv[2:]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("page", nargs="?", choices=["requirements"], help="this page alone")
+    page, words = parser.parse_known_args()
+    if page.page is not None:
+        sys.exit(write_requirements(words))
+    if words:
+        parser.error(f"not understood: {' '.join(words)}")
     write_all()

@@ -47,12 +47,13 @@ def supervise(place: Place, limit_s: float, *, config: bool, meanwhile: Callable
     if config:
         (place.work / "trainwatch.toml").write_text(place.row.toml)
     words += ["--", *place.words(place.row.command)]
-    printed = (place.root / "trainwatch.log").open("wb")
-    supervisor = subprocess.Popen(
-        [sys.executable, "-m", "trainwatch", *words],
-        cwd=place.work, env=place.env(), stdin=subprocess.DEVNULL, stdout=printed, stderr=printed,
-        start_new_session=True,
-    )  # fmt: skip
+    # Open in the supervisor alone: a process with an open file above a folder may have written what is saved there.
+    with (place.root / "trainwatch.log").open("wb") as printed:
+        supervisor = subprocess.Popen(
+            [sys.executable, "-m", "trainwatch", *words],
+            cwd=place.work, env=place.env(), stdin=subprocess.DEVNULL, stdout=printed, stderr=printed,
+            start_new_session=True,
+        )  # fmt: skip
     samples, until, code = list[Sample](), time.monotonic() + limit_s, None
     while time.monotonic() < until:
         try:

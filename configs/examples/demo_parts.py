@@ -169,15 +169,24 @@ def _begin_worker(parent: int) -> None:
     threading.Thread(target=end_with_parent, daemon=True).start()
 
 
+def _batch(step: int) -> Batch:
+    """In a worker, which inherits what makes it: Python before 3.11.5 waits forever for a pool whose worker was killed
+    if an order did not fit into the pipe (cpython issue 94777).
+    """
+    return Loader.make(step)
+
+
 class Loader:
     """``take(step)`` gives the batch of a step; which process made it does not matter to its content."""
+
+    make: Callable[[int], Batch]
 
     def __init__(self, make: Callable[[int], Batch], workers: int, first: int, last: int) -> None:
         fork = multiprocessing.get_context("fork")
         self._pool = ProcessPoolExecutor(workers, fork, initializer=_begin_worker, initargs=(os.getpid(),))
-        self._make, self._last, self._ahead = make, last, workers * _AHEAD
+        Loader.make, self._last, self._ahead = make, last, workers * _AHEAD
         self._asked: dict[int, Future[Any]] = {
-            step: self._pool.submit(make, step) for step in range(first, min(first + self._ahead, last + 1))
+            step: self._pool.submit(_batch, step) for step in range(first, min(first + self._ahead, last + 1))
         }
         self._pids = ", ".join(str(process.pid) for process in multiprocessing.active_children())
 
@@ -185,7 +194,7 @@ class Loader:
         """The batch of a step. Raises RuntimeError when a worker died."""
         try:
             if step + self._ahead <= self._last:
-                self._asked[step + self._ahead] = self._pool.submit(self._make, step + self._ahead)
+                self._asked[step + self._ahead] = self._pool.submit(_batch, step + self._ahead)
             batch: Batch = self._asked.pop(step).result()
         except BrokenProcessPool:
             raise RuntimeError(f"DataLoader worker (pid(s) {self._pids}) exited unexpectedly") from None

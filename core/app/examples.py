@@ -119,9 +119,6 @@ def outcome_of(exercise: Exercise, story: RunStory) -> dict[str, Any]:
 
 # Runs of the shipped example trainers for ``demo`` and ``drill``, each in a new folder with its trainwatch.toml.
 
-COMPANIONS = ("dit_demo.yaml",)
-"""Files that a template's trainer reads from its working folder."""
-
 
 def example_run(
     purpose: str, template: str, fill: Mapping[str, str] | None = None, *, simulated_gpu: bool = False
@@ -141,8 +138,7 @@ def example_run(
         for mark, value in {"@PYTHON@": sys.executable, "@EXAMPLES@": str(examples), **(fill or {})}.items():
             text = text.replace(mark, value)
         (folder / FILE_NAME).write_text(text, encoding="utf-8")
-        for name in COMPANIONS:
-            shutil.copyfile(examples / name, folder / name)
+        shutil.copyfile(examples / "dit_demo.yaml", folder / "dit_demo.yaml")  # of demo_torch.toml
     project = folder / FILE_NAME
     spec = spec_of_project(project, None, Overrides(), read_definitions(project), fresh=True)
     if simulated_gpu:

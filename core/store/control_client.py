@@ -45,13 +45,17 @@ class ControlAddress(msgspec.Struct, frozen=True, kw_only=True):
     pid: int
 
 
+ONCE = f"trainwatch-{os.geteuid()}-"
+"""Begins the name of a folder with one socket, which goes with it."""
+
+
 def socket_folder(env: Mapping[str, str], longest_name: int = len("01234567.sock")) -> Path:
     """Return a folder for sockets that only this user can enter; it is made if missing.
 
     ``longest_name``: bytes of the longest name that a socket there gets.
 
     ``$XDG_RUNTIME_DIR/trainwatch``, else ``trainwatch-UID`` in the temporary folder, or a new folder if that
-    name belongs to another user. Raises OSError.
+    name belongs to another user; its name begins with ``ONCE``. Raises OSError.
     """
     runtime = env.get("XDG_RUNTIME_DIR")
     candidates = [Path(runtime) / "trainwatch"] if runtime and Path(runtime).is_absolute() else []
@@ -65,7 +69,7 @@ def socket_folder(env: Mapping[str, str], longest_name: int = len("01234567.sock
             return folder
     import tempfile  # slow to import, and rarely needed
 
-    return Path(tempfile.mkdtemp(prefix=f"trainwatch-{os.geteuid()}-", dir="/tmp"))
+    return Path(tempfile.mkdtemp(prefix=ONCE, dir="/tmp"))
 
 
 def peer_uid(connection: socket.socket) -> int:

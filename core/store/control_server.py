@@ -13,7 +13,7 @@ import msgspec
 
 from ..model.json_line import encode_exact, encode_line
 from ..model.observation import Reply, Request
-from .control_client import LINE_BYTES, ControlAddress, is_trusted, peer_uid, socket_folder
+from .control_client import LINE_BYTES, ONCE, ControlAddress, is_trusted, peer_uid, socket_folder
 from .home import write_atomically
 from .run_directory import RunDirectory
 
@@ -97,7 +97,9 @@ class ControlServer:
             self._listener.close()
         if self.path is not None:
             with contextlib.suppress(OSError):
-                self.path.unlink()
+                self.path.unlink(missing_ok=True)
+                if self.path.parent.name.startswith(ONCE):
+                    self.path.parent.rmdir()
         self._listener = self.path = None
 
     def _serve(self) -> None:

@@ -25,7 +25,7 @@ import pytest
 from tests.fakes.tmux_place import end_server
 from trainwatch.cli import main
 from trainwatch.core import processes
-from trainwatch.core.act.launch.launching import find_attempt
+from trainwatch.core.act.launch.launching import find_attempt, settle_launch
 from trainwatch.core.act.stopping import members
 from trainwatch.core.model.decision import Decision, Record
 from trainwatch.core.model.ports import AttemptTarget
@@ -314,6 +314,7 @@ class World:
             if (pid := holder_pid(run.lock)) is not None:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+        until(lambda: not any(holder_pid(run.lock) for run in self.runs()), "the end of the supervisors")
         for run in self.runs():
             for folder in run.attempts.iterdir():
                 _end(folder)
@@ -323,7 +324,7 @@ class World:
 
 
 def _end(folder: Path) -> None:
-    target = find_attempt(folder)
+    target = settle_launch(folder)  # its supervisor may have been killed while it launched
     if target is None:
         return
     for process in members(target):

@@ -1,7 +1,9 @@
 """Real frameworks under trainwatch (bench/frameworks.py has more of them, and more faults)."""
 
+import os
 import subprocess
 import sys
+import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,11 +18,15 @@ QUICK = {"hf": "transformers", "lightning": "lightning", "timm": "timm", "torchr
 @SECOND_TIER
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("row", "package"), QUICK.items())
-def test_a_framework_that_is_killed_goes_on_from_its_newest_checkpoint(row: str, package: str, tmp_path: Path) -> None:
+def test_a_framework_that_is_killed_goes_on_from_its_newest_checkpoint(row: str, package: str) -> None:
     if find_spec(package) is None:
         pytest.skip(f"{package} cannot be imported: ./trainwatch.sh frameworks {row} --quick installs it")
-    command = [sys.executable, str(PROGRAM), row, "--quick", "--here", "--cache", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [sys.executable, str(PROGRAM), row, "--quick", "--here"]
+    # Whose a short save is can only be told where nobody else works, so not below /tmp, and not by --cache: an argument,
+    # an open file or a working folder above it is enough to have written it.
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as cache:
+        env = {**os.environ, "XDG_CACHE_HOME": cache}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
     if "skipped: " in done.stdout:
         pytest.skip(done.stdout.strip())
     assert done.returncode == 0, done.stdout + done.stderr

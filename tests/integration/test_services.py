@@ -72,6 +72,7 @@ def test_the_ping_comes_only_while_observation_works(service: LocalService) -> N
     blind: list[str | None] = ["its loop has not turned for 20 s"]
     said: list[str | None] = []
     looked: list[str | None] = []
+    service.slow_s = 0.1  # an answer that takes longer than the period is one
 
     def why_not() -> str | None:
         looked.append(blind[0])

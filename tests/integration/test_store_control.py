@@ -16,7 +16,7 @@ import pytest
 
 from trainwatch.core.model.observation import Command, Reply, Request
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.store import control_server
+from trainwatch.core.store import control_client, control_server
 from trainwatch.core.store.control_client import LINE_BYTES, NoSupervisor, SupervisorSilent, send, socket_folder
 from trainwatch.core.store.control_server import ControlServer
 from trainwatch.core.store.lock import SupervisorLock
@@ -210,6 +210,16 @@ def test_a_removed_socket_folder_is_recreated(run: RunDirectory, serve: Serve) -
     with SupervisorLock(run.lock):
         server.path.unlink()
         assert send(run, Request(), timeout_s=10).ok
+
+
+def test_a_folder_that_was_made_for_one_socket_goes_with_it(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control_client, "check_private", lambda _: os.close(-1))  # all folders are another user's
+    server = serve(echo)
+    assert server.path is not None
+    folder = server.path.parent
+    assert folder.parent == Path("/tmp")
+    server.stop()
+    assert not folder.exists()
 
 
 def test_the_control_server_delivers_its_last_answer_when_it_stops(run: RunDirectory, serve: Serve) -> None:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 FIRST_S = 1.0
 """Period of asking at the start whether observation works: the first call comes as soon as it does."""
-TIMEOUT_S = 10.0
 
 Tell = Callable[[str | None], None]
 
@@ -78,7 +77,7 @@ class DeadManPing(Channel):
             return f"the ping address is not called: {why}" if self._called else None
         self._called, self._wait_s = True, self._period_s
         try:
-            ask(self._url, timeout_s=min(TIMEOUT_S, self._period_s))
+            ask(self._url)
         except Exception as error:
             why = str(error) if isinstance(error, NotSentError) else type(error).__name__
             return f"the ping address does not answer: {why}"

@@ -469,9 +469,7 @@ def demo_verb(args: argparse.Namespace) -> int:
         from .bare_command import open_screen
 
         start_detached(run)
-        code = open_screen(run)
-        print(f"The demo's events: {typed('events', run.id)}")
-        return code
+        return open_screen(run)
     from .events import supervise_and_print
 
     code = supervise_and_print(run, as_json=args.json, stop_trainer=True)  # an interrupted demo leaves no trainer
