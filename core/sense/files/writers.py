@@ -65,12 +65,8 @@ NO_WRITERS = frozenset(_NO_WRITERS.split())
 Whose = Literal["run", "other"]
 
 
-class FileKey(NamedTuple):
-    """Which file it is. ``born``: its time of birth in ns, else its path: inodes are used again."""
-
-    device: int
-    inode: int
-    born: int | str
+FileKey = tuple[int, int, int | str]
+"""Which file it is: device, inode, and its time of birth in ns, else its path: inodes are used again."""
 
 
 def key_of(path: str, shown: str | None = None) -> FileKey | None:
@@ -78,7 +74,7 @@ def key_of(path: str, shown: str | None = None) -> FileKey | None:
     status = status_of(path)
     if status is None:
         return None
-    return FileKey(status.st_dev, status.st_ino, born_ns(Path(path)) or shown or path)
+    return status.st_dev, status.st_ino, born_ns(Path(path)) or shown or path
 
 
 class WrittenBytes:
