@@ -97,7 +97,10 @@ class WrittenBytes:
             # A byte may be in both counts. One that has ended has written any amount by now, and nothing later.
             written = ANY_BYTES if not alive or found is None else found.given_bytes + found.paged_bytes
             with self._lock:
-                self._counts[key] = (*self._counts.pop(key, ())[1 - COUNTS :], (begun, time.time_ns(), written))
+                known = self._counts.pop(key, ())
+                if len(known) > 1 and known[-2][2] == known[-1][2] == written:
+                    known = known[:-1]  # of an idle one the first and the last look tell all
+                self._counts[key] = (*known[1 - COUNTS :], (begun, time.time_ns(), written))
                 if len(self._counts) > REMEMBERED:
                     self._counts.pop(next(iter(self._counts)))
 
