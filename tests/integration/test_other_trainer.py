@@ -87,6 +87,11 @@ def test_the_same_command_in_the_same_folder_is_refused_with_what_to_do(folder: 
     assert f"pid {pid}" in (refusal_at_launch(plan, _run(plan, folder)) or "")
 
 
+def test_an_argument_that_is_called_as_we_are_makes_no_trainer_ours(folder: Path, start: Start) -> None:
+    pid = start(sys.executable, "train.py", "--out", "trainwatch", ready="trainwatch/started")
+    assert _pids(_plan("--out", "trainwatch"), folder) == [pid]
+
+
 @pytest.mark.parametrize("words", [("--steps", "200"), ("--steps", "300", "--out", "other")])
 def test_other_options_are_no_evidence(folder: Path, start: Start, words: Sequence[str]) -> None:
     start(sys.executable, "train.py", *words, ready=None)

@@ -65,12 +65,8 @@ NO_WRITERS = frozenset(_NO_WRITERS.split())
 Whose = Literal["run", "other"]
 
 
-class FileKey(NamedTuple):
-    """Which file it is. ``born``: its time of birth in ns, else its path: inodes are used again."""
-
-    device: int
-    inode: int
-    born: int | str
+FileKey = tuple[int, int, int | str]
+"""Which file it is: device, inode, and its time of birth in ns, else its path: inodes are used again."""
 
 
 def key_of(path: str, shown: str | None = None) -> FileKey | None:
@@ -78,7 +74,7 @@ def key_of(path: str, shown: str | None = None) -> FileKey | None:
     status = status_of(path)
     if status is None:
         return None
-    return FileKey(status.st_dev, status.st_ino, born_ns(Path(path)) or shown or path)
+    return status.st_dev, status.st_ino, born_ns(Path(path)) or shown or path
 
 
 class WrittenBytes:
@@ -101,7 +97,10 @@ class WrittenBytes:
             # A byte may be in both counts. One that has ended has written any amount by now, and nothing later.
             written = ANY_BYTES if not alive or found is None else found.given_bytes + found.paged_bytes
             with self._lock:
-                self._counts[key] = (*self._counts.pop(key, ())[1 - COUNTS :], (begun, time.time_ns(), written))
+                known = self._counts.pop(key, ())
+                if len(known) > 1 and known[-2][2] == known[-1][2] == written:
+                    known = known[:-1]  # of an idle one the first and the last look tell all
+                self._counts[key] = (*known[1 - COUNTS :], (begun, time.time_ns(), written))
                 if len(self._counts) > REMEMBERED:
                     self._counts.pop(next(iter(self._counts)))
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import accumulate
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from ...model.log_lines import LogLine, LogStretch, Stopped
 
@@ -42,20 +42,7 @@ _BAR_END = re.compile(r"(?:%\|.*?\| .*?\[|\d/\d+ \[|\dit \[)\d+:\d\d[^\]]*\]\s*"
 """A bar of tqdm up to its closing bracket."""
 
 
-class Painted(NamedTuple):
-    """The text of ``visible``. ``ansi``: the same with the sequences that colour it, "" if there are none.
-
-    ``bar``: the bar that the text has overwritten, "" if it is a bar itself. ``cut``: where the message begins that
-    was printed behind a bar without a line end; 0 = none.
-    """
-
-    text: str
-    ansi: str = ""
-    bar: str = ""
-    cut: int = 0
-
-
-def painted(raw: bytes) -> Painted:
+def painted(raw: bytes, offset: int = 0, size: int = 0, *, is_open: bool = False) -> LogLine:
     """One line as ``visible`` shows it, with what tells its parts apart."""
     text, states = visible(raw), raw.decode("utf-8", "replace").split("\r")
     bar, ansi = "", ""
@@ -67,7 +54,8 @@ def painted(raw: bytes) -> Painted:
     end = 0
     if "]" in text and ("%|" in text or " [" in text):
         end = max((found.end() for found in _BAR_END.finditer(text)), default=0)
-    return Painted(text, ansi, bar[:LINE_CHARS], end if end < len(text) else 0)
+    count = max(1, sum(1 for state in raw.split(b"\r") if state.strip())) if b"\r" in raw else 1
+    return LogLine(offset, size, text, count, is_open, ansi, bar[:LINE_CHARS], end if end < len(text) else 0)
 
 
 _CONTROL_BYTES = bytes(code for code in (*range(32), 127) if code not in b"\t\n")
@@ -208,9 +196,7 @@ def _lines(block: bytes, start: int, *, open_end: bool, backwards: bool = False)
     found = [(row, at, len(row) + 1, False) for row, at in zip(rows, starts, strict=True)]
     found += [(last, end, len(last), open_end)] if last else []
     for row, at, size, is_open in reversed(found) if backwards else found:
-        text, ansi, bar, cut = painted(row)
-        states = sum(1 for state in row.split(b"\r") if state.strip()) if b"\r" in row else 1
-        yield LogLine(at, size, text, max(1, states), is_open, ansi, bar, cut)
+        yield painted(row, at, size, is_open=is_open)
 
 
 def _forwards(

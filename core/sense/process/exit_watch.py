@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple, Unpack
+from typing import Unpack
 
 import msgspec
 
@@ -31,15 +31,6 @@ TOLD_POLL_S = 1.0
 """The same where the kernel tells it (pidfd_open, Linux 5.3)."""
 RUNNER_REPORT_S = 5.0
 """Wait for a live runner that does not write (full disk, stopped). It is longer than a slow fsync."""
-
-
-class Death(NamedTuple):
-    """How the trainer ended. ``wall``: when, None = just now; in wall seconds."""
-
-    code: int | None
-    signal: int | None
-    wall: float | None
-    left: tuple[str, ...] = ()
 
 
 class Left(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,7 +115,7 @@ class ExitWatch(Observer):
         finally:
             os.close(trainer)
 
-    def _death_of(self, target: AttemptTarget, look: "_Look") -> tuple[Death | None, float]:
+    def _death_of(self, target: AttemptTarget, look: "_Look") -> tuple[ExitRecord | None, float]:
         """How the attempt has ended, None = it goes on; and the seconds until the next look."""
         now = time.monotonic()
         death = self._recorded(target)
@@ -162,10 +153,10 @@ class ExitWatch(Observer):
             )
         return runner or any(is_alive(process) for process in left.processes)
 
-    def _recorded(self, target: AttemptTarget) -> Death | None:
+    def _recorded(self, target: AttemptTarget) -> ExitRecord | None:
         path = Path(target.directory, EXIT)
         try:
-            record = decode_exact(path.read_bytes(), ExitRecord)
+            return decode_exact(path.read_bytes(), ExitRecord)
         except FileNotFoundError:
             return None
         except (OSError, msgspec.MsgspecError) as fault:
@@ -173,21 +164,20 @@ class ExitWatch(Observer):
                 "exit.json", f"{path} cannot be read ({fault}); how the trainer ended may stay unknown"
             )
             return None
-        return Death(record.code, record.signal, record.wall, record.left)
 
-    def _unrecorded(self, target: AttemptTarget, wall: float | None) -> Death:
-        """The status that the kernel shows for a zombie, if it is readable."""
+    def _unrecorded(self, target: AttemptTarget, wall: float | None) -> ExitRecord:
+        """The status that the kernel shows for a zombie, if it is readable. ``wall``: of its end, None = just now."""
+        record = ExitRecord(attempt=target.number, wall=self._clock.wall() if wall is None else wall)
         stat = read_process(target.trainer.pid) if is_zombie(target.trainer) else None
         # To users other than root the kernel shows the status 0 for processes of others.
         owner = owner_of(target.trainer.pid)
         if stat is None or owner is None or os.geteuid() not in {0, owner}:
-            return Death(None, None, wall)
+            return record
         if os.WIFSIGNALED(stat.exit_status):
-            return Death(None, os.WTERMSIG(stat.exit_status), wall)
-        return Death(os.WEXITSTATUS(stat.exit_status), None, wall)
+            return msgspec.structs.replace(record, signal=os.WTERMSIG(stat.exit_status))
+        return msgspec.structs.replace(record, code=os.WEXITSTATUS(stat.exit_status))
 
-    def _report(self, death: Death, target: AttemptTarget) -> None:
-        noticed_t = self._clock.now()
+    def _report(self, death: ExitRecord, target: AttemptTarget) -> None:
         try:
             self._before_exit()
         except Exception as fault:
@@ -195,8 +185,7 @@ class ExitWatch(Observer):
         if death.code == 0:
             self._before_success()
         t = self._clock.now()
-        ago_s = 0.0 if death.wall is None else max(0.0, self._clock.wall() - death.wall)
-        died_t = noticed_t if death.wall is None else max(0.0, t - ago_s)
+        died_t = max(0.0, t - max(0.0, self._clock.wall() - death.wall))
         record = read_job(target)
         job = None if record is None or record.phase != "ended" else record.cause
         self._inbox.put(Exit(t=t, code=death.code, signal=death.signal, died_t=died_t, left=death.left, job=job))
