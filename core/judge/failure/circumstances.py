@@ -66,13 +66,14 @@ def fused(found: Diagnosis, about: Circumstances, catalogue: CompiledCatalogue) 
     strongest = max(told, key=lambda fact: fact.alone, default=None)
     if strongest is not None and strongest.alone and found.failure != strongest.shows and _is_open(found, strongest):
         known = catalogue.class_of(strongest.shows)
-        other = diagnosis_of_class(known, strongest.alone)
+        other = diagnosis_of_class(known, strongest.alone, EvidenceLine(0, strongest.words))
         kept = {name: getattr(found, name) for name in ("cause", "cascade", "place")}
         found = _said(msgspec.structs.replace(other, **kept), strongest.words)
         told = [f for f in facts(about, found) if f.words != strongest.words and f.against != known.name]
     for fact in told:
         if fact.shows == found.failure:
-            found = _said(found, fact.words, sure=found.confidence + SUPPORT * (1 - found.confidence))
+            sure = max(found.confidence, fact.alone)
+            found = _said(found, fact.words, sure=sure + SUPPORT * (1 - sure))
         elif fact.against == found.failure:
             found = _said(found, fact.words, sure=found.confidence - CONTRADICTION)
         elif fact.of == found.failure:
@@ -96,7 +97,11 @@ def facts(about: Circumstances, found: Diagnosis) -> Iterator[Fact]:
     """What the circumstances say of an end with this diagnosis."""
     cause = "" if found.cause is None else found.cause.text
     if about.oom_kills:
-        yield Fact("The kernel killed a process for memory during the attempt.", shows="host_oom", alone=0.85)
+        sure = 0.9 if about.signal == SIGKILL or found.failure in {"host_oom", "unknown"} else 0.85
+        yield Fact("The kernel killed a process for memory during the attempt.", shows="host_oom", alone=sure)
+    elif about.oom_kills == 0 and found.failure == "host_oom" and found.confidence < OPEN:
+        words = "The kernel's counter shows no kill for memory: who sent SIGKILL is not known."
+        yield Fact(words, shows="unknown", instead="host_oom", alone=0.4)
     elif about.oom_kills == 0 and "illed" in cause:
         yield Fact("The kernel's counter shows no kill for memory.", against="host_oom")
     elif about.oom_kills == 0 and about.signal == SIGKILL and found.failure == "unknown":
@@ -124,6 +129,8 @@ def facts(about: Circumstances, found: Diagnosis) -> Iterator[Fact]:
     elif about.checkpoint == "complete":
         yield Fact("The checkpoint that it resumed from was verified: complete.", against="checkpoint_corrupt")
 
+    if about.diverged and about.signal is None:
+        yield Fact("The loss had diverged.", shows="nan_loss", alone=0.65)
     times = sum(1 for each in about.earlier if each == found.failure)
     if times and found.failure != "unknown":
         yield Fact(f"It ended {times} of {plural(len(about.earlier), 'earlier attempt')}, too.", shows=found.failure)
