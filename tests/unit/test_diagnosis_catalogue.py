@@ -86,23 +86,7 @@ def test_diagnosis_literals_stand_in_every_match() -> None:
     assert wrong == []
 
 
-def test_diagnosis_signatures_are_unique_and_have_a_source() -> None:
-    for each in FAILURES.classes:
-        patterns = [row.pattern for row in each.signatures]
-        assert len(set(patterns)) == len(patterns)
-    assert all(row.source for row in SIGNATURES)
-    assert all(row.source for row in FAILURES.noise)
-
-
-def test_diagnosis_weights_are_shares() -> None:
-    weights = [row.weight for row in SIGNATURES]
-    weights += [row.weight for row in MESSAGES]
-    for each in FAILURES.classes:
-        weights += [row.weight for row in each.key_errors]
-        weights += [row.weight for row in each.xids]
-        weights += [row.weight for row in each.kernel_lines]
-        weights += [*each.exceptions.values(), *each.signals.values(), *each.exit_codes.values()]
-    assert all(0 < weight <= 1 for weight in weights)
+def test_diagnosis_words_of_a_message_are_never_sure() -> None:
     assert max(row.weight for row in MESSAGES) < SPECIFIC
 
 
