@@ -210,46 +210,41 @@ def _shown(
 
 
 def _without_victims(state: DiagnosisState, catalogue: CompiledCatalogue) -> tuple[DiagnosisState, str, RankEnd | None]:
-    """The evidence without the errors of ranks that lost another one, a sentence about it ("" = none), its end."""
+    """The evidence without the errors of ranks that lost another one, a sentence about it ("" = none), its end.
+
+    A device's error follows as well, of a rank that raised it after another one had ended by a signal or by its own
+    error.
+    """
     roots = [each for each in state.findings if each.role == "root"]
+    classes = {each.failure: catalogue.class_of(each.failure) for each in roots}
+    of_device = {name for name, class_ in classes.items() if "gpu_lost" in class_.follows_from}
+    contact = {name for name, class_ in classes.items() if class_.of_other_ranks}
     first = evidence.killed_rank(state.ranks)
-    lost = [each for each in roots if catalogue.class_of(each.failure).of_other_ranks]
-    lost += [each for each in roots if each not in lost and _is_shouted(each, first, roots, catalogue)]
+    killed = "" if first is None or first.rank is None else str(first.rank)
+    raised = [e for e in roots if e.terminal and e.source and e.failure not in of_device | contact]
+
+    def is_lost(mine: Finding) -> bool:
+        if mine.failure in contact or not mine.source or mine.failure not in of_device:
+            return mine.failure in contact
+        return killed not in {"", mine.source} or any(e.source != mine.source and e.line < mine.line for e in raised)
+
+    lost = [each for each in roots if is_lost(each)]
     victims = {each.source for each in lost}
     own = [each for each in roots if each not in lost and each.source and each.source not in victims]
     own = [each for each in own if lost and each.weight >= OF_ITS_OWN and each.failure not in NO_FAILURES]
     end: RankEnd | None = None
-    if first is not None and (lost or first.rank is not None) and (first.rank is None or victims != {str(first.rank)}):
-        who, end = f"{_name(first)} ended first, by signal {-first.code}.", first
+    if first is not None and (lost or killed) and (not killed or victims != {killed}):
+        who, end = f"{first.name} ended first, by signal {-first.code}.", first
     elif own:
         who = f"Rank {min(own, key=lambda each: each.line).source} ended first, by an error of its own."
     elif (end := evidence.exited_rank(state.ranks, victims)) is not None:
-        who = f"{_name(end)} ended first, with exit code {end.code}."
+        who = f"{end.name} ended first, with exit code {end.code}."
     else:
         return state, "", None
     kept = tuple(each for each in state.findings if each not in lost)
     lines = [*state.cascade, *(EvidenceLine(each.line, each.text) for each in lost)]
     after = " The others lost contact with it." if lost else ""
     return replace(state, findings=kept, cascade=tuple(lines)), f"{who}{after}", end
-
-
-def _is_shouted(mine: Finding, first: RankEnd | None, roots: Sequence[Finding], catalogue: CompiledCatalogue) -> bool:
-    """Whether it is a device's error of a rank after another one had ended: its own error, or a signal."""
-
-    def of_device(each: Finding) -> bool:
-        return "gpu_lost" in catalogue.class_of(each.failure).follows_from
-
-    if not (mine.source and of_device(mine)):
-        return False
-    if first is not None and first.rank is not None and mine.source != str(first.rank):
-        return True
-    others = [each for each in roots if each.terminal and each.source and not of_device(each)]
-    others = [each for each in others if not catalogue.class_of(each.failure).of_other_ranks]
-    return any(each.source != mine.source and each.line < mine.line for each in others)
-
-
-def _name(end: RankEnd) -> str:
-    return f"Rank {end.rank} (pid {end.pid})" if end.rank is not None else f"The rank with pid {end.pid}"
 
 
 OF_ITS_OWN = 0.3
