@@ -408,7 +408,8 @@ def act_of(text: str, start: int, end: int, *, failure: str, level: str = "", ra
     if failure in PLANNED and _PLANNED.search(before) is not None:
         return "spoken"
     denied = _EARLIER.search(before) or _NOT.search(before) or (end > start and _NONE.match(text, end))
-    if denied or is_label(text) or _quoted(text, start, end):
+    column = text.rfind("|", 0, start) + 1  # one of several fields of a line: ``sample 4 | prompt: … | answer: …``
+    if denied or is_label(text) or (column and _LABEL.match(text, column)) or _quoted(text, start, end):
         return "spoken"
     if failure != "success" and _HANDLED.search(text) is not None and _GIVEN_UP.search(text) is None:
         return "handled"
