@@ -64,7 +64,7 @@ class Place(msgspec.Struct, frozen=True):
     is_last_line: bool = False
 
 
-EndingBy = Literal["", "counter", "words", "save", "failure", "nan", "signal", "order", "settings", "doubt"]
+EndingBy = Literal["", "counter", "line", "words", "save", "failure", "nan", "signal", "order", "settings", "doubt"]
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -74,14 +74,13 @@ class Ending(msgspec.Struct, frozen=True):
     ``by`` of one that is over: its counter alone; words or a checkpoint's name; its counter and the last save, which
     count whatever error the log shows after it. Of one that is not: a failure that the log shows, NaN weights, a signal
     of which the log tells, an order, the settings' length, one NaN at the very end of a log without steps, or nothing
-    known. ``is_last_line``: as in ``Place``: the log has all the lines that a training to the end prints.
+    known. *line*: ``Place.is_last_line``: the log has all the lines that a training to the end prints.
     ``after``: what came after a training that was over.
     """
 
     kind: Literal["finished", "unproven", "ended_early", "failed"]
     why: str = ""
     by: EndingBy = ""
-    is_last_line: bool = False
     after: EvidenceLine | None = None
 
 
@@ -144,7 +143,7 @@ def judge_ending(state: JudgeState, knowledge: Knowledge) -> Ending:
     unproven = at.words if at.is_last_line else by_settings.words or at.words
     after = None if hidden is None else hidden.cause
     found = (Ending(kind, why, by, after=after) for holds, kind, why, by in rules if holds)
-    return next(found, Ending("unproven", unproven, is_last_line=at.is_last_line))
+    return next(found, Ending("unproven", unproven, "line" if at.is_last_line else ""))
 
 
 def _nan(state: JudgeState, now: Reading, hidden: Diagnosis | None) -> str:
@@ -408,10 +407,10 @@ def judge_end(
         return Ending("failed"), shown or diagnosis_as(log, catalogue, "unknown")
     if over:
         return ending, finished(log, catalogue, why, sure=PROVEN)
-    if ending.is_last_line:
+    if by == "line":
         what = "epoch" if why.startswith("epoch") else "step"
         why = f"{why} is the last printed {what}, within one print interval of the end"
-        return Ending("finished", why, is_last_line=True), finished(log, catalogue, why, sure=PROVEN)
+        return Ending("finished", why, by), finished(log, catalogue, why, sure=PROVEN)
     if ending.kind == "unproven":
         why = f"nothing in the log says that this was the end{f' ({why})' if why else ''}"
         found, said = finished(log, catalogue, "", sure=UNPROVEN), f"The exit status says success, and {why}."

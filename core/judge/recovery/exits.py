@@ -69,7 +69,7 @@ def _on_end(builder: StepBuilder, observation: Exit) -> None:
     match end.kind:
         case "finished" | "unproven":
             said = f"the training is done: {end.why}" if end.why else "the training is done"
-            if end.is_last_line or end.kind == "unproven":
+            if end.by == "line" or end.kind == "unproven":
                 said = f"exit {observation.code}; {end.why}"
             elif end.after is not None or observation.code not in knowledge.preset.success_exit_codes:
                 what = "" if end.after is None else f"{beginning(end.after.text.strip(), 200)}; "
@@ -77,7 +77,7 @@ def _on_end(builder: StepBuilder, observation: Exit) -> None:
             ended(builder, "finished", observation)
             conclude(builder, said, Why("unproven") if end.kind == "unproven" else PLAIN)
         case "ended_early":
-            _end_early(builder, observation, end.why)
+            _end_early(builder, observation, found, end.why)
         case "failed":
             who = ranks.stopped(state.ranks)
             if who and builder.catalogue.class_of(found.failure).of_other_ranks:  # they lost contact with it
@@ -88,7 +88,7 @@ def _on_end(builder: StepBuilder, observation: Exit) -> None:
             assert_never(end.kind)
 
 
-def _end_early(builder: StepBuilder, observation: Exit, why: str) -> None:
+def _end_early(builder: StepBuilder, observation: Exit, found: Diagnosis, why: str) -> None:
     """It exited with success before the end of the training, and no failure shows: a person has to look.
 
     ``[restart] ended_early = "restart"`` takes it for a crash, once, unless the trainer says that it ended on purpose.
@@ -108,7 +108,7 @@ def _end_early(builder: StepBuilder, observation: Exit, why: str) -> None:
         "unknown",
         reason,
         evidence=(Evidence(what=exited), Evidence(what=why)),
-        explanation="The exit status says success, and the progress, the log or the files say that it was not the end.",
+        explanation=found.explanation,
         ending="no restart: nothing shows why it ended",
     )
     builder.decide(CaptureStacks, CAPTURE, incident=incident)
