@@ -17,13 +17,14 @@ from ..model.launch import LABEL
 from ..model.observation import Command, Reply, Request
 from ..model.redact import EDGE
 from ..model.run import TERMINAL_STATES
-from ..model.story import RunStory, how_to_resume
+from ..model.story import RunStory
 from ..model.text import printable, typed
 from ..store.control_server import ControlServer
 from ..store.journal import JournalTooNew, load_story
 from ..store.lock import SupervisorLock, SupervisorRunning
 from ..store.run_directory import RunDirectory
 from ..supervisor.loop import Supervisor
+from ..views.checkpoint_list import how_to_resume
 from .errors import CliError, ExitCode, ends_verb
 from .plan.launch_plan import LaunchPlan
 from .runs.known_runs import know_secrets

@@ -11,12 +11,12 @@ from ..model.fact import CommandReceived, Note, SupervisorEnded
 from ..model.observation import Command, Reply, Request
 from ..model.preset import NO_PROFILE, resume_support
 from ..model.run import PAUSED_STATES
-from ..model.story import how_to_resume
 from ..model.text import did_you_mean, printable, typed
 from ..store.control_client import ControlError, NoSupervisor, SupervisorSilent, send
 from ..store.journal import JournalFollower, fold_whole_lines, load_story
 from ..store.lock import is_held
 from ..store.run_directory import RunDirectory
+from ..views.checkpoint_list import how_to_resume
 from ..views.state.concerns import reason_of
 from .errors import CliError, ExitCode
 from .plan.launch_plan import plan_launch, plan_project

@@ -536,6 +536,7 @@ class EndFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ``disk_free_bytes``: the least of the last minute, as a trainer may delete the file that did not fit.
     ``swap_used``: a share. ``oom_kills``: processes that the kernel killed for memory during the attempt.
     ``checkpoint``: the verdict on the one that the attempt resumed from. ``kernel``: lines about GPUs and memory.
+    ``diverged``: the loss was far above its lowest for good.
     """
 
     disk_free_bytes: float | None = None
@@ -544,6 +545,7 @@ class EndFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     oom_kills: int | None = None
     checkpoint: str | None = None
     kernel: tuple[str, ...] = ()
+    diverged: bool | None = None
 
 
 class Launched(msgspec.Struct, frozen=True, kw_only=True):

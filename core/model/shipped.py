@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import field
@@ -16,6 +16,8 @@ from .text import bounded
 SignatureRole = Literal["root", "cascade", "confirmation"]
 """*root* names the mechanism, *cascade* follows from one (launchers, other ranks), *confirmation* supports one."""
 
+Share = Annotated[float, msgspec.Meta(gt=0, le=1)]
+"""How much one match alone proves."""
 SettingsFault = Literal["likely", "possible", "at_start", "never"]
 """Whether the training profile can be the cause. *at_start*: only before the first step."""
 
@@ -58,7 +60,7 @@ class FailureSignature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     catalogue has a row for each.
     """
 
-    weight: float
+    weight: Share
     source: str
     pattern: str = ""
     literal: str = ""
@@ -81,21 +83,21 @@ class MessageWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """
 
     order: int
-    weight: float
+    weight: Share
     patterns: tuple[str, ...] = ()
     meanings: tuple[str, ...] = ()
 
 
 class KeyErrors(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     pattern: str
-    weight: float
+    weight: Share
 
 
 class Xid(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Error numbers of the NVIDIA driver."""
 
     numbers: tuple[int, ...]
-    weight: float
+    weight: Share
     meaning: str
     fatal: bool = False
     """The GPU works again only after a reset of it or of the machine."""
@@ -108,7 +110,7 @@ class StatusCode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """
 
     system: Literal["cuda", "nccl", "nvml", "cublas", "cudnn", "hsa", "acl", "errno", "winerror"]
-    weight: float
+    weight: Share
     numbers: tuple[int, ...] = ()
     names: tuple[str, ...] = ()
     text: str = ""
@@ -118,7 +120,7 @@ class KernelPattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """A lower-cased line of the kernel log; over all classes the lowest ``order`` that matches counts."""
 
     order: int
-    weight: float
+    weight: Share
     meaning: str
     pattern: str
     example: str
@@ -156,13 +158,13 @@ class FailureClass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     of_other_ranks: bool = False
     follows_from: tuple[str, ...] = ()
     gates: tuple[str, ...] = ()
-    exceptions: dict[str, float] = msgspec.field(default_factory=dict)
-    modules: dict[str, float] = msgspec.field(default_factory=dict)
+    exceptions: dict[str, Share] = msgspec.field(default_factory=dict)
+    modules: dict[str, Share] = msgspec.field(default_factory=dict)
     key_errors: tuple[KeyErrors, ...] = ()
-    signals: dict[str, float] = msgspec.field(default_factory=dict)
-    exit_codes: dict[str, float] = msgspec.field(default_factory=dict)
+    signals: dict[str, Share] = msgspec.field(default_factory=dict)
+    exit_codes: dict[str, Share] = msgspec.field(default_factory=dict)
     codes: tuple[StatusCode, ...] = ()
-    errnos: dict[str, float] = msgspec.field(default_factory=dict)
+    errnos: dict[str, Share] = msgspec.field(default_factory=dict)
     xids: tuple[Xid, ...] = ()
     kernel_lines: tuple[KernelPattern, ...] = ()
     signatures: tuple[FailureSignature, ...] = ()

@@ -267,15 +267,6 @@ def lacks_place(story: RunStory) -> bool:
     return any(c.verdict == "complete" and story.origin(c) != "earlier" for c in story.checkpoints)
 
 
-def how_to_resume(story: RunStory, run: tuple[str, ...]) -> str:
-    """The command that goes on with a run that is over; all of them if ``resume`` alone is refused."""
-    finished = story.state == "finished"
-    if lacks_place(story):
-        return ways_on(run, finished=finished)
-    longer = f"`{typed('resume', *run, '--from', 'newest')}` trains on, if it is told to train longer"
-    return longer if finished else f"`{typed('resume', *run)}`"
-
-
 # The input of every view: the story of a run, its newest readings and the time.
 
 # What can be told from outside about a run's supervisor, and about the trouble that trainwatch itself has.

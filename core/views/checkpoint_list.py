@@ -6,8 +6,8 @@ import msgspec
 
 from ..model.checkpoint import DAMAGED, Checkpoint, Evaluation, Sample, newest_usable, score_words
 from ..model.progress import Level
-from ..model.story import RunStory, Situation
-from ..model.text import verdict_word
+from ..model.story import RunStory, Situation, lacks_place, ways_on
+from ..model.text import typed, verdict_word
 from . import quantity
 from .state.concerns import AFTER_DIVERGENCE, AFTER_NAN, barred, doubt_of
 
@@ -186,15 +186,34 @@ def how_many(verdicts: Iterable[str], noun: str = "") -> str:
     return f"{quantity.count(complete)}{all_}{of} complete{rest}"
 
 
-def resume_point(now: Situation, *, undoubted: bool = False) -> Checkpoint | None:
-    """The newest checkpoint that a restart may take, complete or opaque, from before a NaN of the loss, or None.
+def resume_point(now: Situation) -> Checkpoint | None:
+    """The newest checkpoint that a restart may take, complete or opaque, from before a NaN of the loss, or None."""
+    return _newest(now.story, barred(now.story))
 
-    ``undoubted``: also from before a divergence that the settings leave to a person.
-    """
-    story = now.story
-    bars = frozenset({AFTER_NAN, AFTER_DIVERGENCE}) if undoubted else barred(story)
+
+def point_before(story: RunStory) -> Checkpoint | None:
+    """The same, also from before a divergence that the settings leave to a person."""
+    return _newest(story, frozenset({AFTER_NAN, AFTER_DIVERGENCE}))
+
+
+def _newest(story: RunStory, bars: frozenset[str]) -> Checkpoint | None:
     own = (c for c in reversed(story.checkpoints) if story.origin(c) != "unknown" and doubt_of(c, story) not in bars)
     return newest_usable(own, story.set_aside)
+
+
+def how_to_resume(story: RunStory, run: tuple[str, ...]) -> str:
+    """The command that goes on with a run that is over; all of them if ``resume`` alone is refused."""
+    finished = story.state == "finished"
+    if lacks_place(story):
+        return ways_on(run, finished=finished)
+    point, newest = point_before(story), _newest(story, frozenset())
+    doubt = "" if newest is None else doubt_of(newest, story).removeprefix("saved after ")
+    if doubt and point is not None:
+        return f"`{typed('resume', *run, '--from', point.path)}` goes back to before {doubt}"
+    if doubt:
+        return f"`{typed('resume', *run, '--fresh')}` begins anew: nothing was saved before {doubt}"
+    longer = f"`{typed('resume', *run, '--from', 'newest')}` trains on, if it is told to train longer"
+    return longer if finished else f"`{typed('resume', *run)}`"
 
 
 def steps_since(checkpoint: Checkpoint | None, step: int | None) -> int | None:

@@ -8,10 +8,10 @@ import msgspec
 from ..model.checkpoint import DAMAGED, Checkpoint
 from ..model.progress import Level
 from ..model.run import ADVISED, LIVE_STATES, TERMINAL_STATES, RunState
-from ..model.story import Look, Need, RunStory, Situation, how_to_resume
+from ..model.story import Look, Need, RunStory, Situation
 from ..model.text import typed
 from ..views import quantity
-from .checkpoint_list import resume_point
+from .checkpoint_list import how_to_resume, point_before, resume_point
 from .incidents import title_now
 from .state.concerns import (
     NAN,
@@ -256,7 +256,7 @@ def _of_incidents(now: Situation, run: tuple[str, ...]) -> Iterator[Need]:
         text = f"The loss is NaN{since_step(nan)}: {worthless}. Resume from a checkpoint before it."
         yield Need(kind="nan", text=text, incident=nan.id)
     if diverged is not None and not diverged.acknowledged:
-        before = resume_point(now, undoubted=True)
+        before = point_before(now.story)
         back = f"`{typed('resume', *run, '--from', before.path)}` goes back" if before else "Nothing was saved before"
         text = f"The loss diverged{since_step(diverged)}: {worthless}. {back}."
         yield Need(kind="diverged", text=text, incident=diverged.id)

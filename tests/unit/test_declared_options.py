@@ -12,7 +12,7 @@ from trainwatch.core.app.plan.resume_plan import declared_options, defaults_of_o
 from trainwatch.core.app.plan.trainer_folders import trainer_values
 from trainwatch.core.app.preflight.checklist import why_not_start
 from trainwatch.core.config.shipped import load_profiles, load_remedies
-from trainwatch.core.judge.recovery.remedies import Circumstances, options
+from trainwatch.core.judge.recovery.remedies import RemedyInput, options
 from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Profiles, Settings
@@ -131,6 +131,6 @@ def test_options_with_dashes_are_written_as_the_script_declares_them(
     table = load_remedies()
     assert {"--safe-mode", "--batch-size"} <= declared_options(spec, table)
     assert defaults_of_options(spec, {"batch_size", "init_channels"}) == {"batch_size": 32, "init_channels": 16}
-    here = Circumstances(preset="generic", values={"": {}}, options=declared_options(spec, table), seen=9)
+    here = RemedyInput(preset="generic", values={"": {}}, options=declared_options(spec, table), seen=9)
     found = {o.remedy.name: o.changes for o in options(table, "cuda_unknown_error", here)}
     assert [change.key for change in found["safe-mode"]] == ["safe-mode"]

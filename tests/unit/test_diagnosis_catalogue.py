@@ -11,7 +11,6 @@ import pytest
 from tests.shipped import CATALOGUE, FAILURES, SHAPES
 from trainwatch.core.judge.failure.catalogue import SIGNALS, CompiledCatalogue, Proof, read_kernel_line
 from trainwatch.core.judge.failure.diagnosis import SPECIFIC
-from trainwatch.core.judge.failure.evidence_state import find_exception
 from trainwatch.core.model.shipped import FailureCatalogue, FailureClass, KernelPattern
 
 parser: Any = re._parser  # type: ignore[attr-defined]
@@ -74,13 +73,6 @@ def test_diagnosis_class_is_complete(known: FailureClass) -> None:
     assert set(known.signals) <= set(SIGNALS)
 
 
-@pytest.mark.parametrize("known", FAILURES.classes, ids=lambda known: known.name)
-def test_diagnosis_every_example_passes_the_gates(known: FailureClass) -> None:
-    for text in known.examples:
-        passing = [line for line in text.split("\n") if CATALOGUE.watching.passes(line)]
-        assert passing, f"no line of {text!r} passes a gate: add one to `gates` of {known.name}"
-
-
 def test_diagnosis_literals_stand_in_every_match() -> None:
     wrong = []
     rows = [(row.pattern, row.literal) for row in SIGNATURES]
@@ -94,23 +86,7 @@ def test_diagnosis_literals_stand_in_every_match() -> None:
     assert wrong == []
 
 
-def test_diagnosis_signatures_are_unique_and_have_a_source() -> None:
-    for each in FAILURES.classes:
-        patterns = [row.pattern for row in each.signatures]
-        assert len(set(patterns)) == len(patterns)
-    assert all(row.source for row in SIGNATURES)
-    assert all(row.source for row in FAILURES.noise)
-
-
-def test_diagnosis_weights_are_shares() -> None:
-    weights = [row.weight for row in SIGNATURES]
-    weights += [row.weight for row in MESSAGES]
-    for each in FAILURES.classes:
-        weights += [row.weight for row in each.key_errors]
-        weights += [row.weight for row in each.xids]
-        weights += [row.weight for row in each.kernel_lines]
-        weights += [*each.exceptions.values(), *each.signals.values(), *each.exit_codes.values()]
-    assert all(0 < weight <= 1 for weight in weights)
+def test_diagnosis_words_of_a_message_are_never_sure() -> None:
     assert max(row.weight for row in MESSAGES) < SPECIFIC
 
 
@@ -123,14 +99,6 @@ def test_diagnosis_order_over_all_classes_is_unambiguous(rows: str) -> None:
 def test_diagnosis_own_pattern_that_does_not_compile_is_named() -> None:
     with pytest.raises(ValueError, match=r"failure pattern '\('.*fix the regular expression"):
         CompiledCatalogue(FailureCatalogue(), SHAPES, {"unknown": ("(",)})
-
-
-NAMES = [*CATALOGUE.exceptions, *FAILURES.consequences, *FAILURES.generic_exceptions]
-
-
-@pytest.mark.parametrize("name", sorted({name for name in NAMES if "*" not in name}))
-def test_diagnosis_every_listed_exception_is_found_in_a_line(name: str) -> None:
-    assert find_exception(f"module.{name}: message", CATALOGUE) is not None
 
 
 KERNEL = [(each.name, row) for each in FAILURES.classes for row in each.kernel_lines]

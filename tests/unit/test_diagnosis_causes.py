@@ -101,6 +101,13 @@ def test_diagnosis_words_of_a_generic_exception_are_never_sure() -> None:
         assert diagnosis_of([text], CATALOGUE, 1).confidence < 0.8
 
 
+def test_diagnosis_of_two_causes_that_are_near_is_not_sure_and_names_both() -> None:
+    answer = diagnosis_of([f"ModuleNotFoundError: No module named 'x'\n{OOM}"], CATALOGUE, 1)
+    assert answer.confidence <= 0.7
+    assert f"{answer.title} {answer.explanation}".count("import error") == 1
+    assert "Nearly as likely" in answer.explanation
+
+
 def test_diagnosis_own_patterns_of_a_project_count_most() -> None:
     catalogue = CompiledCatalogue(FAILURES, SHAPES, {"io_error": (r"tape robot", r"drum \d+ jammed")})
     answer = diagnosis_of(

@@ -69,6 +69,11 @@ ENDS = {
         "io_error",
     ),
     "a folder that another rank made": (STEPS + raised("FileExistsError: [Errno 17] File exists: 'o'"), 1, "io_error"),
+    "a folder that another rank made, and a status that a pipe hides": (
+        STEPS + raised("FileExistsError: [Errno 17] File exists: 'o'"),
+        0,
+        "io_error",
+    ),
     "a folder that was there at the start": (raised("FileExistsError: [Errno 17] File exists: 'o'"), 1, "config_error"),
     "nothing to resume": (
         raised("AssertionError: last.pt training to 100 epochs is finished, nothing to resume."),

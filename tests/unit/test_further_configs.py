@@ -12,7 +12,7 @@ from tests.unit.test_derive_launch import checkpoint, preset, run
 from trainwatch.core.act.config.derive import DeriveError, read_config
 from trainwatch.core.app.plan.trainer_folders import trainer_values
 from trainwatch.core.config.shipped import load_remedies
-from trainwatch.core.judge.recovery.remedies import Circumstances, merged, options
+from trainwatch.core.judge.recovery.remedies import RemedyInput, merged, options
 from trainwatch.core.model.preset import Change
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.shipped import UNKNOWN, AppliedRemedy
@@ -50,7 +50,7 @@ def written(tmp_path: Path, dataset: str | None = DATASET, main: str = MAIN, nam
 def first_batch_remedy(spec: RunSpec, applied: tuple[AppliedRemedy, ...] = (), name: str = "kohya") -> dict[str, Any]:
     """What the remedy that halves the batch would set, {} if it does not fit."""
     values = trainer_values(spec, preset(name), {}, load_remedies(), {})
-    here = Circumstances(preset=name, values=values, applied=applied)
+    here = RemedyInput(preset=name, values=values, applied=applied)
     found = [o for o in options(load_remedies(), "cuda_oom", here) if o.remedy.name == "half-batch"]
     return {c.key: c.after for o in found for c in o.changes}
 

@@ -280,6 +280,8 @@ def test_a_late_error_does_not_restart_a_training_whose_last_step_is_saved(code:
     assert leave(see(world, CUDA), code).word == "finished"
     world = save(see(begun(), steps(1000)), "out/step-700.pt", 700)
     assert leave(see(world, CUDA), code).word == "starting"
+    world = save(see(begun(), steps(1000)), "out/step-700.pt", 700)
+    assert leave(see(world, CUDA + "all done\n"), code).word == ("starting" if code else "finished"), "said last"
 
 
 def test_weights_that_are_nan_are_no_end_even_if_the_last_step_is_saved() -> None:

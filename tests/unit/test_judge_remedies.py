@@ -7,7 +7,7 @@ import pytest
 from tests.builders import World, judge
 from tests.unit.test_judge_recovery import crash, running, save, story
 from trainwatch.core.config.shipped import load_profiles, load_remedies
-from trainwatch.core.judge.recovery.remedies import Circumstances, Option, fit, is_allowed, merged, number, options
+from trainwatch.core.judge.recovery.remedies import Option, RemedyInput, fit, is_allowed, merged, number, options
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import GiveUp, NotifyPeople, Record, StartAttempt
 from trainwatch.core.model.fact import BudgetChanged, ProfileChanged, RemediesDropped, RemedyApplied, RemedyProposed
@@ -24,15 +24,15 @@ PLAIN = {"$PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:128"}
 """Nothing for the allocator: it has its setting."""
 
 
-def around(preset: str, values: dict[str, Any], **more: Any) -> Circumstances:
-    return Circumstances(preset=preset, values={"": {**PLAIN, **values}}, families=FAMILIES, **more)
+def around(preset: str, values: dict[str, Any], **more: Any) -> RemedyInput:
+    return RemedyInput(preset=preset, values={"": {**PLAIN, **values}}, families=FAMILIES, **more)
 
 
-def names(failure: str, here: Circumstances) -> list[str]:
+def names(failure: str, here: RemedyInput) -> list[str]:
     return [option.remedy.name for option in options(load_remedies(), failure, here)]
 
 
-def first(failure: str, here: Circumstances) -> Option:
+def first(failure: str, here: RemedyInput) -> Option:
     return next(options(load_remedies(), failure, here))
 
 

@@ -13,7 +13,7 @@ from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import LossSettings, Settings
 from trainwatch.core.model.story import RunStory, Situation
 from trainwatch.core.model.story_fold import apply
-from trainwatch.core.views.checkpoint_list import checkpoint_views
+from trainwatch.core.views.checkpoint_list import checkpoint_views, how_to_resume
 from trainwatch.core.views.report import ReportSources
 from trainwatch.core.views.report_building import build_report
 from trainwatch.core.views.run_summary import needs
@@ -133,11 +133,22 @@ def test_the_settings_may_end_it(action: str) -> None:
     train(world, PLAIN, [good[-1] * 1e5] * 30)
     world.see(Exit(t=world.t + 1.0, signal=15, died_t=world.t + 0.5))
     world.wait(60.0)
+    assert {i.title for i in world.incidents if i.kind == "crash"} == {"loss diverged"}
     if action == "stop":
         assert world.word == "given_up"
         assert '[loss] diverged = "stop"' in status(world)["reason"]
     else:
         assert [start.resume_from for start in world.of(StartAttempt)][1:] == ["out/step-100"]
+
+
+@pytest.mark.parametrize(
+    "said", ["RuntimeError: over the limit", "RuntimeError: loss is too large", "training diverged"]
+)
+def test_a_trainer_that_stops_for_its_diverged_loss_has_no_nan(said: str) -> None:
+    good = falling(100)
+    world = train(World(judge()).begin(), PLAIN, [*good, *[good[-1] * 1e5] * 30])
+    world.see(LogChunk(t=world.t, text=f"{said}\n")).see(Exit(t=world.t + 1.0, code=1, died_t=world.t))
+    assert [(i.class_, i.title) for i in world.incidents if i.kind == "crash"] == [("nan_loss", "loss diverged")]
 
 
 def settled(count: int) -> list[float]:
@@ -194,6 +205,9 @@ def test_a_person_is_told_which_save_is_the_last_one_before_the_loss_rose() -> N
     world.see(Exit(t=world.t + 1.0, code=0, died_t=world.t + 0.5))
     (need,) = (need for need in needs(now_of(world)) if need.kind == "diverged")
     assert "--from out/step-200` goes back" in need.text
+    assert how_to_resume(now_of(world).story, ("run",)).startswith(
+        "`trainwatch resume run --from out/step-200` goes back"
+    )
     report = build_report(
         now_of(world), ReportSources(spec=RunSpec(id="r", name="r", command=("c",), cwd="/", created_wall=1000.0))
     )

@@ -9,11 +9,12 @@ import msgspec
 from ...checkpoints.inspection import verify
 from ...model.checkpoint import Checkpoint, Listing
 from ...model.run import LIVE_STATES, RunSpec, place_of
-from ...model.story import RunStory, how_to_resume
+from ...model.story import RunStory
 from ...model.text import size, typed
 from ...store.history_reader import HistoryReader
 from ...store.journal import load_story
 from ...store.run_directory import RunDirectory
+from ...views.checkpoint_list import how_to_resume
 from ...views.quantity import plural
 from ..plan.specs import definitions_of
 from ..runs.known_runs import find_run

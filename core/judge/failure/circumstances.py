@@ -47,36 +47,32 @@ class Circumstances(EndFacts, frozen=True, kw_only=True):
 
 
 class Fact(NamedTuple):
-    """``shows``: a class that it supports; ``against``: one that it contradicts; ``alone``: what it proves alone.
+    """What speaks for an end of the class ``failure`` (1), against it (-1), or explains it (0), in words.
 
-    ``of``: a class whose explanation has it, and of which it proves nothing. ``instead``: a class that it rules out.
+    ``alone``: what it proves without the log; ``instead``: a class that it rules out.
     """
 
     words: str
-    shows: str = ""
-    against: str = ""
+    failure: str
     alone: float = 0.0
-    of: str = ""
+    speaks: Literal[1, 0, -1] = 1
     instead: str = ""
 
 
 def fused(found: Diagnosis, about: Circumstances, catalogue: CompiledCatalogue) -> Diagnosis:
     """The diagnosis of the log and the exit status, seen together with what else was so."""
     told = list(facts(about, found))
-    strongest = max(told, key=lambda fact: fact.alone, default=None)
-    if strongest is not None and strongest.alone and found.failure != strongest.shows and _is_open(found, strongest):
-        known = catalogue.class_of(strongest.shows)
-        other = diagnosis_of_class(known, strongest.alone)
+    first = max((each for each in told if each.speaks > 0), key=lambda fact: fact.alone, default=None)
+    if first is not None and first.alone and found.failure != first.failure and _is_open(found, first):
+        other = diagnosis_of_class(catalogue.class_of(first.failure), first.alone, EvidenceLine(0, first.words))
         kept = {name: getattr(found, name) for name in ("cause", "cascade", "place")}
-        found = _said(msgspec.structs.replace(other, **kept), strongest.words)
-        told = [f for f in facts(about, found) if f.words != strongest.words and f.against != known.name]
+        found = _said(msgspec.structs.replace(other, **kept), first.words)
+        told = [each for each in facts(about, found) if each.words != first.words and each.speaks >= 0]
     for fact in told:
-        if fact.shows == found.failure:
-            found = _said(found, fact.words, sure=found.confidence + SUPPORT * (1 - found.confidence))
-        elif fact.against == found.failure:
-            found = _said(found, fact.words, sure=found.confidence - CONTRADICTION)
-        elif fact.of == found.failure:
-            found = _said(found, fact.words)
+        if fact.failure == found.failure:
+            sure = max(found.confidence, fact.alone)
+            changed = (found.confidence, sure + SUPPORT * (1 - sure), found.confidence - CONTRADICTION)
+            found = _said(found, fact.words, sure=changed[fact.speaks])
     return found
 
 
@@ -88,7 +84,8 @@ def _is_open(found: Diagnosis, fact: Fact) -> bool:
 
 
 def _said(found: Diagnosis, words: str, *, sure: float | None = None) -> Diagnosis:
-    confidence = found.confidence if sure is None else round(min(SUREST, max(0.05, sure)), 3)
+    sure = found.confidence if sure is None else sure
+    confidence = round(min(SUREST, max(0.05, sure)), 3)
     return msgspec.structs.replace(found, confidence=confidence, explanation=f"{found.explanation} {words}".strip())
 
 
@@ -96,46 +93,52 @@ def facts(about: Circumstances, found: Diagnosis) -> Iterator[Fact]:
     """What the circumstances say of an end with this diagnosis."""
     cause = "" if found.cause is None else found.cause.text
     if about.oom_kills:
-        yield Fact("The kernel killed a process for memory during the attempt.", shows="host_oom", alone=0.85)
+        sure = 0.9 if about.signal == SIGKILL or found.failure in {"host_oom", "unknown"} else 0.85
+        yield Fact("The kernel killed a process for memory during the attempt.", "host_oom", alone=sure)
+    elif about.oom_kills == 0 and found.failure == "host_oom" and found.confidence < OPEN:
+        words = "The kernel's counter shows no kill for memory: who sent SIGKILL is not known."
+        yield Fact(words, "unknown", instead="host_oom", alone=0.4)
     elif about.oom_kills == 0 and "illed" in cause:
-        yield Fact("The kernel's counter shows no kill for memory.", against="host_oom")
+        yield Fact("The kernel's counter shows no kill for memory.", "host_oom", speaks=-1)
     elif about.oom_kills == 0 and about.signal == SIGKILL and found.failure == "unknown":
         words = (
             "SIGKILL comes from outside. The kernel's counter shows no kill for memory, so most likely another "
             "process sent it: kill -9, the limit of a job, a guard such as earlyoom or systemd-oomd."
         )
-        yield Fact(words, of="unknown")
+        yield Fact(words, "unknown", speaks=0)
     if about.swap_used is not None and about.swap_used >= SWAP_FULL:
         alone = 0.6 if about.signal == SIGKILL and about.oom_kills is None else 0.0
-        yield Fact(f"Swap was full ({about.swap_used:.0%}).", shows="host_oom", alone=alone)
+        yield Fact(f"Swap was full ({about.swap_used:.0%}).", "host_oom", alone=alone)
 
     free, inodes = about.disk_free_bytes, about.disk_free_inodes
     if inodes is not None and inodes < 1:
-        yield Fact("The file system of the output had no free inode.", shows="disk_full", alone=0.85)
+        yield Fact("The file system of the output had no free inode.", "disk_full", alone=0.85)
     elif free is not None and free < FULL_BYTES:
-        yield Fact(f"The disk of the output had {size(free)} left.", shows="disk_full", alone=0.85)
+        yield Fact(f"The disk of the output had {size(free)} left.", "disk_full", alone=0.85)
     elif free is not None and free > ROOM_BYTES:
         words = f"The disk of the output had {size(free)} left: another disk is full, or a quota."
-        yield Fact(words, against="disk_full")
+        yield Fact(words, "disk_full", speaks=-1)
 
     if about.checkpoint in {"corrupt", "torn", "nonfinite"}:
         shows, alone = ("nan_loss", 0.7) if about.checkpoint == "nonfinite" else ("checkpoint_corrupt", 0.75)
-        yield Fact(f"The checkpoint that it resumed from is {about.checkpoint}.", shows=shows, alone=alone)
+        yield Fact(f"The checkpoint that it resumed from is {about.checkpoint}.", shows, alone=alone)
     elif about.checkpoint == "complete":
-        yield Fact("The checkpoint that it resumed from was verified: complete.", against="checkpoint_corrupt")
+        yield Fact("The checkpoint that it resumed from was verified: complete.", "checkpoint_corrupt", speaks=-1)
 
+    if about.diverged and about.signal is None:
+        yield Fact("The loss had diverged.", "nan_loss", alone=0.65)
     times = sum(1 for each in about.earlier if each == found.failure)
     if times and found.failure != "unknown":
-        yield Fact(f"It ended {times} of {plural(len(about.earlier), 'earlier attempt')}, too.", shows=found.failure)
+        yield Fact(f"It ended {times} of {plural(len(about.earlier), 'earlier attempt')}, too.", found.failure)
     if about.signal in NATIVE and found.failure in RAISED:
-        yield Fact("The process ended by a fault of its machine code, not by an exception.", against=found.failure)
+        yield Fact("The process ended by a fault of its machine code, not by an exception.", found.failure, speaks=-1)
     for of_setting, words in AFTER_STEPS if about.trained else ():
         if of_setting.search(cause) is not None:
-            yield Fact(f"It had trained, so {words}.", shows="io_error", alone=0.7, instead="config_error")
+            yield Fact(f"It had trained, so {words}.", "io_error", alone=0.7, instead="config_error")
     for places, failure, words in PLACES:
         if any(place in about.stack for place in places):
             alone = 0.5 if found.failure == "unknown" else 0.0
-            yield Fact(f"Its threads stood in {words}.", shows=failure, alone=alone)
+            yield Fact(f"Its threads stood in {words}.", failure, alone=alone)
 
 
 AFTER_STEPS = (

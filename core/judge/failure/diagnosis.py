@@ -159,10 +159,25 @@ def diagnose(
     complete. ``about``: what else was so at the end; its signal is this one.
     """
     about = replace(about or Circumstances(), signal=signal_of(exit_code, signal))
+    killed = about.signal
     if not (state.survived or any(each.role != "cascade" and each.failure != "success" for each in state.findings)):
-        state = with_last_words(state, catalogue, killed=about.signal == SIGKILL)
+        state = with_last_words(state, catalogue, killed=killed == SIGKILL)
     state, who, end = _without_victims(state, catalogue)
-    found = _weigh(state, catalogue, exit_code, about, finished=finished_hint)
+    cause, done = root_of(state, catalogue), state.of_class("success")
+    lost = exit_code is None and killed is None
+    if cause is not None and lost and cause.weight >= evidence.GENERIC and ends_after(state, cause, SAID_AT_END):
+        said = ("success", 0.7, done)
+    elif (shown := _shown(state, catalogue, cause, exit_code)) is not None and (
+        shown[1] >= evidence.GENERIC or killed in {None, 6, 9} or shown[2] is not cause
+    ):
+        said = shown
+    elif lost and (done is not None or finished_hint):
+        said = ("success", min(0.85, done.weight) if done else 0.6, done)
+    else:
+        proof = catalogue.exit_codes.get(exit_code or 0, UNKNOWN_CODE)
+        proof = proof if killed is None else catalogue.signals.get(killed, UNKNOWN_SIGNAL)
+        said = (proof.failure, proof.weight, None)
+    found = answer(state, catalogue, *said)
     if end is not None and found.failure == "unknown":
         lines = (*found.cascade, *([] if found.cause is None else [found.cause]))
         found = with_lines(replace(found, cause=EvidenceLine(end.line, end.text)), lines)
@@ -171,22 +186,59 @@ def diagnose(
     return fused(found, about, catalogue)
 
 
+Said = tuple[str, float, Finding | None]
+"""A class, how sure it is, and the line that shows it."""
+
+
+def _shown(
+    state: DiagnosisState, catalogue: CompiledCatalogue, cause: Finding | None, exit_code: int | None = 0
+) -> Said | None:
+    """What the log shows: its root cause, else the strongest line that follows from a failure, else a weak cause."""
+    follow = _follow(state)
+    if follow is not None and (cause is None or evidence.GENERIC > cause.weight < follow.weight):
+        return follow.failure, follow.weight, follow
+    if cause is None:
+        return None
+    proof, sure = catalogue.exit_codes.get(exit_code or 0), strength(cause)
+    if proof is not None and proof.failure == cause.failure:
+        sure = max(sure, proof.weight)
+    return (
+        cause.failure,
+        min(SUREST, sure if rival_of(state, cause, catalogue) is None else min(NEAR_SURE, sure)),
+        cause,
+    )
+
+
 def _without_victims(state: DiagnosisState, catalogue: CompiledCatalogue) -> tuple[DiagnosisState, str, RankEnd | None]:
-    """The evidence without the errors of ranks that lost another one, a sentence about it ("" = none), its end."""
+    """The evidence without the errors of ranks that lost another one, a sentence about it ("" = none), its end.
+
+    A device's error follows as well, of a rank that raised it after another one had ended by a signal or by its own
+    error.
+    """
     roots = [each for each in state.findings if each.role == "root"]
+    classes = {each.failure: catalogue.class_of(each.failure) for each in roots}
+    of_device = {name for name, class_ in classes.items() if "gpu_lost" in class_.follows_from}
+    contact = {name for name, class_ in classes.items() if class_.of_other_ranks}
     first = evidence.killed_rank(state.ranks)
-    lost = [each for each in roots if catalogue.class_of(each.failure).of_other_ranks]
-    lost += [each for each in roots if each not in lost and _is_shouted(each, first, roots, catalogue)]
+    killed = "" if first is None or first.rank is None else str(first.rank)
+    raised = [e for e in roots if e.terminal and e.source and e.failure not in of_device | contact]
+
+    def is_lost(mine: Finding) -> bool:
+        if mine.failure in contact or not mine.source or mine.failure not in of_device:
+            return mine.failure in contact
+        return killed not in {"", mine.source} or any(e.source != mine.source and e.line < mine.line for e in raised)
+
+    lost = [each for each in roots if is_lost(each)]
     victims = {each.source for each in lost}
     own = [each for each in roots if each not in lost and each.source and each.source not in victims]
     own = [each for each in own if lost and each.weight >= OF_ITS_OWN and each.failure not in NO_FAILURES]
     end: RankEnd | None = None
-    if first is not None and (lost or first.rank is not None) and (first.rank is None or victims != {str(first.rank)}):
-        who, end = f"{_name(first)} ended first, by signal {-first.code}.", first
+    if first is not None and (lost or killed) and (not killed or victims != {killed}):
+        who, end = f"{first.name} ended first, by signal {-first.code}.", first
     elif own:
         who = f"Rank {min(own, key=lambda each: each.line).source} ended first, by an error of its own."
     elif (end := evidence.exited_rank(state.ranks, victims)) is not None:
-        who = f"{_name(end)} ended first, with exit code {end.code}."
+        who = f"{end.name} ended first, with exit code {end.code}."
     else:
         return state, "", None
     kept = tuple(each for each in state.findings if each not in lost)
@@ -195,69 +247,18 @@ def _without_victims(state: DiagnosisState, catalogue: CompiledCatalogue) -> tup
     return replace(state, findings=kept, cascade=tuple(lines)), f"{who}{after}", end
 
 
-def _is_shouted(mine: Finding, first: RankEnd | None, roots: Sequence[Finding], catalogue: CompiledCatalogue) -> bool:
-    """Whether it is a device's error of a rank after another one had ended: its own error, or a signal."""
-
-    def of_device(each: Finding) -> bool:
-        return "gpu_lost" in catalogue.class_of(each.failure).follows_from
-
-    if not (mine.source and of_device(mine)):
-        return False
-    if first is not None and first.rank is not None and mine.source != str(first.rank):
-        return True
-    others = [each for each in roots if each.terminal and each.source and not of_device(each)]
-    others = [each for each in others if not catalogue.class_of(each.failure).of_other_ranks]
-    return any(each.source != mine.source and each.line < mine.line for each in others)
-
-
-def _name(end: RankEnd) -> str:
-    return f"Rank {end.rank} (pid {end.pid})" if end.rank is not None else f"The rank with pid {end.pid}"
-
-
 OF_ITS_OWN = 0.3
 """Weight from which the error of one rank explains that others lost contact with it."""
 
 
-def _weigh(
-    state: DiagnosisState, catalogue: CompiledCatalogue, exit_code: int | None, about: Circumstances, *, finished: bool
-) -> Diagnosis:
-    cause, done = root_of(state, catalogue), state.of_class("success")
-    killed, oom_kills = about.signal, about.oom_kills
-    if oom_kills and killed == 9 and (cause is None or cause.weight < SPECIFIC):
-        return _answer(catalogue, state, "host_oom", 0.9, cause if cause and cause.failure == "host_oom" else None)
-    if cause is not None and cause.weight >= evidence.GENERIC:
-        over = done is not None and done.last > cause.last and done.weight > evidence.GENERIC + 0.2
-        if over and exit_code is None and killed is None:
-            return _answer(catalogue, state, "success", 0.7, done)
-        sure, proof = _confidence(state, cause), catalogue.exit_codes.get(exit_code or 0)
-        if proof is not None and proof.failure == cause.failure:
-            sure = max(sure, proof.weight)
-        return _answer(catalogue, state, cause.failure, sure, cause)
-    follow = _follow(state)
-    if follow is not None and (cause is None or follow.weight > cause.weight):
-        if follow.failure == "host_oom":
-            return _killed_child(catalogue, state, follow, oom_kills)
-        return _answer(catalogue, state, follow.failure, follow.weight, follow)
-    if killed is not None:
-        if killed in (9, 6) and cause is not None:
-            return _answer(catalogue, state, cause.failure, cause.weight, cause)
-        proof = catalogue.signals.get(killed, UNKNOWN_SIGNAL)
-        return _answer(catalogue, state, proof.failure, proof.weight, None)
-    if cause is not None:
-        return _answer(catalogue, state, cause.failure, cause.weight, cause)
-    if exit_code is None and (done is not None or finished):
-        return _answer(catalogue, state, "success", min(0.85, done.weight) if done else 0.6, done)
-    proof = catalogue.exit_codes.get(exit_code or 0, UNKNOWN_CODE)
-    return _answer(catalogue, state, proof.failure, proof.weight, None)
-
-
 def hidden_failure(
-    state: DiagnosisState, catalogue: CompiledCatalogue, *, short: bool = False, oom_kills: int | None = None
+    state: DiagnosisState, catalogue: CompiledCatalogue, *, short: bool = False, about: Circumstances | None = None
 ) -> Diagnosis | None:
     """The failure that the last lines show although the exit status is 0 (``| tee``, ``; echo done``); None = none.
 
     Lines after which training went on do not count, and of the exceptions only those that a traceback ends: a logged
-    one was handled. ``short``: training is known to have ended early, so that the kernel log counts, and weak evidence.
+    one was handled. ``short``: training is known to have ended early, so that the kernel log counts, and weak evidence,
+    and ``about``.
     """
     since = state.beats[0] if len(state.beats) > 1 else 0
     late = [e for e in state.findings if e.last > since and e.failure not in NO_FAILURES and not _went_on(e, state)]
@@ -267,18 +268,15 @@ def hidden_failure(
     kernel = [each for each in state.findings if each.line == 0] if short else []
     state = replace(state, findings=(*kernel, *late))
     cause = root_of(state, catalogue)
-    if short and oom_kills and (cause is None or cause.weight < SPECIFIC):
-        return _answer(catalogue, state, "host_oom", 0.9, None)
     traced = max(state.traced, state.traceback) > since and not over
-    if cause is not None and (short or cause.weight >= SPECIFIC or traced or cause.role == "confirmation"):
-        return _answer(catalogue, state, cause.failure, _confidence(state, cause), cause)
-    follow = max((each for each in late if each.role == "cascade"), key=lambda each: each.weight, default=None)
-    if follow is not None and follow.weight >= evidence.GENERIC:
-        return _killed_child(catalogue, state, follow, oom_kills)
-    told = next((each for each in state.cascade if each.line > since and _NONZERO.search(each.text)), None)
-    if (told is not None and not over) or traced:
-        return _answer(catalogue, state, "unknown", UNKNOWN_CODE.weight, None)
-    return None
+    if cause is not None and not (short or cause.weight >= SPECIFIC or traced or cause.role == "confirmation"):
+        cause = None
+    said = _shown(state, catalogue, cause)
+    told = not over and any(each.line > since and _NONZERO.search(each.text) for each in state.cascade)
+    if said is None and not (told or traced or (short and about is not None and about.oom_kills)):
+        return None
+    found = answer(state, catalogue, *(said or ("unknown", UNKNOWN_CODE.weight, None)))
+    return fused(found, about, catalogue) if short and about is not None else found
 
 
 def _went_on(mine: Finding, state: DiagnosisState) -> bool:
@@ -287,14 +285,14 @@ def _went_on(mine: Finding, state: DiagnosisState) -> bool:
     return not mine.terminal and ends_after(state, mine) and (mine.weight < SPECIFIC or steps > mine.beats)
 
 
-def ends_after(state: DiagnosisState, mine: Finding) -> bool:
-    """Whether words that are said only at a good end follow ``mine``."""
+def ends_after(state: DiagnosisState, mine: Finding, above: float = 0.6) -> bool:
+    """Whether words of a good end follow ``mine``. Weights up to ``above``: a reporter says them after any end."""
     done = state.of_class("success")
-    return done is not None and done.last > mine.last and done.weight > SAID_AFTER_ANY_END
+    return done is not None and done.last > mine.last and done.weight > above
 
 
-SAID_AFTER_ANY_END = 0.6
-"""Weight of a line of success that a reporter prints after a failure, too."""
+SAID_AT_END = 0.7
+"""The same, of an end whose exit status is lost."""
 HIDDEN = (0.6, 0.75)
 """The least and the highest confidence if the log has a line of a class that other evidence shows."""
 _NONZERO = LazyPattern(
@@ -323,26 +321,12 @@ _FAILED_RANK = LazyPattern(
 """torchrun's table of the processes that ended, or srun's line: one of them not by SIGHUP, SIGINT or SIGTERM."""
 
 
-def _confidence(state: DiagnosisState, cause: Finding) -> float:
-    rival = any(
-        each.role == "root" and each.failure != cause.failure and each.weight >= cause.weight - evidence.EQUAL / 2
-        for each in state.findings
-    )
-    return min(SUREST, max(0.05, strength(cause) - (0.1 if rival else 0.0)))
-
-
-def _killed_child(
-    catalogue: CompiledCatalogue, state: DiagnosisState, follow: Finding, oom_kills: int | None
+def answer(
+    state: DiagnosisState, catalogue: CompiledCatalogue, failure: str, confidence: float, cause: Finding | None
 ) -> Diagnosis:
-    if oom_kills == 0:  # SIGKILL from an unknown sender: no proof that a person did it
-        return _answer(catalogue, state, "unknown", 0.4, follow)
-    return _answer(catalogue, state, "host_oom", 0.9 if oom_kills else follow.weight, follow)
+    """The diagnosis of this class, with the lines of the log that show it.
 
-
-def _answer(
-    catalogue: CompiledCatalogue, state: DiagnosisState, failure: str, confidence: float, cause: Finding | None
-) -> Diagnosis:
-    """Without a cause the most useful line of the log is shown, for the user to judge; none after a success.
+    Without a cause the most useful line of the log is shown, for the user to judge; none after a success.
 
     A line that the training survived is not shown: it would read as the cause of an end that nothing explains.
     """
@@ -358,6 +342,11 @@ def _answer(
         others = [each for each in state.findings if each.role == "root" and each.line > at]
     found = diagnosis_of_class(catalogue.class_of(failure), confidence, line, "" if cause is None else cause.text)
     found = replace(found, place="" if cause is None else cause.place)
+    rival = None if cause is None or confidence > NEAR_SURE else rival_of(state, cause, catalogue)
+    if rival is not None:
+        near = catalogue.class_of(rival.failure).title
+        found = replace(found, explanation=f"{found.explanation} Nearly as likely: {near} (line {rival.line}).")
+        others = [*others, rival]
     return with_lines(found, (*state.cascade, *(EvidenceLine(each.line, each.text) for each in others)))
 
 
@@ -376,7 +365,7 @@ def line_of(found: Diagnosis) -> str:
 def finished(state: DiagnosisState, catalogue: CompiledCatalogue, why: str, *, sure: float) -> Diagnosis:
     """The diagnosis of a training that is over. ``why``: what shows that, or that nothing does."""
     done = state.of_class("success")
-    found = _answer(catalogue, state, "success", sure if done is None else sure + TOLD, done)
+    found = answer(state, catalogue, "success", sure if done is None else sure + TOLD, done)
     return replace(found, explanation=f"{found.explanation[:-1]}: {why}." if why else found.explanation)
 
 
@@ -388,7 +377,7 @@ def diagnosis_as(state: DiagnosisState, catalogue: CompiledCatalogue, failure: s
     """The diagnosis of an end whose class other evidence shows; "unknown": nothing explains it."""
     cause = state.of_class(failure)
     sure = UNKNOWN_CODE.weight if cause is None else max(HIDDEN[0], min(HIDDEN[1], cause.weight))
-    return _answer(catalogue, state, failure, sure, cause)
+    return answer(state, catalogue, failure, sure, cause)
 
 
 # Which finding is the root cause.
@@ -424,6 +413,20 @@ def root_of(state: DiagnosisState, catalogue: CompiledCatalogue) -> Finding | No
     return min(
         told if told and not all(each.told for each in peers) else peers, key=lambda each: (each.line, -each.weight)
     )
+
+
+NEAR_SURE = 0.7
+"""Most that a cause is sure of beside a rival."""
+
+
+def rival_of(state: DiagnosisState, cause: Finding, catalogue: CompiledCatalogue) -> Finding | None:
+    """The strongest other cause that shows as much, nearly; None if there is none."""
+    roots = [each for each in state.findings if each.role == "root" and each.failure not in NO_FAILURES]
+    least = strength(cause) - evidence.EQUAL / 2
+    near = [
+        e for e in roots if e.failure != cause.failure and strength(e) >= least and not _outranked(e, roots, catalogue)
+    ]
+    return max(near, key=strength, default=None)
 
 
 def strength(finding: Finding) -> float:

@@ -228,9 +228,9 @@ def is_of_traceback(line: str) -> bool:
 
 def _worded(carried: Carried, catalogue: CompiledCatalogue, *, least: float = 0.0) -> Proof | None:
     """What the words of a line prove that names no exception and that no signature knows; None below ``least``."""
-    text, _, level = carried
-    if _HYPOTHESIS.search(text) is not None or _EARLIER.search(text) is not None:
-        return None
+    level = carried.level
+    sentences = _SENTENCE.split(carried.text)
+    text = ". ".join(each for each in sentences if not (_HYPOTHESIS.search(each) or _EARLIER.search(each)))
     if act_of(text, 0, len(text), failure="", level=level) != "event":
         return None
     proof = evidence.proof_of_message("Exception", text, catalogue)
@@ -328,7 +328,7 @@ _CODE = LazyPattern(
 )
 """Source code, a comment, a quoted mail, a list of advice, a table."""
 _HYPOTHESIS = LazyPattern(
-    r"\b(?:if (?:you|the|this|it|your|an?|there|any|we|training|that|memory|one)\b|in case|should you|might"
+    r"\b(?:potential|if (?:you|the|this|it|your|an?|there|any|we|training|that|memory|one)\b|in case|should you|might"
     r"|may (?!not)|could (?!not|n)|can (?:also |sometimes |easily |often )?(?:be|lead|cause|result|happen|trigger"
     r"|produce)|possib(?:ly|le)|probably|perhaps|usually|often|sometimes|typically|avoid\w*|prevent\w*"
     r"|protects? (?:you )?against|known issues?|e\.g\.|for example|for instance|such as|look for|watch(?:es|ing)? for"
@@ -382,7 +382,8 @@ _OWN = LazyPattern(
 )
 """Before a quotation mark: what follows are the words of the report itself."""
 _QUOTES = LazyPattern(r"(?<!\w)\"[^\"]*(?:\"|$)|(?<!\w)'[^']*(?:'(?!\w)|$)|`[^`]{1,400}`|“[^”]{0,400}”|«[^»]{0,400}»")
-_SENTENCE = LazyPattern(r"[.!?;]\s+(?=[A-Z\"'`(])")
+_SENTENCE = LazyPattern(r"[.!?;]\s+(?=[A-Z\"'`(])(?!\(\d\))")
+"""Where a sentence ends: not within the list that it announces, "potential causes: (1) …. (2) …"."""
 EVIDENT = ("event", "warning")
 """What counts as evidence."""
 _GOES_ON = LazyPattern(
@@ -407,7 +408,8 @@ def act_of(text: str, start: int, end: int, *, failure: str, level: str = "", ra
     if failure in PLANNED and _PLANNED.search(before) is not None:
         return "spoken"
     denied = _EARLIER.search(before) or _NOT.search(before) or (end > start and _NONE.match(text, end))
-    if denied or is_label(text) or _quoted(text, start, end):
+    column = text.rfind("|", 0, start) + 1  # one of several fields of a line: ``sample 4 | prompt: … | answer: …``
+    if denied or is_label(text) or (column and _LABEL.match(text, column)) or _quoted(text, start, end):
         return "spoken"
     if failure != "success" and _HANDLED.search(text) is not None and _GIVEN_UP.search(text) is None:
         return "handled"

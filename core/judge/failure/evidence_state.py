@@ -40,7 +40,6 @@ DETAIL_LINES = 12
 """Lines after what was raised that belong to its message (NCCL's "Last error:", hydra's "full_key:")."""
 CODE_CHARS = 400
 """Characters kept of the source that a frame quotes."""
-_LIBRARY = LazyPattern(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python\d|<frozen|^<string>")
 _WITH_ERRNO = LazyPattern(r"[\w.]+: \[Errno \d+\]")
 OPENS_REPORT = LazyPattern(
     r"\s*(?:terminate called|what\(\):|thread '[^']*' (?:\(\d+\) )?panicked at|\*\*\* (?:Check failure|SIG|Aborted)"
@@ -121,7 +120,7 @@ def with_inner(block: Block, text: str) -> Block:
     own = frame.place if frame.own else block.own
     if block.first:
         return replace(block, last=place, raises=False, code="", own=own)
-    library = _LIBRARY.search(frame.file) is not None
+    library = _INSTALLED.search(frame.file) is not None
     return replace(block, first=place, last=place, library=library, raises=False, code="", own=own)
 
 
@@ -382,6 +381,10 @@ class RankEnd(msgspec.Struct, frozen=True):
     line: int
     text: str
     sure: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"Rank {self.rank} (pid {self.pid})" if self.rank is not None else f"The rank with pid {self.pid}"
 
 
 class RankEnds(msgspec.Struct, frozen=True):

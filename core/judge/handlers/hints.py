@@ -45,7 +45,7 @@ SHOWN = 3
 def advice(builder: StepBuilder, trouble: str | Sequence[Option]) -> str:
     """Return the end of a sentence: remedies, or those of a ``trouble`` in remedies.toml, and their commands."""
     if isinstance(trouble, str):
-        trouble = list(remedies.options(builder.knowledge.remedies, trouble, remedies.circumstances(builder)))
+        trouble = list(remedies.options(builder.knowledge.remedies, trouble, remedies.remedy_input(builder)))
     options = []
     for option in trouble[:SHOWN]:
         words = ("restart", "--with", option.remedy.name) if option.profile is None else ("profile", option.profile)
@@ -128,7 +128,7 @@ RATES = ("learning_rate", "lr")
 
 def _rate_options(builder: StepBuilder) -> tuple[Option, ...]:
     """The remedies that fit, without those that propose a rate which the scheduler has reached already."""
-    printed, here = builder.state.progress.lr, remedies.circumstances(builder)
+    printed, here = builder.state.progress.lr, remedies.remedy_input(builder)
     found = []
     for option in remedies.options(builder.knowledge.remedies, TROUBLE, here):
         changed = [c.after for c in option.changes if c.key.replace("-", "_") in RATES]

@@ -200,7 +200,7 @@ def _foresee_load(builder: StepBuilder, event: CheckpointEvent, known: KnownChec
     if refusal is None and builder.open_of(REFUSED) is None:
         return
     works = state.attempt.resume_from is not None and state.attempt.beat_t is not None
-    here = remedies.circumstances(builder, said=WEIGHTS_ONLY)
+    here = remedies.remedy_input(builder, said=WEIGHTS_ONLY)
     cures = [o for o in remedies.options(builder.knowledge.remedies, MISMATCH, here) if o.remedy.own_file]
     if refusal is not None and not works and (cures or refusal.explicit):
         if builder.open_of(REFUSED) is not None:

@@ -15,10 +15,11 @@ from ...model.fact import BudgetChanged, CheckpointsSetAside
 from ...model.observation import CheckpointValues
 from ...model.progress import Why
 from ...model.run import DIVERGING, Evidence
+from ...model.shipped import EvidenceLine
 from ...model.text import plural
 from .. import memory
 from ..attempt_progress import knows_its_step
-from ..failure.circumstances import channel_state
+from ..failure.circumstances import channel_state, diagnosis_of_class
 from ..failure.diagnosis import hidden_failure, with_last_line
 from ..memory import Cause, Failed
 from ..resume import checkpoint_index, resume_point
@@ -292,22 +293,22 @@ def act_on_nan(
     ``lost_t``: run time of the first checkpoint that is not finite, or since which the loss is ``diverged``, which is
     what the settings say of that.
     """
-    attempt, class_ = builder.attempt, builder.catalogue.class_of(NAN)
+    attempt, found = builder.attempt, diagnosis_of_class(builder.catalogue.class_of(NAN), 1.0, EvidenceLine(0, reason))
     before_t = min((t for t in (attempt.nan_t, lost_t) if t is not None), default=None)
     if any(i.class_ == NAN and i.attempt == attempt.number for i in builder.state.incidents):
         return  # reported, and the settings say that nothing follows
-    told: dict[str, Any] = {"evidence": (Evidence(what=reason),), "explanation": class_.explanation}
+    told: dict[str, Any] = {"evidence": (Evidence(what=reason),), "explanation": found.explanation}
     if (diverged or builder.settings.nan.action) == "warn":
         incident = builder.open_incident("loss", NAN, reason, **told)
         builder.notify("warning", "NaN", f'{reason}; it trains on ([nan] action = "warn")', incident)
         return
-    incident = builder.open_incident("crash", NAN, reason, **told)
-    builder.notify("incident", f"{'loss diverged' if diverged else 'NaN'} ({NAN})", reason, incident)
+    incident = builder.open_incident("crash", NAN, reason, title=found.title, **told)
+    builder.notify("incident", f"{found.title} ({NAN})", reason, incident)
     why = f"take evidence before the attempt is ended for its {'loss' if diverged else 'NaN'}"
     builder.decide(CaptureStacks, why, incident=incident)
     policy.remember(builder)
     cause = Cause(kind="nan", class_=NAN, attempt=attempt.number, position=position, diverged=diverged)
-    failed = Failed(cause=cause, incident=incident, reason=reason, advice=class_.remedies)
+    failed = Failed(cause=cause, incident=incident, reason=reason, advice=found.remedies)
     back = f"back to the last checkpoint from before the {'divergence' if diverged else 'NaN'}"
     answer_failure(builder, failed, RestartPlan(reason=back, incident=incident, before_t=before_t))
 

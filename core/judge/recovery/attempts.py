@@ -275,6 +275,7 @@ def end_facts(state: JudgeState) -> EndFacts:
         oom_kills=kills,
         checkpoint=verdict,
         kernel=state.diagnosis.kernel,
+        diverged=state.loss.diverges or None,
     )
 
 

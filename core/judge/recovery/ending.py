@@ -13,7 +13,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterable
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -36,10 +36,10 @@ from ..failure.diagnosis import (
     with_last_line,
     with_lines,
 )
-from ..failure.evidence_state import CASCADE_KEPT, kept_text
+from ..failure.evidence_state import CASCADE_KEPT, DiagnosisState, kept_text
 from ..knowledge import Knowledge
 from ..progress import START, ProgressState, read_progress
-from ..resume.checkpoint_index import KnownCheckpoint, base_name
+from ..resume.checkpoint_index import base_name
 from ..resume.resume_point import newest_own
 from ..state import JudgeState
 from ..text.reading import Reading
@@ -64,7 +64,7 @@ class Place(msgspec.Struct, frozen=True):
     is_last_line: bool = False
 
 
-EndingBy = Literal["", "counter", "words", "save", "failure", "nan", "signal", "order", "settings", "doubt"]
+EndingBy = Literal["", "counter", "line", "words", "save", "failure", "nan", "signal", "order", "settings", "doubt"]
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -74,85 +74,122 @@ class Ending(msgspec.Struct, frozen=True):
     ``by`` of one that is over: its counter alone; words or a checkpoint's name; its counter and the last save, which
     count whatever error the log shows after it. Of one that is not: a failure that the log shows, NaN weights, a signal
     of which the log tells, an order, the settings' length, one NaN at the very end of a log without steps, or nothing
-    known. ``is_last_line``: as in ``Place``: the log has all the lines that a training to the end prints.
+    known. *line*: ``Place.is_last_line``: the log has all the lines that a training to the end prints.
     ``after``: what came after a training that was over.
     """
 
     kind: Literal["finished", "unproven", "ended_early", "failed"]
     why: str = ""
     by: EndingBy = ""
-    is_last_line: bool = False
     after: EvidenceLine | None = None
 
 
 def judge_ending(state: JudgeState, knowledge: Knowledge) -> Ending:
     """Whether the training was over, by all that is known but the exit status: the first rule that holds."""
-    reading, last = main_reading(state), _last_own(state)
-    now, seen = reading.now, state.attempt.beat_t is not None
+    reading, attempt, log = main_reading(state), state.attempt, state.diagnosis
+    now, seen, save = reading.now, attempt.beat_t is not None, _last_save(state, reading.now)
     at, by_settings = place(state), told_place(state, knowledge, reading)
-    hidden, doubt = hidden_failure(state.diagnosis, knowledge.catalogue, short=not seen), ""
+    hidden, doubt = hidden_failure(log, knowledge.catalogue, short=not seen), ""
     if hidden is not None and hidden.failure == "nan_loss":  # one NaN may be one bad batch, also in a log without steps
-        once, hidden = hidden.cause, hidden_failure(state.diagnosis, knowledge.catalogue)
-        newest = next(state.diagnosis.last_lines(), None)
+        once, hidden = hidden.cause, hidden_failure(log, knowledge.catalogue)
+        newest = next(log.last_lines(), None)
         if hidden is None and once is not None and newest is not None and once.line == newest[0]:
             doubt = f"its last line is {once.text}"
-    newest_save, losses, nan = newest_own(state.checkpoints), now.losses, ""
-    if newest_save is not None and newest_save.damage is not None and newest_save.damage[0] == "nonfinite":
-        nan = f"{base_name(newest_save.path)} holds values that are not finite"
-    elif losses.nan_values >= NAN_VALUES and not losses.is_average:
-        nan = f"the last {losses.nan_values} printed losses are NaN"
-    elif hidden is not None and hidden.failure == "nan_loss" and not losses.is_average:
-        nan = line_of(hidden)
-    complete = last is not None and last.complete
-    final = last is not None and complete and FINAL.search(base_name(last.path)) is not None
-    gap, run_at = max(1, state.attempt.stride, now.interval), state.attempt.position
-    near = last is None or last.latest is None or run_at is None or run_at - last.latest <= gap
-    of_last_step = last is not None and complete and near
-    writing = last is not None and not last.complete and last.bad is None
-    total, resumed = state.attempt.run_total_before, state.attempt.resumed_at
-    saves = any(k.own for k in state.checkpoints.known)
+    total, resumed = attempt.run_total_before, attempt.resumed_at
     at_end = not seen and total is not None and resumed is not None and resumed >= total
     said = now.end_words if now.end_words != "hint" else None
     by_framework = said in {"framework", "early_stop"}
     done = at.at == "end" or at_end
-    saved = of_last_step or at_end or (now.end_words is not None and not saves)
+    saved = save.of_last_step or at_end or (said is not None and not any(k.own for k in state.checkpoints.known))
     another = reading.phase in {"load", "preprocess", "compile"} and not by_framework
-    stated = (said == "words", final)
-    order = next((f for f in state.diagnosis.findings if f.failure == KILLED and f.role == "root"), None)
-    said_so = order is not None and order.line != 0 and not ends_after(state.diagnosis, order)
-    ordered, preset = order.text if order is not None and said_so else "", knowledge.preset
-    due = knowledge.handed_over  # why the trainer was expected to print steps
-    if not due and (state.failed_position is not None or preset.name != "generic"):
-        due = f"{preset.title or preset.name} prints its steps"
-        due = due if state.failed_position is None else "earlier attempts made some"
+    whole = done and not save.writing and not another
+    failed_at = max(0 if hidden is None or hidden.cause is None else hidden.cause.line, log.traced)
+    # It went on after what it had raised, up to the words of its end; its own exit status tells whether all was well.
+    went_on = now.end_text and any(n > failed_at and now.end_text in text for n, text in log.last_lines())
+    stated = (said == "words", save.final)
+    ordered = _order(log)
     where = f" ({at.words})" if at.words else ""
     although = f', although it says "{now.end_text}"' if said == "words" else ""
     signs = (
         (at.at == "end", at.words),
         (at_end, "it had resumed from the end"),
         (said is not None, f'"{now.end_text}"'),
-        (of_last_step or final, f"{'' if last is None else base_name(last.path)} is saved"),
+        (save.of_last_step or save.final, f"{save.name} is saved"),
     )
     proof = ", ".join(words for holds, words in signs if holds)
-    is_short = by_settings.at == "short" and not at.is_last_line
+    nan, due = _nan(state, now, hidden), _why_due(state, knowledge)
     shown = f"{line_of(hidden)}{where}" if hidden is not None else ""
-    bare: EndingBy = "signal" if is_bare(ordered) else "order"
+    counted: EndingBy = "words" if said else "counter"
+    bare: EndingBy = "signal" if ordered_by(ordered) == "signal" else "order"
     rules: tuple[tuple[bool | str, Literal["finished", "failed"], str, EndingBy], ...] = (
         (nan, "failed", nan, "nan"),
-        (done and saved and not writing and not another, "finished", proof, "save"),
+        (whole and saved, "finished", proof, "save"),
+        (whole and went_on and not knowledge.status_hidden, "finished", proof, counted),
         (shown, "failed", shown, "failure"),
-        (done, "finished", proof, "words" if now.end_words else "counter"),
+        (done, "finished", proof, counted),
         (ordered, "failed", f"it was told to end: {ordered}{where}", bare),
         (not seen and due, "failed", f"it made no step, and {due}", ""),
         (by_framework or all(stated) or (any(stated) and at.at != "short"), "finished", proof, "words"),
         (at.at == "short", "failed", f"the last progress is {at.words}{although}", ""),
         (by_settings.at == "end" and not another, "finished", by_settings.words, "counter"),
-        (is_short, "failed", f"the last progress is {by_settings.words}", "settings"),
+        (
+            by_settings.at == "short" and not at.is_last_line,
+            "failed",
+            f"the last progress is {by_settings.words}",
+            "settings",
+        ),
         (doubt, "failed", doubt, "doubt"),
     )
     unproven = at.words if at.is_last_line else by_settings.words or at.words
-    found = (Ending(kind, why, by) for holds, kind, why, by in rules if holds)
-    return next(found, Ending("unproven", unproven, is_last_line=at.is_last_line))
+    after = None if hidden is None else hidden.cause
+    found = (Ending(kind, why, by, after=after) for holds, kind, why, by in rules if holds)
+    return next(found, Ending("unproven", unproven, "line" if at.is_last_line else ""))
+
+
+def _nan(state: JudgeState, now: Reading, hidden: Diagnosis | None) -> str:
+    """What shows that the weights are NaN, as a clause; "" = nothing. A value of an average shows it of no weight."""
+    newest, losses = newest_own(state.checkpoints), now.losses
+    if newest is not None and newest.damage is not None and newest.damage[0] == "nonfinite":
+        return f"{base_name(newest.path)} holds values that are not finite"
+    if losses.is_average:
+        return ""
+    if losses.nan_values >= NAN_VALUES:
+        return f"the last {losses.nan_values} printed losses are NaN"
+    return line_of(hidden) if hidden is not None and hidden.failure == "nan_loss" else ""
+
+
+def _order(log: DiagnosisState) -> str:
+    """The line of the log that tells of an order or a signal to end, after which no words of a good end came."""
+    found = next((f for f in log.findings if f.failure == KILLED and f.role == "root"), None)
+    return "" if found is None or found.line == 0 or ends_after(log, found) else found.text
+
+
+def _why_due(state: JudgeState, knowledge: Knowledge) -> str:
+    """Why the trainer was expected to print steps, as a clause; "" = it was not."""
+    preset = knowledge.preset
+    if knowledge.handed_over or state.failed_position is not None:
+        return knowledge.handed_over or "earlier attempts made some"
+    return "" if preset.name == "generic" else f"{preset.title or preset.name} prints its steps"
+
+
+class _LastSave(NamedTuple):
+    """The newest checkpoint of this run, if it was written at the last printed step or later; else nothing holds."""
+
+    name: str = ""
+    complete: bool = False
+    final: bool = False
+    writing: bool = False
+    of_last_step: bool = False
+
+
+def _last_save(state: JudgeState, now: Reading) -> _LastSave:
+    newest, attempt = newest_own(state.checkpoints), state.attempt
+    if newest is None or attempt.beat_t is None or newest.t < attempt.beat_t - SAVE_SLACK_S:
+        return _LastSave()
+    gap, run_at, whole = max(1, attempt.stride, now.interval), attempt.position, newest.complete
+    near = newest.latest is None or run_at is None or run_at - newest.latest <= gap
+    name, writing = base_name(newest.path), not whole and newest.bad is None
+    return _LastSave(name, whole, whole and FINAL.search(name) is not None, writing, whole and near)
 
 
 def _place(now: Reading, epochs: Literal["last", "near", "left", "unknown"], interval: int) -> Place:
@@ -309,23 +346,14 @@ def run_total(state: JudgeState) -> int | None:
     return total + (attempt.offset or 0) - attempt.step_offset
 
 
-def _last_own(state: JudgeState) -> KnownCheckpoint | None:
-    """The newest checkpoint of this run, if it was written at the last printed step or later."""
-    newest, beat_t = newest_own(state.checkpoints), state.attempt.beat_t
-    return newest if newest is not None and beat_t is not None and newest.t >= beat_t - SAVE_SLACK_S else None
-
-
 def ended_well(state: JudgeState) -> bool:
     """The last step is done, or words or a checkpoint's name say so, and no final save is missing or under way."""
-    reading, at = main_reading(state), place(state).at
-    last = _last_own(state)
-    named = last is not None and last.complete and FINAL.search(base_name(last.path)) is not None
-    if at != "end" and not ((named or reading.now.finished_words) and at != "short"):
-        return False
-    if last is not None and not last.complete and last.bad is None:
+    now, at = main_reading(state).now, place(state).at
+    save, said = _last_save(state, now), now.finished_words
+    if save.writing or (at != "end" and not ((save.final or said) and at != "short")):
         return False
     saves = any(k.own for k in state.checkpoints.known) and state.attempt.beat_t is not None
-    return not saves or reading.now.finished_words or (last is not None and last.complete)
+    return not saves or said or save.complete
 
 
 # The end: the exit status weighed with the above. ``trainwatch diagnose``, the supervisor and a replay ask this.
@@ -333,19 +361,22 @@ def ended_well(state: JudgeState) -> bool:
 KILLED = "killed_by_user"
 PROVEN, UNPROVEN = 0.9, 0.5
 """Confidence in an exit status of success, with proof of the end and without."""
-BARE_SIGNAL = LazyPattern(r"(?i)\bSIG(?:TERM|HUP)\b|\bsignal:? *\(?(?:15|1)\b|\bterminat(?:ed|ion)\b|\bhang ?up\b")
-"""Lines of handlers and launchers that say which signal came, and not who sent it."""
-KEYBOARD = LazyPattern(r"KeyboardInterrupt|\bSIG(?:INT|QUIT)\b|\^C|(?i:\b(?:keyboard|user)\b)")
-SITE = LazyPattern(
-    r"(?i)preempt|\bspot |\bCANCELLED\b|\btime ?limit|\bTERM_[A-Z]+\b|\bjob killed|wall ?time|timeout: sending"
-)
-"""Words of schedulers, clouds and ``timeout --verbose``: the end was ordered."""
+Orderer = Literal["", "site", "person", "signal"]
+_ORDERS: dict[Orderer, LazyPattern] = {
+    "site": LazyPattern(
+        r"(?i)preempt|\bspot |\bCANCELLED\b|\btime ?limit|\bTERM_[A-Z]+\b|\bjob killed|wall ?time|timeout: sending"
+    ),
+    "person": LazyPattern(r"KeyboardInterrupt|\bSIG(?:INT|QUIT)\b|\^C|(?i:\b(?:keyboard|user)\b)"),
+    "signal": LazyPattern(r"(?i)\bSIG(?:TERM|HUP)\b|\bsignal:? *\(?(?:15|1)\b|\bterminat(?:ed|ion)\b|\bhang ?up\b"),
+}
 
 
-def is_bare(line: str) -> bool:
-    """Whether a line tells of a SIGTERM or SIGHUP and not who sent it."""
-    ordered = KEYBOARD.search(line) or SITE.search(line)
-    return ordered is None and BARE_SIGNAL.search(line) is not None
+def ordered_by(line: str) -> Orderer:
+    """Who ordered the end of which a line tells. "site": a scheduler, a cloud, ``timeout --verbose``.
+
+    "signal": a handler or a launcher says which one came, and not who sent it.
+    """
+    return next((who for who, words in _ORDERS.items() if words.search(line) is not None), "")
 
 
 def judge_end(
@@ -363,41 +394,37 @@ def judge_end(
     catalogue, log = knowledge.catalogue, state.diagnosis
     ending = judge_ending(state, knowledge)
     about = msgspec.structs.replace(about or Circumstances(), trained=state.attempt.beat_t is not None)
-    why, by = ending.why, ending.by
-    if signal is None and code in knowledge.preset.success_exit_codes:
-        if ending.kind == "finished":
-            return ending, finished(log, catalogue, why, sure=PROVEN)
-        if ending.is_last_line:
-            what = "epoch" if why.startswith("epoch") else "step"
-            why = f"{why} is the last printed {what}, within one print interval of the end"
-            return Ending("finished", why, is_last_line=True), finished(log, catalogue, why, sure=PROVEN)
-        if ending.kind == "unproven":
-            why = f"nothing in the log says that this was the end{f' ({why})' if why else ''}"
-            found, said = finished(log, catalogue, "", sure=UNPROVEN), f"The exit status says success, and {why}."
-            return Ending("unproven", why), msgspec.structs.replace(found, explanation=said)
-        if by in {"nan", "signal"}:
-            return ending, diagnosis_as(log, catalogue, "nan_loss" if by == "nan" else KILLED)
-        hidden = hidden_failure(log, catalogue, short=True, oom_kills=about.oom_kills)
-        if hidden is not None and by != "doubt":
-            return Ending("failed", why if by == "settings" else place(state).words), hidden
-        unknown = diagnosis_as(log, catalogue, KILLED if by == "order" else "unknown")
-        if knowledge.status_hidden and by != "settings":
-            covered = f"{knowledge.status_hidden}, so the trainer's own status is unknown"
-            return Ending("failed", f"{why}; {covered}"), unknown
-        said = f"The exit status says success, but {why}."
-        return Ending("ended_early", why), msgspec.structs.replace(unknown, title="ended early", explanation=said)
-    found = diagnose(log, catalogue, exit_code=code, signal=signal, finished_hint=ended_well(state), about=about)
-    success = found.failure == "success"
-    clean = success or (found.cause is None and by == "words")
-    if ending.kind == "finished" and (clean or by == "save"):
-        after = None if success else found.cause
-        return msgspec.structs.replace(ending, after=after), finished(log, catalogue, why, sure=PROVEN)
-    if not success:
-        return Ending("failed"), found
-    if ending.kind != "failed" or by == "settings":
-        return Ending("finished"), found
-    shown = hidden_failure(log, catalogue, short=True, oom_kills=about.oom_kills)
-    return Ending("failed"), diagnosis_as(log, catalogue, "unknown") if shown is None else shown
+    why, by, over = ending.why, ending.by, ending.kind == "finished"
+    if signal is not None or code not in knowledge.preset.success_exit_codes:
+        found = diagnose(log, catalogue, exit_code=code, signal=signal, finished_hint=over, about=about)
+        success = found.failure == "success"
+        if over and (success or by == "save" or (found.cause is None and by == "words")):
+            after = None if success else found.cause
+            return msgspec.structs.replace(ending, after=after), finished(log, catalogue, why, sure=PROVEN)
+        if success and (ending.kind != "failed" or by == "settings"):
+            return Ending("finished"), found
+        shown = hidden_failure(log, catalogue, short=True, about=about) if success else found
+        return Ending("failed"), shown or diagnosis_as(log, catalogue, "unknown")
+    if over:
+        return ending, finished(log, catalogue, why, sure=PROVEN)
+    if by == "line":
+        what = "epoch" if why.startswith("epoch") else "step"
+        why = f"{why} is the last printed {what}, within one print interval of the end"
+        return Ending("finished", why, by), finished(log, catalogue, why, sure=PROVEN)
+    if ending.kind == "unproven":
+        why = f"nothing in the log says that this was the end{f' ({why})' if why else ''}"
+        found, said = finished(log, catalogue, "", sure=UNPROVEN), f"The exit status says success, and {why}."
+        return Ending("unproven", why), msgspec.structs.replace(found, explanation=said)
+    if by in {"nan", "signal"}:
+        return ending, diagnosis_as(log, catalogue, "nan_loss" if by == "nan" else KILLED)
+    shown = None if by == "doubt" else hidden_failure(log, catalogue, short=True, about=about)
+    if shown is not None:
+        return Ending("failed", why if by == "settings" else place(state).words), shown
+    unknown = diagnosis_as(log, catalogue, KILLED if by == "order" else "unknown")
+    if knowledge.status_hidden and by != "settings":
+        return Ending("failed", f"{why}; {knowledge.status_hidden}, so the trainer's own status is unknown"), unknown
+    said = f"The exit status says success, but {why}."
+    return Ending("ended_early", why), msgspec.structs.replace(unknown, title="ended early", explanation=said)
 
 
 def diagnosis_of(

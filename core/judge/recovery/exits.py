@@ -28,7 +28,7 @@ from ..state import JudgeState, StepBuilder
 from . import attempts, gate, policy, restarts
 from .apply import answer_failure
 from .attempts import PASSING, TERMINATION, conclude, end_facts, ended, launch_again_later, over, starts_again
-from .ending import KEYBOARD, KILLED, SITE, is_bare, judge_end, main_reading
+from .ending import KILLED, judge_end, main_reading, ordered_by
 from .policy import PERSON_SURE
 
 
@@ -69,15 +69,15 @@ def _on_end(builder: StepBuilder, observation: Exit) -> None:
     match end.kind:
         case "finished" | "unproven":
             said = f"the training is done: {end.why}" if end.why else "the training is done"
-            if end.is_last_line or end.kind == "unproven":
+            if end.by == "line" or end.kind == "unproven":
                 said = f"exit {observation.code}; {end.why}"
-            elif observation.code not in knowledge.preset.success_exit_codes:
-                after = "" if end.after is None else f": {beginning(end.after.text.strip(), 200)}"
-                builder.note(f"the training was over; {_exit_in_words(observation)} came after that{after}")
+            elif end.after is not None or observation.code not in knowledge.preset.success_exit_codes:
+                what = "" if end.after is None else f"{beginning(end.after.text.strip(), 200)}; "
+                builder.note(f"the training was over; after that: {what}{_exit_in_words(observation)}")
             ended(builder, "finished", observation)
             conclude(builder, said, Why("unproven") if end.kind == "unproven" else PLAIN)
         case "ended_early":
-            _end_early(builder, observation, end.why)
+            _end_early(builder, observation, found, end.why)
         case "failed":
             who = ranks.stopped(state.ranks)
             if who and builder.catalogue.class_of(found.failure).of_other_ranks:  # they lost contact with it
@@ -88,7 +88,7 @@ def _on_end(builder: StepBuilder, observation: Exit) -> None:
             assert_never(end.kind)
 
 
-def _end_early(builder: StepBuilder, observation: Exit, why: str) -> None:
+def _end_early(builder: StepBuilder, observation: Exit, found: Diagnosis, why: str) -> None:
     """It exited with success before the end of the training, and no failure shows: a person has to look.
 
     ``[restart] ended_early = "restart"`` takes it for a crash, once, unless the trainer says that it ended on purpose.
@@ -108,7 +108,7 @@ def _end_early(builder: StepBuilder, observation: Exit, why: str) -> None:
         "unknown",
         reason,
         evidence=(Evidence(what=exited), Evidence(what=why)),
-        explanation="The exit status says success, and the progress, the log or the files say that it was not the end.",
+        explanation=found.explanation,
         ending="no restart: nothing shows why it ended",
     )
     builder.decide(CaptureStacks, CAPTURE, incident=incident)
@@ -244,19 +244,17 @@ OWN_TIMEOUT = 124
 
 def _is_bare_signal(diagnosis: Diagnosis, observation: Exit) -> bool:
     """Whether all that is known is that a SIGTERM or SIGHUP came."""
-    number, said = signal_of(observation.code, observation.signal), diagnosis.cause
-    if said is not None and (KEYBOARD.search(said.text) or SITE.search(said.text)):
-        return False
-    if number in {SIGNALS["SIGTERM"], SIGNALS["SIGHUP"]}:
-        return True
-    return said is not None and diagnosis.confidence >= PERSON_SURE and is_bare(said.text)
+    by = "" if diagnosis.cause is None else ordered_by(diagnosis.cause.text)
+    if signal_of(observation.code, observation.signal) in {SIGNALS["SIGTERM"], SIGNALS["SIGHUP"]}:
+        return by not in {"person", "site"}
+    return by == "signal" and diagnosis.confidence >= PERSON_SURE
 
 
 def _ordered_by(state: JudgeState, diagnosis: Diagnosis, observation: Exit) -> str:
     """Who or what ordered the end, as a clause; "" if that is not known, or a person did."""
     if observation.code == OWN_TIMEOUT:
         return "`timeout` in its command ended it: its time was over"
-    if observation.job is None and diagnosis.cause is not None and SITE.search(diagnosis.cause.text):
+    if observation.job is None and diagnosis.cause is not None and ordered_by(diagnosis.cause.text) == "site":
         return f"it was ordered to end: {beginning(diagnosis.cause.text.strip(), 200)}"
     notice = next((i for i in state.incidents if i.class_ == TERMINATION), None)
     return "" if notice is None else f"the end of this machine was announced: {notice.reason}"

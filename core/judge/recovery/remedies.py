@@ -21,7 +21,7 @@ SAFE_MODES = "cuda-safe-mode"
 _TRUTH = {"true": True, "false": False, "yes": True, "no": False, "on": True, "off": False}
 
 
-class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
+class RemedyInput(msgspec.Struct, frozen=True, kw_only=True):
     """What the choice of a remedy depends on. ``ladder``: profiles, safest first; ``families``: profile → its family.
 
     ``traits``: of this machine, such as "wsl2". ``options``: those that the trainer's source declares, with their
@@ -58,7 +58,7 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
         return ", ".join(parts)
 
 
-def options(table: Iterable[Remedy], failure: str, here: Circumstances) -> Iterator[Option]:
+def options(table: Iterable[Remedy], failure: str, here: RemedyInput) -> Iterator[Option]:
     """The remedies for a failure (a class, or ``hang:KIND``), in the order of the table."""
     for remedy in table:
         if failure in remedy.failures and here.seen >= remedy.after and remedy.says in here.said:
@@ -67,7 +67,7 @@ def options(table: Iterable[Remedy], failure: str, here: Circumstances) -> Itera
                 yield option
 
 
-def fit(remedy: Remedy, here: Circumstances) -> Option | None:
+def fit(remedy: Remedy, here: RemedyInput) -> Option | None:
     """The remedy with its values; None if it does not fit or would change nothing."""
     if (remedy.presets and here.preset not in remedy.presets) or here.traits.intersection(remedy.not_on):
         return None
@@ -126,7 +126,7 @@ def number(value: Any) -> Any:
     return value
 
 
-def _value(here: Circumstances, key: str) -> Any:
+def _value(here: RemedyInput, key: str) -> Any:
     for change in reversed(merged(here.applied)):
         name = change.key.replace("-", "_") if change.where == "flag" else change.key
         if key in {f"${change.key}" if change.where == "env" else change.key, name}:
@@ -136,7 +136,7 @@ def _value(here: Circumstances, key: str) -> Any:
     return value if key.startswith("$") else number(value)
 
 
-def _holds(condition: Condition, here: Circumstances) -> bool:
+def _holds(condition: Condition, here: RemedyInput) -> bool:
     value = _value(here, condition.key)
     if value is None:
         value = condition.default
@@ -161,7 +161,7 @@ def _after(row: RemedyChange, before: Any) -> Any:
     return int(value * row.times) if isinstance(value, int) else value * row.times
 
 
-def _rung_down(here: Circumstances, families: tuple[str, ...]) -> str | None:
+def _rung_down(here: RemedyInput, families: tuple[str, ...]) -> str | None:
     """The next safer profile.
 
     Of a profile beside the ladder it is not known which rung it equals: the safest one. Without a profile only the safe
@@ -184,13 +184,13 @@ def shown(value: Any) -> str:
     return "(not set)" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def circumstances(builder: StepBuilder, seen: int = 0, said: str = "") -> Circumstances:
+def remedy_input(builder: StepBuilder, seen: int = 0, said: str = "") -> RemedyInput:
     """What the choice of a remedy depends on, now. ``seen``, ``said``: of the failure."""
     state, knowledge = builder.state, builder.knowledge
     pending = state.profile_pending
     profile = state.profile if pending is None else None if pending == NO_PROFILE else pending
     ladder = knowledge.settings.profiles.ladder
-    return Circumstances(
+    return RemedyInput(
         preset=knowledge.preset.kin[-1],
         profile=profile,
         ladder=ladder or knowledge.usual_ladders.get(knowledge.families.get(profile or "", ""), ()),
@@ -229,7 +229,7 @@ def choose(
     """
     apply = builder.settings.remedies.apply
     failed = {rung.profile for rung in builder.state.ramp.failed}
-    here = circumstances(builder, seen, said)
+    here = remedy_input(builder, seen, said)
     found = options(builder.knowledge.remedies, failure, here)
     fitting = [
         o
@@ -294,7 +294,7 @@ def _told(row: Remedy, *more: str) -> dict[str, Any]:
 def take_by_name(builder: StepBuilder, name: str, by: str) -> None:
     """An operator chose a remedy, whatever the failure was and whatever the settings allow."""
     rows = [row for row in builder.knowledge.remedies if row.name == name]
-    here = circumstances(builder)
+    here = remedy_input(builder)
     option = next((o for o in (fit(row, here) for row in rows) if o is not None), None)
     if option is not None:
         take(builder, option, f"asked for by {by}", None)
