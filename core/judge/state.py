@@ -27,9 +27,9 @@ from .findings.health import Bands, DiskUse, Faults
 from .findings.loss import Loss
 from .findings.pace import Pace, pace_of
 from .findings.slow import SaveClock, Stall
-from .hang.activity import LogActivity
+from .hang.activity import GpuFault, LogActivity
 from .hang.deadlines import SavePhase, StepClock, StepPeak
-from .hang.evidence import GpuFault, Quiet
+from .hang.evidence import Quiet
 from .hang.launcher import Launcher
 from .hang.liveness import Liveness
 from .hang.pauses import ActiveTime, LoopWatch, Pause, PhaseTimes

@@ -1,5 +1,7 @@
 """Hangs: when the rules are asked, and what follows: people are told first, then evidence, then the stop."""
 
+import math
+
 import msgspec
 
 from ...model.decision import CaptureStacks, LookForLoop
@@ -38,30 +40,22 @@ def check_hang(builder: StepBuilder) -> None:
     """Ask the rules that are due. Most observations come soon after a step, and nothing is."""
     state, setting, now = builder.state, builder.settings.hang, builder.now
     silence_s = now - state.clock.last
-    late = silence_s >= deadlines.FLOOR_SHARE * setting.min_s
+    late, fault = silence_s >= deadlines.FLOOR_SHARE * setting.min_s, state.gpu_fault
     stalled = now - state.peak.at >= setting.max_s and state.clock.beats > 0
-    if not late and not stalled and state.quiet is None and state.gpu_fault is None:
+    if not (late or stalled or state.quiet or fault) or not _may_hang(state):
         return
-    if not _may_hang(state):
-        return
-    run, fault = _input(builder), state.gpu_fault
-    # A trainer that waits for a person is not hung; a restart would ask the same question.
-    if silence_s >= run.floor_s and state.asks_since is None:
-        _check_silence(builder, run)
-    elif state.quiet is not None:
-        close_quiet(builder, "training advances")
-    waits = state.asks_since is not None or run.now < state.attempt.patient_until  # for a person, or as one asked
     if fault is not None and state.clock.last > fault.at:  # a step shows that it is not needed
         builder.set(gpu_fault=None)
-    elif fault is not None and not waits and _may_hang(builder.state) and (lost := rules.lost_gpu(run, fault)):
-        declare(builder, run, lost)
-    if state.asks_since is None and (stalled or builder.open_of(NO_PROGRESS) is not None):
+    run = _input(builder)
+    _check_silence(builder, run)
+    if stalled or builder.open_of(NO_PROGRESS) is not None:
         _check_progress(builder, run)
 
 
 def _may_hang(state: JudgeState) -> bool:
+    """A trainer that waits for a person is not hung; a restart would ask the same question."""
     watched = is_watched(state.machine) and not isinstance(state.machine, Hung | Suspended)
-    return watched and not state.time.stopped
+    return watched and not state.time.stopped and state.asks_since is None
 
 
 def _input(builder: StepBuilder) -> HangInput:
@@ -95,26 +89,22 @@ def is_over(builder: StepBuilder) -> bool:
 
 def _check_silence(builder: StepBuilder, run: HangInput) -> None:
     """Open or close the incident *quiet*, and declare a hang if ending the run costs less than waiting."""
-    state, case, loops = builder.state, rules.judge(run), builder.state.loops
-    # A look at this silence shows work, and none later a loop?
-    works = case is not None and case.weight in {"even", "weak"} and loops.since == run.since and loops.moving
-    may_end = case is not None and not works and run.now >= state.attempt.patient_until
-    ends = may_end and case is not None and case.silent_s >= case.worth_ending_from(loss_s(state))
+    found = [case for case in rules.cases(run) if min(case.due_s, case.told_s) <= 0.0]
+    sign = min(found, key=lambda case: case.due_s > 0.0, default=None)  # the first that counts, or of which is told
+    due_t = None if sign is None else _due_t(builder.state, run, sign)
+    ends = due_t is not None and due_t <= builder.t
     if not ends:
         _look_for_loop(builder, run)
-    sign = case if case is not None else rules.judge(run, rules.QUIET_SHARE)
+    if sign is not None and sign.told_s <= 0.0 and builder.state.quiet is None:
+        _open_quiet(builder, run, sign, capture=not ends)
     if sign is None:
         saves = f"a save is in progress: {run.save}"
-        close_quiet(builder, saves if run.save else "there are signs of life again, or the log prints")
-        return
-    if state.quiet is None:
-        _open_quiet(builder, run, sign, capture=not ends)
-    if ends:
+        signs = saves if run.save else "there are signs of life again, or the log prints"
+        close_quiet(builder, "training advances" if run.now - run.clock.last < run.floor_s else signs)
+    elif ends:
         declare(builder, run, sign)
-        return
-    quiet = builder.state.quiet
-    assert quiet is not None
-    builder.set(quiet=replace(quiet, due_t=_due_t(state, run, sign, sign.silent_s)))
+    elif builder.state.quiet is not None:
+        builder.set(quiet=replace(builder.state.quiet, due_t=due_t))
 
 
 def outlook_of(knowledge: Knowledge, state: JudgeState) -> Outlook:
@@ -135,18 +125,23 @@ def _hang_t(builder: StepBuilder) -> float | None:
     state = builder.state
     if state.quiet is not None:
         return state.quiet.due_t
-    silence_s = builder.now - state.clock.last
-    if silence_s < rules.STILL_S or state.asks_since is not None or not _may_hang(state):
+    if builder.now - state.clock.last < rules.STILL_S or not _may_hang(state):
         return None
     run = _input(builder)
-    coming = rules.dead_from(run)
-    return None if coming is None else _due_t(state, run, coming, silence_s, coming.silent_s)
+    still = next((case for case in rules.cases(run) if case.still), None)
+    return None if still is None else _due_t(state, run, still)
 
 
-def _due_t(state: JudgeState, run: HangInput, case: rules.Case, lasted_s: float, least_s: float = 0.0) -> float:
-    """When a silence that has ``lasted_s`` becomes a hang if all stays as it is, in run seconds."""
-    due_s = max(case.worth_ending_from(loss_s(state)), case.deadline_s, least_s)
-    return state.time.t + max(due_s - lasted_s, state.attempt.patient_until - run.now, 0.0)
+def _due_t(state: JudgeState, run: HangInput, case: rules.Case) -> float | None:
+    """When the attempt is ended for it if all stays as it is, in run seconds; None = it is not.
+
+    When the evidence has lasted for its deadline, ending the run costs less than waiting, and nobody asked to wait.
+    """
+    # A look at this silence shows work, and none later a loop?
+    works = case.weight in {"even", "weak"} and run.loops.since == run.since and run.loops.moving
+    worth_s = case.worth_ending_from(loss_s(state)) - case.silent_s
+    due_s = max(case.due_s, worth_s, state.attempt.patient_until - run.now, 0.0)
+    return None if works or due_s == math.inf else state.time.t + due_s
 
 
 def _look_for_loop(builder: StepBuilder, run: HangInput) -> None:
@@ -213,8 +208,8 @@ def _check_progress(builder: StepBuilder, run: HangInput) -> None:
     if builder.open_of(NO_PROGRESS) is None:
         told = evidence.evidence_of(run, case.first)
         builder.warn("stall", NO_PROGRESS, case.reason, title="no progress", evidence=told)
-    acts = case.silent_s >= case.deadline_s and run.now >= state.attempt.patient_until
-    if acts and not isinstance(state.machine, Hung):
+    due_t = _due_t(state, run, case)
+    if due_t is not None and due_t <= builder.t and not isinstance(state.machine, Hung):
         declare(builder, run, case)
 
 
@@ -258,7 +253,7 @@ def end_hung(builder: StepBuilder, machine: Hung, outcome: Outcome | None = None
     """Stop the trainer, after the evidence was captured or timed out. A save that it shows gets its own deadline."""
     _see_save(builder, outcome)
     in_save, lost = save_in_progress(builder.state), builder.state.gpu_fault
-    if in_save and lost is None and rules.judge(_input(builder)) is None:
+    if in_save and rules.judge(_input(builder)) is None:
         builder.close_incident(machine.incident, f"a save is in progress: {in_save}")
         follow_trainer(builder, "a save is in progress")
         return
@@ -346,6 +341,7 @@ def check_question(builder: StepBuilder, sample: ProcessSample) -> None:
             builder.set(asks_since=None, clock=replace(state.clock, last=now), peak=peak)
         builder.close_all("it was answered", ASKS)
     elif since is None:
+        close_quiet(builder, "it waits for an answer")
         builder.set(asks_since=now)
     elif builder.open_of(ASKS) is None and now - since >= SURE_S:
         shown = f' ("{line.strip()[-120:]}")' if line.strip() else ""

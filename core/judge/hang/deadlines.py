@@ -14,7 +14,7 @@ import msgspec
 from ...model.progress import Progress
 from ...model.settings import Hang
 from . import liveness
-from .activity import ANNOUNCED, LogActivity
+from .activity import ANNOUNCED, GpuFault, LogActivity
 from .launcher import Launcher, joining_s, waiting
 from .liveness import Liveness
 from .pauses import UNSEEN, LoopWatch, Pause, PhaseTimes, habit, longest_gap
@@ -278,6 +278,7 @@ class HangInput(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     loops: LoopWatch
     ranks: Ranks
     launcher: Launcher
+    gpu_fault: GpuFault | None
     ended_well: bool
     """The last step is done and, if the run saves at all, the final checkpoint is complete."""
     step: int | None

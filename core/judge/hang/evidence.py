@@ -153,11 +153,10 @@ def duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < MINUTES_FROM_S else f"{seconds / 60.0:.0f} min"
 
 
-# A silence that people are told of before anything is decided, and a fault that ends the wait for its end.
-
-
 class Quiet(msgspec.Struct, frozen=True, kw_only=True):
-    """An open incident *quiet*. ``capture``: id of the decision that collects its evidence.
+    """An open incident *quiet*: people are told of a silence before anything is decided.
+
+    ``capture``: id of the decision that collects its evidence.
 
     ``kind``: of the hang that it may become, and ``signs``: why, as the stacks show them; None = they show nothing.
     ``due_t``: when it becomes a hang if nothing moves, in run seconds.
@@ -168,10 +167,3 @@ class Quiet(msgspec.Struct, frozen=True, kw_only=True):
     kind: HangKind | None = None
     signs: tuple[str, ...] = ()
     due_t: float | None = None
-
-
-class GpuFault(msgspec.Struct, frozen=True, kw_only=True):
-    """A kernel line that says that a GPU of this run is lost until a reset. ``at``: in active seconds."""
-
-    text: str
-    at: float
