@@ -205,14 +205,21 @@ def test_a_second_silence_at_one_place_is_ended_later_the_more_is_left_of_the_ru
 
 
 @pytest.mark.parametrize(
-    "story",
-    [Story(meta=False).load(10), Story(meta=False, total=100).load(10).train(60).finish()],
-    ids=["before the first step", "after the end"],
+    ("story", "cpu", "told"),
+    [
+        (Story(meta=False).load(10), 0.0, 1),
+        (Story(meta=False, total=100).load(10).train(60).finish(), 0.0, 1),
+        (Story(meta=False, gpus=0, step_s=1.0).load(10).train(100, cpu=0.1), 0.05, 1),
+        (Story(meta=False, step_s=1.0).load(10).train(100, cpu=0.1), 0.05, 1),
+        (Story(meta=False, step_s=1.0).load(10).train(100, cpu=0.32), 0.2, 0),
+    ],
+    ids=["before the first step", "after the end", "faint", "faint beside an idle GPU", "a little"],
 )
-def test_people_are_told_within_three_minutes_where_no_step_is_due(story: Story) -> None:
+def test_people_are_told_within_three_minutes_where_nothing_is_ended_yet(story: Story, cpu: float, told: int) -> None:
     began_t = story.t
-    (quiet,) = of_kind(World().begin().watch(story.dead(300)), "quiet")
-    assert 120.0 < quiet.t - began_t < 180.0
+    world = World().begin().watch(story.go(300, cpu=cpu))
+    assert [120.0 < quiet.t - began_t < 180.0 for quiet in of_kind(world, "quiet")] == [True] * told
+    assert world.hangs == []
 
 
 def test_an_open_question_is_among_the_evidence() -> None:

@@ -101,6 +101,8 @@ QUIET_SHARE = 0.65
 """x the deadline from which a run is quiet."""
 TOLD_S = 165.0
 """Without a sign of life for so long before the first step, or after the end, people are told."""
+FAINT_CORES = 0.1
+"""Below this the only sign of life may be a loop that waits, and people are told after the same time."""
 STILL_S = 4.0
 """Without a sign of life for so long, people are told when the silence would be a hang."""
 
@@ -287,7 +289,10 @@ def in_loop(run: HangInput) -> Iterator[Case]:
 def busy_cores(run: HangInput) -> Iterator[Case]:
     """Nothing but cores is busy."""
     seen, started = run.liveness, run.clock.beats > 0
-    most_s = max(run.hang.max_s, deadlines.KNOWN_FACTOR * deadlines.longest_known(run))
+    known_s = deadlines.KNOWN_FACTOR * deadlines.longest_known(run)
+    moves = started and not run.announced and (seen.working.at or 0.0) > run.since + liveness.WINDOW_S
+    told_s = max(TOLD_S, known_s) if moves and seen.cpu_sum < FAINT_CORES * seen.cpu_count else math.inf
+    most_s = max(run.hang.max_s, known_s)
     most_s = most_s if started else max(most_s, run.hang.startup_s)
     most_s *= POLLING_WITHOUT_GPU if seen.gpu_at is None else 1.0  # how long busy cores alone count as work
     # As much CPU as if the processes polled for a GPU, used or waited for?
@@ -309,8 +314,12 @@ def busy_cores(run: HangInput) -> Iterator[Case]:
     for holds, lasted_s, deadline_s, after_s, weight, reason in rows:
         kind: HangKind | None = "spin" if weight == "even" else None
         from_s = max(deadline_s, deadlines.BLOCKED_S + lasted_s - run.silence_s) if run.blocked else deadline_s
+        told_from_s = min(told_s, QUIET_SHARE * deadline_s)
         if holds:
-            yield _case(run, lasted_s, deadline_s, reason, weight, kind=kind, from_s=from_s, late_s=after_s)
+            yield _case(
+                run, lasted_s, deadline_s, reason, weight,
+                kind=kind, from_s=from_s, told_from_s=told_from_s, late_s=after_s,
+            )  # fmt: skip
 
 
 RULES: tuple[tuple[Callable[[HangInput], Iterator[Case]], bool], ...] = (
