@@ -12,8 +12,8 @@ from ...model.text import LazyPattern
 from .. import memory
 from ..attempt_progress import knows_its_step
 from ..findings import pace
-from ..hang import deadlines, evidence, liveness, pauses, rules
-from ..hang.deadlines import HangInput, SavePhase
+from ..hang import deadlines, evidence, liveness, pauses, ranks, rules
+from ..hang.deadlines import HangInput, SavePhase, Watch
 from ..hang.evidence import Quiet
 from ..knowledge import Knowledge
 from ..memory import Cause, Failed
@@ -46,7 +46,7 @@ def check_hang(builder: StepBuilder) -> None:
         return
     if fault is not None and state.clock.last > fault.at:  # a step shows that it is not needed
         builder.set(gpu_fault=None)
-    run = _input(builder)
+    run = _input(builder.knowledge, builder.state)
     _check_silence(builder, run)
     if stalled or builder.open_of(NO_PROGRESS) is not None:
         _check_progress(builder, run)
@@ -58,32 +58,28 @@ def _may_hang(state: JudgeState) -> bool:
     return watched and not state.time.stopped and state.asks_since is None
 
 
-def _input(builder: StepBuilder) -> HangInput:
-    state = builder.state
+def _input(knowledge: Knowledge, state: JudgeState) -> HangInput:
     newest, line = resume_point.newest_verified(state.checkpoints), plain(state.diagnosis.fold.rest).strip()
     return HangInput(
-        now=builder.now,
-        t=builder.t,
+        now=state.time.now,
+        t=state.time.t,
         period_s=state.time.period_s or 1.0,
-        hang=builder.settings.hang,
+        hang=knowledge.settings.hang,
         ended_well=ended_well(state),
         step=state.attempt.step,
-        checkpoint_age_s=builder.t - (state.attempt.start_t if newest is None else newest.t),
+        checkpoint_age_s=state.time.t - (state.attempt.start_t if newest is None else newest.t),
         save=save_in_progress(state),
         has_saved=any(known.own and known.complete for known in state.checkpoints.known),
         question=line[-120:] if QUESTION.search(line) is not None else "",
-        **{name: getattr(state, name) for name in SHARED},
+        **{name: getattr(state, name) for name in Watch.__struct_fields__},
     )
-
-
-SHARED = frozenset(HangInput.__struct_fields__) & frozenset(JudgeState.__struct_fields__)
 
 
 def is_over(builder: StepBuilder) -> bool:
     """Whether a hang that waits for an answer would not be declared now: signs of life are back."""
     if builder.state.withheld is None or not isinstance(builder.machine, Hung):
         return False
-    run = _input(builder)
+    run = _input(builder.knowledge, builder.state)
     return rules.no_progress(run) is None and rules.judge(run) is None
 
 
@@ -112,24 +108,17 @@ def outlook_of(knowledge: Knowledge, state: JudgeState) -> Outlook:
     known, clock = pauses.habit(state.phase_times, state.progress.phase), state.clock
     patient_s = state.attempt.patient_until - state.time.now
     first = clock.slow_s is None and clock.block.n > 0  # without the wait for the first line (imports, data)
+    hang_t = None if state.quiet is None else state.quiet.due_t
+    if state.quiet is None and state.time.now - clock.last >= rules.STILL_S and _may_hang(state):
+        run = _input(knowledge, state)
+        still = next((case for case in rules.cases(run) if case.still), None)
+        hang_t = None if still is None else _due_t(state, run, still)
     return Outlook(
         usual_s=clock.block.max_s if first else deadlines.usual_s(clock),
         pause_s=max(clock.pause_s, known.longest_s, known.quiet_s),
-        hang_t=_hang_t(StepBuilder(knowledge, state)),
+        hang_t=hang_t,
         patient_t=state.time.t + patient_s if patient_s > 0 else None,
     )
-
-
-def _hang_t(builder: StepBuilder) -> float | None:
-    """When a silence becomes a hang if all stays as it is, in run seconds; None = not known, or none begins."""
-    state = builder.state
-    if state.quiet is not None:
-        return state.quiet.due_t
-    if builder.now - state.clock.last < rules.STILL_S or not _may_hang(state):
-        return None
-    run = _input(builder)
-    still = next((case for case in rules.cases(run) if case.still), None)
-    return None if still is None else _due_t(state, run, still)
 
 
 def _due_t(state: JudgeState, run: HangInput, case: rules.Case) -> float | None:
@@ -245,7 +234,7 @@ def _since_sign_s(builder: StepBuilder) -> float:
 
 def _reason(run: HangInput, case: rules.Case) -> str:
     """The reason, with the rank for which the others wait if it can be told."""
-    rank = run.silent_rank
+    rank = ranks.silent(run.ranks, run.t)
     return f"{case.reason}; {rank}" if rank and not run.pause.ranks else case.reason
 
 
@@ -253,7 +242,7 @@ def end_hung(builder: StepBuilder, machine: Hung, outcome: Outcome | None = None
     """Stop the trainer, after the evidence was captured or timed out. A save that it shows gets its own deadline."""
     _see_save(builder, outcome)
     in_save, lost = save_in_progress(builder.state), builder.state.gpu_fault
-    if in_save and rules.judge(_input(builder)) is None:
+    if in_save and rules.judge(_input(builder.knowledge, builder.state)) is None:
         builder.close_incident(machine.incident, f"a save is in progress: {in_save}")
         follow_trainer(builder, "a save is in progress")
         return

@@ -10,7 +10,9 @@ from ...model.run import Evidence, HangKind
 from ...model.text import LazyPattern, plural, size
 from .activity import GpuState
 from .deadlines import HangInput
+from .launcher import waiting
 from .liveness import Liveness
+from .ranks import silent
 
 # The kind of a hang as the stack frames of the hung processes show it, whatever GPU and CPU looked like.
 #
@@ -86,7 +88,7 @@ MINUTES_FROM_S = 600.0
 
 def evidence_of(run: HangInput, first: tuple[str, ...] = (), last: tuple[str, ...] = ()) -> tuple[Evidence, ...]:
     clock, seen, log, now = run.clock, run.liveness, run.log_activity, run.now
-    lines = [*first, *(sentence for sentence in (run.silent_rank, run.waiting) if sentence)]
+    lines = [*first, *(sentence for sentence in (silent(run.ranks, run.t), waiting(run.launcher)) if sentence)]
     if clock.beats == 0:
         lines.append(f"no step yet, {duration(now - clock.start)} after the start")
     else:

@@ -25,6 +25,7 @@ from ...model.run import HangKind
 from . import deadlines, liveness, pauses
 from .deadlines import HangInput
 from .evidence import duration, stopped_in
+from .launcher import waiting
 
 # Whether a run that makes no step is ended now, or given more time: the cost of waiting against the cost of an error.
 #
@@ -249,7 +250,7 @@ def no_sign_of_life(run: HangInput) -> Iterator[Case]:
         run,
         run.dead_s,
         deadline_s,
-        run.waiting or (_stopped(run) if at_once else f"no step and {sign}"),
+        waiting(run.launcher) or (_stopped(run) if at_once else f"no step and {sign}"),
         _weight(run, deadline_s),
         from_s=max(_without_sign_s(run, deadline_s), deadline_s - busy_s),
         told_from_s=max(min(told_s, QUIET_SHARE * _without_sign_s(run, usual_s)), told_s - busy_s),
@@ -410,7 +411,7 @@ def _kind(run: HangInput, at_load: HangKind | None = None) -> HangKind:
     if at_load is not None and run.load:
         return at_load
     seen = run.liveness
-    if run.waiting:
+    if waiting(run.launcher):
         return "waiting"
     if liveness.is_starved(seen) or run.stopped_s is not None:
         return "starved"
