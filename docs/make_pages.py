@@ -200,7 +200,7 @@ def _went_on(row: Row, killed: str) -> str:
 FAILURES = "| class | mechanism | never trained | once trained |\n|---|---|---|---|\n"
 WAITS = {
     "person": "waits for a person",
-    "network": "restart, as soon as the network is there",
+    "network": "restart after a growing wait (`network_wait_s`), without a charge",
     "disk": "restart, as soon as there is room",
     "gpu": "restart, as soon as a GPU of the run is usable",
 }

@@ -27,13 +27,9 @@ from .findings.health import Bands, DiskUse, Faults
 from .findings.loss import Loss
 from .findings.pace import Pace, pace_of
 from .findings.slow import SaveClock, Stall
-from .hang.activity import LogActivity
-from .hang.deadlines import SavePhase, StepClock, StepPeak
-from .hang.evidence import GpuFault, Quiet
-from .hang.launcher import Launcher
-from .hang.liveness import Liveness
-from .hang.pauses import ActiveTime, LoopWatch, Pause, PhaseTimes
-from .hang.ranks import Ranks
+from .hang.deadlines import Watch
+from .hang.evidence import Quiet
+from .hang.pauses import ActiveTime
 from .knowledge import Knowledge
 from .memory import Budget, Evaluations, History, Jobs, Printed, Ramp, SettingsThatRan, Waiting
 from .progress import START, ProgressState
@@ -72,8 +68,8 @@ class EndTime(msgspec.Struct, frozen=True, kw_only=True):
     t: float
 
 
-class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Parts by subject, each explained in its module.
+class JudgeState(Watch, frozen=True, kw_only=True, omit_defaults=True):
+    """Parts by subject, each explained in its module; ``Watch``: of hangs.
 
     ``decision``, ``incident``: newest ids. ``attempts``: launches decided or seen. ``incidents``: the open
     ones. ``failed_position``: position of the run when its last attempt ended. ``progress_t``: when progress was last
@@ -94,31 +90,20 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     attempt: AttemptProgress = AttemptProgress()
     reading: ProgressState = START
     taken_over: bool = False
-    other_logs: dict[str, ProgressState] = {}
+    other_logs: dict[str, ProgressState] = msgspec.field(default_factory=dict)
     diagnosis: DiagnosisState = DiagnosisState()
-    clock: StepClock = StepClock()
-    liveness: Liveness = Liveness()
-    log_activity: LogActivity = LogActivity()
-    phase_times: PhaseTimes = PhaseTimes()
-    pause: Pause = Pause()
-    saving: SavePhase = SavePhase()
-    peak: StepPeak = StepPeak()
     job: JobFacts = JobFacts()
     bad_nodes: tuple[str, ...] = ()
     """Nodes on which a GPU failed: later jobs do not use them."""
-    ranks: Ranks = ()
-    launcher: Launcher = Launcher()
     quiet: Quiet | None = None
-    loops: LoopWatch = LoopWatch()
-    gpu_fault: GpuFault | None = None
     gpus_seen: tuple[SeenGpu, ...] = ()
     loss: Loss = Loss()
     pace: Pace = Pace()
     saves_unread: tuple[float, ...] = ()
     """When the attempt saved while no step was read: the first file of its newest two saves, active seconds."""
     stall: Stall = Stall()
-    bands: Bands = {}
-    gpu_faults: Faults = {}
+    bands: Bands = msgspec.field(default_factory=dict)
+    gpu_faults: Faults = msgspec.field(default_factory=dict)
     disk: DiskUse = DiskUse()
     saves: SaveClock = SaveClock()
     checkpoints: CheckpointIndex = CheckpointIndex()
@@ -181,7 +166,7 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     evaluations: Evaluations = Evaluations()
     """Scores of checkpoints, if there is a command for them."""
     backups: Jobs = Jobs()
-    warned: dict[str, float] = {}
+    warned: dict[str, float] = msgspec.field(default_factory=dict)
     """When people were last notified of a warning, in run seconds, by ``kind:class``."""
 
     @property

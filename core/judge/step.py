@@ -23,7 +23,7 @@ from .failure.circumstances import is_of_run, names_lost_gpu
 from .failure.diagnosis import kernel_evidence
 from .handlers import checkpoint_jobs, hang_check, hints, on_checkpoints, on_log, on_samples
 from .hang import deadlines, liveness, pauses
-from .hang.evidence import GpuFault
+from .hang.activity import GpuFault
 from .knowledge import Knowledge
 from .recovery import apply, attempts, commands, exits, gate, restarts, resume_choice, takeover, unclear_states
 from .state import JudgeState, Result, StepBuilder

@@ -10,7 +10,7 @@ from trainwatch.core.judge.handlers.hang_check import loss_s
 from trainwatch.core.model.decision import CaptureStacks, NotifyPeople
 from trainwatch.core.model.observation import Exit, KernelLine, LogChunk, ProcessSample, Start
 from trainwatch.core.model.run import Incident
-from trainwatch.core.model.settings import Hang, Settings
+from trainwatch.core.model.settings import Act, Hang, Restart, Settings
 
 FELL_OFF = "NVRM: Xid (PCI:0000:01:00): 79, pid=4242, GPU has fallen off the bus."
 
@@ -80,12 +80,17 @@ def test_what_ending_a_run_costs_counts_from_its_newest_checkpoint() -> None:
 # --- a lost GPU ------------------------------------------------------------------------------------------------------
 
 
-def test_lost_gpu_ends_the_wait_and_is_the_cause() -> None:
-    world = running(steps=100).see(KernelLine(t=0.0, text=FELL_OFF)).watch(Story(meta=False).dead(60))
-    (hang,) = world.hangs
-    assert (hang.class_, hang.t - world.state.attempt.start_t < 400.0) == ("idle", True)
-    assert "fallen off the bus" in hang.evidence[0].what
-    assert world.state.history[-1].class_ == "gpu_lost"
+@pytest.mark.parametrize(
+    ("act", "before", "after", "ends"), [("all", "", "", 1), ("all", "snooze", "", 0), ("ask", "", "restart", 1)]
+)
+def test_lost_gpu_ends_the_wait_and_is_the_cause(act: Act, before: str, after: str, ends: int) -> None:
+    world = running(judge(Settings(restart=Restart(act=act))), steps=100)
+    world = (world.command(before) if before else world).see(KernelLine(t=world.t, text=FELL_OFF))
+    world.watch(Story(meta=False).dead(60))
+    world = world.command(after) if after else world
+    assert [(h.class_, "fallen off the bus" in h.evidence[0].what) for h in world.hangs] == [("idle", True)] * ends
+    assert [known.class_ for known in world.state.history] == ["gpu_lost"] * ends
+    assert world.decisions.count("stop_attempt") == ends
 
 
 @pytest.mark.parametrize(
@@ -205,14 +210,21 @@ def test_a_second_silence_at_one_place_is_ended_later_the_more_is_left_of_the_ru
 
 
 @pytest.mark.parametrize(
-    "story",
-    [Story(meta=False).load(10), Story(meta=False, total=100).load(10).train(60).finish()],
-    ids=["before the first step", "after the end"],
+    ("story", "cpu", "told"),
+    [
+        (Story(meta=False).load(10), 0.0, 1),
+        (Story(meta=False, total=100).load(10).train(60).finish(), 0.0, 1),
+        (Story(meta=False, gpus=0, step_s=1.0).load(10).train(100, cpu=0.1), 0.05, 1),
+        (Story(meta=False, step_s=1.0).load(10).train(100, cpu=0.1), 0.05, 1),
+        (Story(meta=False, step_s=1.0).load(10).train(100, cpu=0.32), 0.2, 0),
+    ],
+    ids=["before the first step", "after the end", "faint", "faint beside an idle GPU", "a little"],
 )
-def test_people_are_told_within_three_minutes_where_no_step_is_due(story: Story) -> None:
+def test_people_are_told_within_three_minutes_where_nothing_is_ended_yet(story: Story, cpu: float, told: int) -> None:
     began_t = story.t
-    (quiet,) = of_kind(World().begin().watch(story.dead(300)), "quiet")
-    assert 120.0 < quiet.t - began_t < 180.0
+    world = World().begin().watch(story.go(300, cpu=cpu))
+    assert [120.0 < quiet.t - began_t < 180.0 for quiet in of_kind(world, "quiet")] == [True] * told
+    assert world.hangs == []
 
 
 def test_an_open_question_is_among_the_evidence() -> None:

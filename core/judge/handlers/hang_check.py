@@ -1,5 +1,7 @@
 """Hangs: when the rules are asked, and what follows: people are told first, then evidence, then the stop."""
 
+import math
+
 import msgspec
 
 from ...model.decision import CaptureStacks, LookForLoop
@@ -10,8 +12,8 @@ from ...model.text import LazyPattern
 from .. import memory
 from ..attempt_progress import knows_its_step
 from ..findings import pace
-from ..hang import deadlines, evidence, liveness, pauses, rules
-from ..hang.deadlines import HangInput, SavePhase
+from ..hang import deadlines, evidence, liveness, pauses, ranks, rules
+from ..hang.deadlines import HangInput, SavePhase, Watch
 from ..hang.evidence import Quiet
 from ..knowledge import Knowledge
 from ..memory import Cause, Failed
@@ -38,83 +40,67 @@ def check_hang(builder: StepBuilder) -> None:
     """Ask the rules that are due. Most observations come soon after a step, and nothing is."""
     state, setting, now = builder.state, builder.settings.hang, builder.now
     silence_s = now - state.clock.last
-    late = silence_s >= deadlines.FLOOR_SHARE * setting.min_s
+    late, fault = silence_s >= deadlines.FLOOR_SHARE * setting.min_s, state.gpu_fault
     stalled = now - state.peak.at >= setting.max_s and state.clock.beats > 0
-    if not late and not stalled and state.quiet is None and state.gpu_fault is None:
+    if not (late or stalled or state.quiet or fault) or not _may_hang(state):
         return
-    if not _may_hang(state):
-        return
-    run, fault = _input(builder), state.gpu_fault
-    # A trainer that waits for a person is not hung; a restart would ask the same question.
-    if silence_s >= run.floor_s and state.asks_since is None:
-        _check_silence(builder, run)
-    elif state.quiet is not None:
-        close_quiet(builder, "training advances")
-    waits = state.asks_since is not None or run.now < state.attempt.patient_until  # for a person, or as one asked
     if fault is not None and state.clock.last > fault.at:  # a step shows that it is not needed
         builder.set(gpu_fault=None)
-    elif fault is not None and not waits and _may_hang(builder.state) and (lost := rules.lost_gpu(run, fault)):
-        declare(builder, run, lost)
-    if state.asks_since is None and (stalled or builder.open_of(NO_PROGRESS) is not None):
+    run = _input(builder.knowledge, builder.state)
+    _check_silence(builder, run)
+    if stalled or builder.open_of(NO_PROGRESS) is not None:
         _check_progress(builder, run)
 
 
 def _may_hang(state: JudgeState) -> bool:
+    """A trainer that waits for a person is not hung; a restart would ask the same question."""
     watched = is_watched(state.machine) and not isinstance(state.machine, Hung | Suspended)
-    return watched and not state.time.stopped
+    return watched and not state.time.stopped and state.asks_since is None
 
 
-def _input(builder: StepBuilder) -> HangInput:
-    state = builder.state
+def _input(knowledge: Knowledge, state: JudgeState) -> HangInput:
     newest, line = resume_point.newest_verified(state.checkpoints), plain(state.diagnosis.fold.rest).strip()
     return HangInput(
-        now=builder.now,
-        t=builder.t,
+        now=state.time.now,
+        t=state.time.t,
         period_s=state.time.period_s or 1.0,
-        hang=builder.settings.hang,
+        hang=knowledge.settings.hang,
         ended_well=ended_well(state),
         step=state.attempt.step,
-        checkpoint_age_s=builder.t - (state.attempt.start_t if newest is None else newest.t),
+        checkpoint_age_s=state.time.t - (state.attempt.start_t if newest is None else newest.t),
         save=save_in_progress(state),
         has_saved=any(known.own and known.complete for known in state.checkpoints.known),
         question=line[-120:] if QUESTION.search(line) is not None else "",
-        **{name: getattr(state, name) for name in SHARED},
+        **{name: getattr(state, name) for name in Watch.__struct_fields__},
     )
-
-
-SHARED = frozenset(HangInput.__struct_fields__) & frozenset(JudgeState.__struct_fields__)
 
 
 def is_over(builder: StepBuilder) -> bool:
     """Whether a hang that waits for an answer would not be declared now: signs of life are back."""
     if builder.state.withheld is None or not isinstance(builder.machine, Hung):
         return False
-    run = _input(builder)
+    run = _input(builder.knowledge, builder.state)
     return rules.no_progress(run) is None and rules.judge(run) is None
 
 
 def _check_silence(builder: StepBuilder, run: HangInput) -> None:
     """Open or close the incident *quiet*, and declare a hang if ending the run costs less than waiting."""
-    state, case, loops = builder.state, rules.judge(run), builder.state.loops
-    # A look at this silence shows work, and none later a loop?
-    works = case is not None and case.weight in {"even", "weak"} and loops.since == run.since and loops.moving
-    may_end = case is not None and not works and run.now >= state.attempt.patient_until
-    ends = may_end and case is not None and case.silent_s >= case.worth_ending_from(loss_s(state))
+    found = [case for case in rules.cases(run) if min(case.due_s, case.told_s) <= 0.0]
+    sign = min(found, key=lambda case: case.due_s > 0.0, default=None)  # the first that counts, or of which is told
+    due_t = None if sign is None else _due_t(builder.state, run, sign)
+    ends = due_t is not None and due_t <= builder.t
     if not ends:
         _look_for_loop(builder, run)
-    sign = case if case is not None else rules.judge(run, rules.QUIET_SHARE)
+    if sign is not None and sign.told_s <= 0.0 and builder.state.quiet is None:
+        _open_quiet(builder, run, sign, capture=not ends)
     if sign is None:
         saves = f"a save is in progress: {run.save}"
-        close_quiet(builder, saves if run.save else "there are signs of life again, or the log prints")
-        return
-    if state.quiet is None:
-        _open_quiet(builder, run, sign, capture=not ends)
-    if ends:
+        signs = saves if run.save else "there are signs of life again, or the log prints"
+        close_quiet(builder, "training advances" if run.now - run.clock.last < run.floor_s else signs)
+    elif ends:
         declare(builder, run, sign)
-        return
-    quiet = builder.state.quiet
-    assert quiet is not None
-    builder.set(quiet=replace(quiet, due_t=_due_t(state, run, sign, sign.silent_s)))
+    elif builder.state.quiet is not None:
+        builder.set(quiet=replace(builder.state.quiet, due_t=due_t))
 
 
 def outlook_of(knowledge: Knowledge, state: JudgeState) -> Outlook:
@@ -122,31 +108,29 @@ def outlook_of(knowledge: Knowledge, state: JudgeState) -> Outlook:
     known, clock = pauses.habit(state.phase_times, state.progress.phase), state.clock
     patient_s = state.attempt.patient_until - state.time.now
     first = clock.slow_s is None and clock.block.n > 0  # without the wait for the first line (imports, data)
+    hang_t = None if state.quiet is None else state.quiet.due_t
+    if state.quiet is None and state.time.now - clock.last >= rules.STILL_S and _may_hang(state):
+        run = _input(knowledge, state)
+        still = next((case for case in rules.cases(run) if case.still), None)
+        hang_t = None if still is None else _due_t(state, run, still)
     return Outlook(
         usual_s=clock.block.max_s if first else deadlines.usual_s(clock),
         pause_s=max(clock.pause_s, known.longest_s, known.quiet_s),
-        hang_t=_hang_t(StepBuilder(knowledge, state)),
+        hang_t=hang_t,
         patient_t=state.time.t + patient_s if patient_s > 0 else None,
     )
 
 
-def _hang_t(builder: StepBuilder) -> float | None:
-    """When a silence becomes a hang if all stays as it is, in run seconds; None = not known, or none begins."""
-    state = builder.state
-    if state.quiet is not None:
-        return state.quiet.due_t
-    silence_s = builder.now - state.clock.last
-    if silence_s < rules.STILL_S or state.asks_since is not None or not _may_hang(state):
-        return None
-    run = _input(builder)
-    coming = rules.dead_from(run)
-    return None if coming is None else _due_t(state, run, coming, silence_s, coming.silent_s)
+def _due_t(state: JudgeState, run: HangInput, case: rules.Case) -> float | None:
+    """When the attempt is ended for it if all stays as it is, in run seconds; None = it is not.
 
-
-def _due_t(state: JudgeState, run: HangInput, case: rules.Case, lasted_s: float, least_s: float = 0.0) -> float:
-    """When a silence that has ``lasted_s`` becomes a hang if all stays as it is, in run seconds."""
-    due_s = max(case.worth_ending_from(loss_s(state)), case.deadline_s, least_s)
-    return state.time.t + max(due_s - lasted_s, state.attempt.patient_until - run.now, 0.0)
+    When the evidence has lasted for its deadline, ending the run costs less than waiting, and nobody asked to wait.
+    """
+    # A look at this silence shows work, and none later a loop?
+    works = case.weight in {"even", "weak"} and run.loops.since == run.since and run.loops.moving
+    worth_s = case.worth_ending_from(loss_s(state)) - case.silent_s
+    due_s = max(case.due_s, worth_s, state.attempt.patient_until - run.now, 0.0)
+    return None if works or due_s == math.inf else state.time.t + due_s
 
 
 def _look_for_loop(builder: StepBuilder, run: HangInput) -> None:
@@ -213,8 +197,8 @@ def _check_progress(builder: StepBuilder, run: HangInput) -> None:
     if builder.open_of(NO_PROGRESS) is None:
         told = evidence.evidence_of(run, case.first)
         builder.warn("stall", NO_PROGRESS, case.reason, title="no progress", evidence=told)
-    acts = case.silent_s >= case.deadline_s and run.now >= state.attempt.patient_until
-    if acts and not isinstance(state.machine, Hung):
+    due_t = _due_t(state, run, case)
+    if due_t is not None and due_t <= builder.t and not isinstance(state.machine, Hung):
         declare(builder, run, case)
 
 
@@ -250,7 +234,7 @@ def _since_sign_s(builder: StepBuilder) -> float:
 
 def _reason(run: HangInput, case: rules.Case) -> str:
     """The reason, with the rank for which the others wait if it can be told."""
-    rank = run.silent_rank
+    rank = ranks.silent(run.ranks, run.t)
     return f"{case.reason}; {rank}" if rank and not run.pause.ranks else case.reason
 
 
@@ -258,7 +242,7 @@ def end_hung(builder: StepBuilder, machine: Hung, outcome: Outcome | None = None
     """Stop the trainer, after the evidence was captured or timed out. A save that it shows gets its own deadline."""
     _see_save(builder, outcome)
     in_save, lost = save_in_progress(builder.state), builder.state.gpu_fault
-    if in_save and lost is None and rules.judge(_input(builder)) is None:
+    if in_save and rules.judge(_input(builder.knowledge, builder.state)) is None:
         builder.close_incident(machine.incident, f"a save is in progress: {in_save}")
         follow_trainer(builder, "a save is in progress")
         return
@@ -346,6 +330,7 @@ def check_question(builder: StepBuilder, sample: ProcessSample) -> None:
             builder.set(asks_since=None, clock=replace(state.clock, last=now), peak=peak)
         builder.close_all("it was answered", ASKS)
     elif since is None:
+        close_quiet(builder, "it waits for an answer")
         builder.set(asks_since=now)
     elif builder.open_of(ASKS) is None and now - since >= SURE_S:
         shown = f' ("{line.strip()[-120:]}")' if line.strip() else ""

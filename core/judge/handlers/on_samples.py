@@ -30,12 +30,9 @@ SECONDS = re.compile(r"\d+(?:\.\d+)? s\b")
 def on_gpu(builder: StepBuilder, sample: observations.GpuSample) -> None:
     """Take a sample of all GPUs of the machine."""
     settings, machine = builder.settings, builder.machine
-    watched, peak = run_states.is_watched(machine), _peak(builder)
-    builder.set(time=pauses.sampled(builder.state.time))
-    state = builder.state
+    watched, state = _sampled(builder), builder.state
     if watched:
-        seen = with_gpus(state.liveness, sample, builder.now, settings.hang, state.clock.last)
-        builder.set(peak=peak, liveness=seen)
+        builder.set(liveness=with_gpus(state.liveness, sample, builder.now, settings.hang, state.clock.last))
     if sample.gpus and (gpus := tuple([SeenGpu(gpu.own, gpu.pci) for gpu in sample.gpus])) != state.gpus_seen:
         builder.set(gpus_seen=gpus)
     if settings.evaluate.wanted:
@@ -162,18 +159,15 @@ def on_termination(builder: StepBuilder, notice: observations.TerminationNotice)
 
 def on_process(builder: StepBuilder, sample: observations.ProcessSample) -> None:
     """Take a sample of the trainer's processes."""
-    peak = _peak(builder)
-    builder.set(time=pauses.sampled(builder.state.time))
-    state = builder.state
-    if not run_states.is_watched(state.machine):
+    if not _sampled(builder):
         return
-    now = builder.now
+    state, now = builder.state, builder.now
     seen = liveness.with_process(state.liveness, sample, now, builder.settings.hang, state.clock.last)
     # Something that is not stopped still runs if a GPU of the run or its CPU is busy now.
     fresh = seen.gpu_at is not None and now - seen.gpu_at <= pauses.longest_gap(state.time.period_s)
     works = bool(seen.working.bits & 1) or (fresh and not activity.LOADED.isdisjoint(seen.gpu))
     pause = pauses.with_process(state.pause, sample, builder.t, others_work=works)
-    builder.set(peak=peak, liveness=seen, pause=pause)
+    builder.set(liveness=seen, pause=pause)
     _see_ranks(builder, sample)
     machine = builder.machine
     if isinstance(machine, run_states.Hung) and machine.blocked:
@@ -185,12 +179,15 @@ def on_process(builder: StepBuilder, sample: observations.ProcessSample) -> None
     hang_check.check_hang(builder)
 
 
-def _peak(builder: StepBuilder) -> deadlines.StepPeak:
-    """Return the highest step. A time without any reading, by the period before, is none without progress."""
-    state, seen = builder.state, builder.state.liveness
-    last = max(seen.process_at or 0.0, seen.gpu_at or 0.0)
-    unseen = last > 0.0 and builder.now - last > pauses.longest_gap(state.time.period_s)
-    return replace(state.peak, at=state.peak.at + (builder.now - last)) if unseen else state.peak
+def _sampled(builder: StepBuilder) -> bool:
+    """Take the time of a sample; whether the run is watched. A time without any reading is none without progress."""
+    state, watched = builder.state, run_states.is_watched(builder.machine)
+    last = max(state.liveness.process_at or 0.0, state.liveness.gpu_at or 0.0)
+    unseen_s = builder.now - last if watched and last > 0.0 else 0.0
+    if unseen_s > pauses.longest_gap(state.time.period_s):
+        builder.set(peak=replace(state.peak, at=state.peak.at + unseen_s))
+    builder.set(time=pauses.sampled(state.time))
+    return watched
 
 
 def _close_vram(builder: StepBuilder) -> None:

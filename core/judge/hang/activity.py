@@ -161,6 +161,13 @@ class GpuNormal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     count: int = 0
 
 
+class GpuFault(msgspec.Struct, frozen=True, kw_only=True):
+    """A kernel line that says that a GPU of this run is lost until a reset. ``at``: in active seconds."""
+
+    text: str
+    at: float
+
+
 def may_be_own(gpu: GpuReading) -> bool:
     """Return whether the trainer may use this GPU: it is not known to be of others, or its processes hold memory there.
 

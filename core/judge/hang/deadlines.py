@@ -14,11 +14,11 @@ import msgspec
 from ...model.progress import Progress
 from ...model.settings import Hang
 from . import liveness
-from .activity import ANNOUNCED, LogActivity
-from .launcher import Launcher, joining_s, waiting
+from .activity import ANNOUNCED, GpuFault, LogActivity
+from .launcher import Launcher, joining_s
 from .liveness import Liveness
 from .pauses import UNSEEN, LoopWatch, Pause, PhaseTimes, habit, longest_gap
-from .ranks import Ranks, silent
+from .ranks import Ranks
 
 # The usual time from one step to the next, and when a step is overdue.
 #
@@ -259,8 +259,24 @@ Load = Literal["spin", "dim", "pinned"]
 """How a GPU is near 100 %: far below its usual power, below it, or at an unknown one."""
 
 
-class HangInput(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """What a verdict is made from: settings, parts of the judge's state under their names, and what follows from them.
+class Watch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is remembered of a run to tell whether it hangs: parts by subject, each explained in its module."""
+
+    clock: StepClock = StepClock()
+    peak: StepPeak = StepPeak()
+    liveness: Liveness = Liveness()
+    log_activity: LogActivity = LogActivity()
+    phase_times: PhaseTimes = PhaseTimes()
+    pause: Pause = Pause()
+    loops: LoopWatch = LoopWatch()
+    saving: SavePhase = SavePhase()
+    ranks: Ranks = ()
+    launcher: Launcher = Launcher()
+    gpu_fault: GpuFault | None = None
+
+
+class HangInput(Watch, frozen=True, kw_only=True, dict=True):
+    """What a verdict is made from: settings, what is remembered, and what follows from them.
 
     Times in active seconds; ``t``: run seconds.
     """
@@ -269,15 +285,6 @@ class HangInput(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     t: float
     period_s: float
     hang: Hang
-    clock: StepClock
-    peak: StepPeak
-    liveness: Liveness
-    log_activity: LogActivity
-    phase_times: PhaseTimes
-    pause: Pause
-    loops: LoopWatch
-    ranks: Ranks
-    launcher: Launcher
     ended_well: bool
     """The last step is done and, if the run saves at all, the final checkpoint is complete."""
     step: int | None
@@ -414,16 +421,6 @@ class HangInput(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """How long some, but not all, of the computing processes have been stopped (state T); None = none is."""
         since_t = self.pause.since_t
         return self.t - since_t if self.pause.stopped == "part" and since_t is not None else None
-
-    @cached_property
-    def waiting(self) -> str:
-        """A sentence about launchers that wait without workers."""
-        return waiting(self.launcher)
-
-    @cached_property
-    def silent_rank(self) -> str:
-        """A sentence about the rank for which the others wait."""
-        return silent(self.ranks, self.t)
 
 
 def for_save(run: HangInput) -> float:

@@ -10,7 +10,9 @@ from ...model.run import Evidence, HangKind
 from ...model.text import LazyPattern, plural, size
 from .activity import GpuState
 from .deadlines import HangInput
+from .launcher import waiting
 from .liveness import Liveness
+from .ranks import silent
 
 # The kind of a hang as the stack frames of the hung processes show it, whatever GPU and CPU looked like.
 #
@@ -86,7 +88,7 @@ MINUTES_FROM_S = 600.0
 
 def evidence_of(run: HangInput, first: tuple[str, ...] = (), last: tuple[str, ...] = ()) -> tuple[Evidence, ...]:
     clock, seen, log, now = run.clock, run.liveness, run.log_activity, run.now
-    lines = [*first, *(sentence for sentence in (run.silent_rank, run.waiting) if sentence)]
+    lines = [*first, *(sentence for sentence in (silent(run.ranks, run.t), waiting(run.launcher)) if sentence)]
     if clock.beats == 0:
         lines.append(f"no step yet, {duration(now - clock.start)} after the start")
     else:
@@ -153,11 +155,10 @@ def duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < MINUTES_FROM_S else f"{seconds / 60.0:.0f} min"
 
 
-# A silence that people are told of before anything is decided, and a fault that ends the wait for its end.
-
-
 class Quiet(msgspec.Struct, frozen=True, kw_only=True):
-    """An open incident *quiet*. ``capture``: id of the decision that collects its evidence.
+    """An open incident *quiet*: people are told of a silence before anything is decided.
+
+    ``capture``: id of the decision that collects its evidence.
 
     ``kind``: of the hang that it may become, and ``signs``: why, as the stacks show them; None = they show nothing.
     ``due_t``: when it becomes a hang if nothing moves, in run seconds.
@@ -168,10 +169,3 @@ class Quiet(msgspec.Struct, frozen=True, kw_only=True):
     kind: HangKind | None = None
     signs: tuple[str, ...] = ()
     due_t: float | None = None
-
-
-class GpuFault(msgspec.Struct, frozen=True, kw_only=True):
-    """A kernel line that says that a GPU of this run is lost until a reset. ``at``: in active seconds."""
-
-    text: str
-    at: float

@@ -6,8 +6,8 @@ longer. A GPU near 100 % far below its usual power (ranks that wait in a collect
 and by NCCL's watchdog): six minutes. Live evidence (usual power, bytes, growing files, compilers on several cores)
 has no deadline but that of the slow clock (deadlines.py).
 
-``RULES`` is read from top to bottom; the first rule that says something decides, and the last one always does.
-``judge`` with a ``share`` below 1 says when the run is *quiet*: people are told, and nothing is ended.
+``RULES`` is read from top to bottom; the first case that counts decides.
+Each case says when it counts, and from when the run is *quiet*: people are told, and nothing is ended.
 
 Known false alarms that the rules are made against, each a scenario in tests/scenarios/healthy.py: slow saves (bytes or
 the file grow), loads, compiling, silent refills that this run made before, sparse lines from a busy GPU, one rank that
@@ -16,7 +16,7 @@ uploads (bytes of its sockets, or announced), a network mount that comes back.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 import msgspec
@@ -24,7 +24,8 @@ import msgspec
 from ...model.run import HangKind
 from . import deadlines, liveness, pauses
 from .deadlines import HangInput
-from .evidence import GpuFault, duration, stopped_in
+from .evidence import duration, stopped_in
+from .launcher import waiting
 
 # Whether a run that makes no step is ended now, or given more time: the cost of waiting against the cost of an error.
 #
@@ -59,7 +60,8 @@ GROWTH = 3.0
 class Case(msgspec.Struct, frozen=True):
     """How long evidence of this ``weight`` has lasted (``silent_s``), and from when it counts (``deadline_s``).
 
-    ``first``: sentences before the evidence of every hang.
+    ``due_s``, ``told_s``: seconds until it counts, and until people are told, if nothing changes; 0 or less = now.
+    ``first``: sentences before the evidence of every hang. ``still``: nothing at all moves, so that its end is told.
     """
 
     silent_s: float
@@ -68,6 +70,9 @@ class Case(msgspec.Struct, frozen=True):
     kind: HangKind = "idle"
     reason: str = ""
     first: tuple[str, ...] = ()
+    due_s: float = 0.0
+    told_s: float = math.inf
+    still: bool = False
 
     def _odds_at(self, silent_s: float) -> float:
         odds = STRONG if self.weight == "strong" else EVEN if self.weight == "even" else WEAK
@@ -97,202 +102,246 @@ QUIET_SHARE = 0.65
 """x the deadline from which a run is quiet."""
 TOLD_S = 165.0
 """Without a sign of life for so long before the first step, or after the end, people are told."""
+FAINT_CORES = 0.1
+"""Below this the only sign of life may be a loop that waits, and people are told after the same time."""
 STILL_S = 4.0
 """Without a sign of life for so long, people are told when the silence would be a hang."""
 
-Answer = Case | Literal["alive"] | None
-"""*alive*: not hung, or too early to tell. None: the rule says nothing."""
+
+def cases(run: HangInput) -> Iterator[Case]:
+    """Yield what the rules say, up to one that decides."""
+    for rule, decides in RULES:
+        said = tuple(rule(run))
+        yield from said
+        if said and decides:
+            return
 
 
-def judge(run: HangInput, share: float = 1.0) -> Case | None:
-    """Return the case of the first rule that has one; None if one says *alive*. ``share``: of all deadlines."""
-    answer = next(found for rule in RULES if (found := rule(run, share)) is not None)
-    return None if answer == "alive" else _lasting(run, answer)
+def judge(run: HangInput) -> Case | None:
+    """Return the first case that counts now; None if the run is not hung."""
+    return next((case for case in cases(run) if case.due_s <= 0.0), None)
 
 
-def _lasting(run: HangInput, case: Case) -> Case:
-    return msgspec.structs.replace(case, reason=f"{case.reason} ({duration(run.silence_s)})")
+def _case(
+    run: HangInput,
+    silent_s: float,
+    deadline_s: float,
+    reason: str,
+    weight: Weight = "certain",
+    *,
+    kind: HangKind | None = None,
+    first: tuple[str, ...] = (),
+    from_s: float | None = None,
+    told_from_s: float | None = None,
+    late_s: float = 0.0,
+    still: bool = False,
+) -> Case:
+    """``from_s``, ``told_from_s``: how long its evidence has to last, None = the deadline, and a share of it.
+
+    ``late_s``: the silence with which a step is late. ``kind`` None: as the processes show it.
+    """
+    late_s = max(late_s, run.floor_s) - run.silence_s
+    due_s = max((deadline_s if from_s is None else from_s) - silent_s, late_s)
+    told_s = max((QUIET_SHARE * deadline_s if told_from_s is None else told_from_s) - silent_s, late_s)
+    reason = f"{reason} ({duration(run.silence_s)})"
+    kind = _kind(run) if kind is None else kind
+    return Case(silent_s, deadline_s, weight, kind, reason, first, due_s, told_s, still)
 
 
-def too_soon(run: HangInput, _share: float) -> Answer:
-    return "alive" if run.silence_s < run.floor_s else None
+def lost_gpu(run: HangInput) -> Iterator[Case]:
+    """No step follows a kernel line that says that a GPU of this run is lost."""
+    fault, quiet_s = run.gpu_fault, run.hang.quiet_s
+    if fault is None or run.clock.last > fault.at:
+        return
+    silent_s = run.now - fault.at
+    reason = f"no step since a GPU of this run was lost ({duration(silent_s)})"
+    due_s = max(quiet_s - silent_s, run.pace_s - (run.now - run.clock.last))
+    yield Case(silent_s, quiet_s, "certain", _kind(run, "spin"), reason, (fault.text,), due_s)
 
 
-def without_readings(run: HangInput, share: float) -> Answer:
+def without_readings(run: HangInput) -> Iterator[Case]:
     """Neither processes nor GPUs can be read."""
     if run.sees_process or run.sees_gpu:
-        return None
+        return
     hang, seen = run.hang, run.liveness
     deadline_s = max(hang.max_s, hang.deadline_factor * max(run.clock.slow_s or 0.0, deadlines.longest_known(run)))
     if run.clock.beats == 0:
         deadline_s = max(deadline_s, hang.startup_s)
     if seen.process_at is not None or seen.gpu_at is not None:
         deadline_s *= deadlines.UNSEEN_FACTOR
-    kind: HangKind = "exiting" if run.ended_well else "idle"
     reason = "no step for very long, and nothing else can be seen"
-    early = run.silence_s < share * deadline_s
-    return "alive" if early else Case(run.silence_s, deadline_s, "weak", kind, reason)
+    yield _case(run, run.silence_s, deadline_s, reason, "weak", kind="exiting" if run.ended_well else "idle")
 
 
-def done_but_alive(run: HangInput, share: float) -> Answer:
+def done_but_alive(run: HangInput) -> Iterator[Case]:
     """The training is done, and its process does not end. Cores and GPUs that wait are no work."""
     if not run.ended_well:
-        return None
+        return
     factor = deadlines.EXPECTED if run.log_activity.exit_work_at is None else deadlines.LONG_WORK
     deadline_s = factor * run.hang.min_s
     quiet_s = run.still_s if run.load or not run.sees_gpu else run.dead_s
-    due = quiet_s >= _told_from(deadline_s, share) or run.still_s >= CONCLUSIVE * share * deadline_s
-    reason = "the training is done, but its process does not end"
-    return Case(quiet_s, deadline_s, "certain", "exiting", reason) if due else "alive"
+    sure_s, busy_s = CONCLUSIVE * deadline_s, run.still_s - quiet_s  # then busy cores do not count any more
+    yield _case(
+        run,
+        quiet_s,
+        deadline_s,
+        "the training is done, but its process does not end",
+        kind="exiting",
+        from_s=min(deadline_s, sure_s - busy_s),
+        told_from_s=min(QUIET_SHARE * deadline_s, TOLD_S, QUIET_SHARE * sure_s - busy_s),
+    )
 
 
-def in_save(run: HangInput, share: float) -> Answer:
+def in_save(run: HangInput) -> Iterator[Case]:
     """GPUs that wait for a save, and cores that poll, show nothing of what the storage does."""
     if not run.save:
-        return None
-    deadline_s, still_s = deadlines.for_save(run), run.no_byte_s
-    if still_s < share * deadline_s:
-        return "alive"
-    return Case(still_s, deadline_s, "certain", _kind(run, "spin"), "no byte of its save moved")
+        return
+    deadline_s, still_s, kind = deadlines.for_save(run), run.no_byte_s, _kind(run, "spin")
+    yield _case(run, still_s, deadline_s, "no byte of its save moved", kind=kind, still=still_s >= STILL_S)
 
 
-def some_are_stopped(run: HangInput, share: float) -> Answer:
+def some_are_stopped(run: HangInput) -> Iterator[Case]:
     """Some computing processes are stopped (state T), and the others wait for them."""
-    deadline_s, stopped_s = deadlines.for_dead(run), min(run.stopped_s or 0.0, run.silence_s)
-    if run.stopped_s is None or stopped_s < max(share * deadline_s, run.late_s):
-        return None
-    return Case(stopped_s, deadline_s, _weight(run, deadline_s), "starved", _stopped(run))
+    if run.stopped_s is None:
+        return
+    deadline_s, stopped_s = deadlines.for_dead(run), min(run.stopped_s, run.silence_s)
+    late_s = run.late_s + run.silence_s - stopped_s  # after the stop
+    yield _case(run, stopped_s, deadline_s, _stopped(run), _weight(run, deadline_s), kind="starved", late_s=late_s)
 
 
-def checkpoint_is_too_old(run: HangInput, _share: float) -> Answer:
+def checkpoint_is_too_old(run: HangInput) -> Iterator[Case]:
     """What ``hang.checkpoint_age_s`` asks for."""
     oldest_s = run.hang.checkpoint_age_s
-    if oldest_s is None or run.checkpoint_age_s <= oldest_s or run.silence_s < run.late_s:
-        return None
+    if oldest_s is None or run.checkpoint_age_s <= oldest_s:
+        return
     kind: HangKind = "spin" if run.load in {"spin", "pinned"} or (run.works and run.sees_gpu) else _kind(run)
     busy = "GPU" if run.works else "CPU" if run.dead_s <= run.fresh_s else ""
     although = f" although the {busy} is busy" if busy else ""
     reason = f"no step{although}, and the newest checkpoint is older than hang.checkpoint_age_s"
-    return Case(run.dead_s, 0.0, "certain", kind, reason)
+    yield _case(run, run.dead_s, 0.0, reason, kind=kind, late_s=run.late_s)
 
 
-def at_full_load(run: HangInput, share: float) -> Answer:
+def at_full_load(run: HangInput) -> Iterator[Case]:
     """A GPU near 100 %: far below its usual power (a spin), below it, or at an unknown one."""
     if run.load is None:
-        return None
-    deadline_s = deadlines.for_load(run, run.load)
-    late = run.silence_s >= run.far_overdue_s
+        return
+    deadline_s, late_s = deadlines.for_load(run, run.load), run.far_overdue_s
     weight: Weight = "strong"
     if run.load == "spin":
         reason = "no step while the GPU spins far below its usual power"
         line_s = min(run.hang.max_s, deadlines.LINE_FACTOR * (run.clock.slow_s or 0.0))
-        late = run.silence_s >= line_s or run.still_s >= CONCLUSIVE * deadline_s
+        late_s = min(line_s, CONCLUSIVE * deadline_s + run.silence_s - run.still_s)
     elif run.load == "dim":
         reason = "no step while the GPU reports 100 % at much less power than usual"
         # In a run that makes pauses a smaller phase draws this power, too.
         weight = "weak" if run.clock.pause_s >= deadlines.PAUSE_BY_DESIGN_S else weight
     else:
         reason = "no step while the GPU reports 100 % (its power is unknown)"
-    due = late and run.still_s >= share * deadline_s
-    return Case(run.still_s, deadline_s, weight, "spin", reason) if due else "alive"
+    yield _case(run, run.still_s, deadline_s, reason, weight, kind="spin", late_s=late_s)
 
 
-def no_sign_of_life(run: HangInput, share: float) -> Answer:
-    deadline_s = deadlines.for_dead(run)
-    if run.blocked and share >= 1.0:
-        deadline_s = max(deadline_s, deadlines.BLOCKED_S)
-    late = run.silence_s >= run.late_s or (run.clock.beats and run.dead_s >= CONCLUSIVE * deadline_s)
-    least_s = share * deadline_s if run.clock.beats else _told_from(deadline_s, share)
-    if not late or run.dead_s < min(least_s, share * _without_sign_s(run, deadline_s)) or run.silence_s < least_s:
-        return None
+def no_sign_of_life(run: HangInput) -> Iterator[Case]:
+    usual_s, started, busy_s = deadlines.for_dead(run), run.clock.beats > 0, run.silence_s - run.dead_s
+    deadline_s = max(usual_s, deadlines.BLOCKED_S) if run.blocked else usual_s
+    told_s = QUIET_SHARE * usual_s if started else min(QUIET_SHARE * usual_s, TOLD_S)
     at_once = run.stopped_s is not None and run.silence_s - run.stopped_s <= run.fresh_s
     sign = "no sign of life but lines in the log" if run.still_prints else "no sign of life"
-    reason = run.waiting or (_stopped(run) if at_once else f"no step and {sign}")
-    return Case(run.dead_s, deadline_s, _weight(run, deadline_s), _kind(run), reason)
+    yield _case(
+        run,
+        run.dead_s,
+        deadline_s,
+        waiting(run.launcher) or (_stopped(run) if at_once else f"no step and {sign}"),
+        _weight(run, deadline_s),
+        from_s=max(_without_sign_s(run, deadline_s), deadline_s - busy_s),
+        told_from_s=max(min(told_s, QUIET_SHARE * _without_sign_s(run, usual_s)), told_s - busy_s),
+        late_s=min(run.late_s, CONCLUSIVE * deadline_s + busy_s) if started else run.late_s,
+        still=started and run.sees_process and not run.blocked and run.stopped_s is None and run.dead_s >= STILL_S,
+    )
 
 
-def in_loop(run: HangInput, _share: float) -> Answer:
+def in_loop(run: HangInput) -> Iterator[Case]:
     """The looks at this silence found all that is busy in loops, or in waits for GPUs at rest.
 
     It may come before its deadline: what ending the run costs decides.
     """
     watch = run.loops
     if watch.since != run.since or watch.agreed < pauses.AGREEING or not can_loop(run):
-        return None
+        return
     if watch.waits:
         deadline_s = deadlines.for_dead(run, partly_seen=False)
         does, silent_s = "wait for GPUs that do nothing", run.gpus_rest_s
     else:
         deadline_s = _for_loop(run, polls=watch.polls)
         does, silent_s = "are in a loop that changes nothing", run.no_work_s
-    if silent_s < (1.0 if watch.waits and run.clock.beats == 0 else QUIET_SHARE) * deadline_s:
-        return None
-    return Case(silent_s, deadline_s, "strong", "spin", f"no step, and its processes {does}", watch.places)
+    from_s = (1.0 if watch.waits and run.clock.beats == 0 else QUIET_SHARE) * deadline_s
+    yield _case(
+        run,
+        silent_s,
+        deadline_s,
+        f"no step, and its processes {does}",
+        "strong",
+        kind="spin",
+        first=watch.places,
+        from_s=from_s,
+        told_from_s=from_s,
+    )
 
 
-def blocked_for_now(run: HangInput, share: float) -> Answer:
-    return "alive" if run.blocked and share >= 1.0 and run.silence_s < deadlines.BLOCKED_S else None
-
-
-def busy_cores(run: HangInput, share: float) -> Answer:
-    """Nothing but cores is busy: the first row holds whose evidence has lasted for its deadline."""
-    seen, startup_s = run.liveness, 0.0 if run.clock.beats else run.hang.startup_s
-    most_s = max(run.hang.max_s, deadlines.KNOWN_FACTOR * deadlines.longest_known(run), startup_s)
+def busy_cores(run: HangInput) -> Iterator[Case]:
+    """Nothing but cores is busy."""
+    seen, started = run.liveness, run.clock.beats > 0
+    known_s = deadlines.KNOWN_FACTOR * deadlines.longest_known(run)
+    moves = started and not run.announced and (seen.working.at or 0.0) > run.since + liveness.WINDOW_S
+    told_s = max(TOLD_S, known_s) if moves and seen.cpu_sum < FAINT_CORES * seen.cpu_count else math.inf
+    most_s = max(run.hang.max_s, known_s)
+    most_s = most_s if started else max(most_s, run.hang.startup_s)
     most_s *= POLLING_WITHOUT_GPU if seen.gpu_at is None else 1.0  # how long busy cores alone count as work
-    unseen = seen.gpu_at is None and run.clock.beats > 0 and run.silence_s >= run.far_overdue_s
     # As much CPU as if the processes polled for a GPU, used or waited for?
     cores = max(seen.cpu_sum, seen.run_sum) / max(1, seen.cpu_count)
     polls = cores >= POLLING_CORES * max(1.0, seen.cpu_normal or 0.0)
-    due = run.silence_s >= run.hang.deadline_factor * (run.clock.slow_s or 0.0)
     own_s = (seen.process_at or 0.0) - max(liveness.last_byte(seen), seen.working.at or 0.0, run.since)
     idle_s = run.now - max(liveness.last_work(seen), run.clock.last)
-    longest_s = max(CONCLUSIVE * run.hang.max_s, most_s)
-    others = "no step and no sign of life, and the busy GPUs are not this run's"
+    longest_s, late_s = max(CONCLUSIVE * run.hang.max_s, most_s), run.hang.deadline_factor * (run.clock.slow_s or 0.0)
+    unseen_s = deadlines.for_load(run, "pinned")
     alone = "no step and no byte moved for long, only some CPU use (no GPU can be read)"
+    others = "no step and no sign of life, and the busy GPUs are not this run's"
     useless = "no step for very long; cores are busy, but no GPU works"
-    works = not run.clock.beats or run.announced
-    rows: tuple[tuple[bool, float, float, Weight, str], ...] = (
-        (unseen, run.still_s, deadlines.for_load(run, "pinned"), "even" if polls else "weak", alone),
-        (due and seen.foreign, own_s, most_s, "strong", others),
-        (due, run.still_s, most_s, "weak", "no step for long, and only one core is busy"),
-        (due and not works, idle_s, longest_s, "weak", useless),
+    rows: tuple[tuple[bool, float, float, float, Weight, str], ...] = (
+        (seen.gpu_at is None and started, run.still_s, unseen_s, run.far_overdue_s, "even" if polls else "weak", alone),
+        (seen.foreign, own_s, most_s, late_s, "strong", others),
+        (True, run.still_s, most_s, late_s, "weak", "no step for long, and only one core is busy"),
+        (started and not run.announced, idle_s, longest_s, late_s, "weak", useless),
     )
-    for holds, lasted_s, deadline_s, weight, reason in rows:
-        if holds and lasted_s >= share * deadline_s:
-            kind: HangKind = "spin" if weight == "even" else _kind(run)
-            return Case(lasted_s, deadline_s, weight, kind, reason)
-    return "alive"
+    for holds, lasted_s, deadline_s, after_s, weight, reason in rows:
+        kind: HangKind | None = "spin" if weight == "even" else None
+        from_s = max(deadline_s, deadlines.BLOCKED_S + lasted_s - run.silence_s) if run.blocked else deadline_s
+        told_from_s = min(told_s, QUIET_SHARE * deadline_s)
+        if holds:
+            yield _case(
+                run, lasted_s, deadline_s, reason, weight,
+                kind=kind, from_s=from_s, told_from_s=told_from_s, late_s=after_s,
+            )  # fmt: skip
 
 
-RULES: tuple[Callable[[HangInput, float], Answer], ...] = (
-    too_soon,
-    without_readings,
-    done_but_alive,
-    in_save,
-    some_are_stopped,
-    checkpoint_is_too_old,
-    at_full_load,
-    no_sign_of_life,
-    in_loop,
-    blocked_for_now,
-    busy_cores,
+RULES: tuple[tuple[Callable[[HangInput], Iterator[Case]], bool], ...] = (
+    (lost_gpu, False),
+    (without_readings, True),
+    (done_but_alive, True),
+    (in_save, True),
+    (some_are_stopped, False),
+    (checkpoint_is_too_old, False),
+    (at_full_load, True),
+    (no_sign_of_life, False),
+    (in_loop, False),
+    (busy_cores, True),
 )
-
-
-def lost_gpu(run: HangInput, fault: GpuFault) -> Case | None:
-    """Return a case if no step follows a kernel line that says that a GPU of this run is lost."""
-    last, quiet_s = run.clock.last, run.hang.quiet_s
-    silence_s = run.now - max(last, fault.at)
-    if silence_s < quiet_s or run.now - last < run.pace_s:
-        return None
-    reason = "no step since a GPU of this run was lost"
-    return _lasting(run, Case(silence_s, quiet_s, "certain", _kind(run, "spin"), reason, (fault.text,)))
+"""Each with whether it decides: as long as its case does not count, the run is not hung."""
 
 
 def no_progress(run: HangInput) -> Case | None:
     """Return a case if the run made no new highest step for long, whatever it does meanwhile: the slow clock.
 
-    Its deadline is infinite, so that nothing is ended, without readings and while a phase works that was announced.
+    It is never due, so that nothing is ended, without readings and while a phase works that was announced.
     """
     seen, usual_s = run.liveness, deadlines.usual_s(run.clock)
     if usual_s is None:
@@ -307,25 +356,8 @@ def no_progress(run: HangInput) -> Case | None:
     announced = run.works and run.announced and run.log_activity.phase_at >= run.clock.last
     ends = not (run.save or blocked or announced) and (run.sees_process or run.sees_gpu)
     reason, kind = f"no new highest step for {duration(stalled_s)}", "spin" if works else _kind(run)
-    return Case(stalled_s, deadlines.ACT_FACTOR * limit_s if ends else math.inf, "certain", kind, reason, (reason,))
-
-
-def dead_from(run: HangInput) -> Case | None:
-    """Return from which silence ``judge`` finds no sign of life if none comes, counted from the last step.
-
-    None: one is seen.
-    """
-    last = run.clock.last
-    if run.save:
-        deadline_s, still_s = deadlines.for_save(run), run.no_byte_s
-        silent_s = run.now - last - still_s + deadline_s
-        return None if still_s < STILL_S else Case(silent_s, deadline_s)
-    works = run.load or run.blocked or run.stopped_s is not None
-    if not run.sees_process or not run.clock.beats or run.ended_well or works or run.dead_s < STILL_S:
-        return None
-    deadline_s = deadlines.for_dead(run)
-    silent_s = max(deadline_s, run.late_s, run.silence_s - run.dead_s + _without_sign_s(run, deadline_s))
-    return Case(silent_s + run.since - last, deadline_s, "strong")
+    due_s = deadlines.ACT_FACTOR * limit_s - stalled_s if ends else math.inf
+    return Case(stalled_s, limit_s, "certain", kind, reason, (reason,), due_s)
 
 
 def can_loop(run: HangInput) -> bool:
@@ -346,11 +378,6 @@ def _for_loop(run: HangInput, *, polls: bool) -> float:
     """Return the deadline for processes in a loop that changes nothing. ``polls``: what it asks for may still come."""
     known_s = deadlines.KNOWN_FACTOR * deadlines.longest_known(run)
     return max(deadlines.for_load(run, "pinned" if polls else "spin"), known_s)
-
-
-def _told_from(deadline_s: float, share: float) -> float:
-    """Return from when people are told before the first step, or after the end; or the deadline."""
-    return share * deadline_s if share >= 1.0 else min(share * deadline_s, TOLD_S)
 
 
 def _stopped(run: HangInput) -> str:
@@ -384,7 +411,7 @@ def _kind(run: HangInput, at_load: HangKind | None = None) -> HangKind:
     if at_load is not None and run.load:
         return at_load
     seen = run.liveness
-    if run.waiting:
+    if waiting(run.launcher):
         return "waiting"
     if liveness.is_starved(seen) or run.stopped_s is not None:
         return "starved"
