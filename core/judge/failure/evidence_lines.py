@@ -328,7 +328,8 @@ _CODE = LazyPattern(
 )
 """Source code, a comment, a quoted mail, a list of advice, a table."""
 _HYPOTHESIS = LazyPattern(
-    r"\b(?:potential|if (?:you|the|this|it|your|an?|there|any|we|training|that|memory|one)\b|in case|should you|might"
+    r"\b(?:potential|causes (?:are|include)"
+    r"|if (?:you|the|this|it|your|an?|there|any|we|training|that|memory|one)\b|in case|should you|might"
     r"|may (?!not)|could (?!not|n)|can (?:also |sometimes |easily |often )?(?:be|lead|cause|result|happen|trigger"
     r"|produce)|possib(?:ly|le)|probably|perhaps|usually|often|sometimes|typically|avoid\w*|prevent\w*"
     r"|protects? (?:you )?against|known issues?|e\.g\.|for example|for instance|such as|look for|watch(?:es|ing)? for"
