@@ -188,7 +188,7 @@ class OutputSearch(Observer):
 
     def _look_at(self, paths: Sequence[str], *, drains: bool, again: bool) -> None:
         """``paths``: files that were written. ``again``: all that was written since the attempt began, too."""
-        now = time.monotonic()
+        now, due = time.monotonic(), self._look_due
         self._look_wanted = self._look_wanted or bool(paths)
         # First the processes of the run: until they are known, each of them would be taken for another that saves here.
         if now >= next_round(self._sampled, self._period()) and not self._over:
@@ -200,6 +200,8 @@ class OutputSearch(Observer):
             self._note(path, now, live=status is None or time.time() - status.st_ctime < LIVE_S)
             if may_be_saved(path) and not self._is_elsewhere(path):
                 self._writers.look_at(path, now)
+        if self._look_due != due:  # after the files, which may be open for milliseconds
+            self._writers.count()
         if again:
             for path in written_since(self._roots, self._begun_wall, WALK_S):
                 self._note(path, time.monotonic(), live=False)

@@ -186,12 +186,15 @@ class Writers:
     def opened(self, is_elsewhere: Callable[[str], bool]) -> list[str]:
         """Return what the run holds open for writing now. ``is_elsewhere``: whether no output is at a path."""
         seen = []
-        self._bytes.look(self._run | self._above)
         for each in self._open_files(self.members):
             if not is_elsewhere(each.path):
                 self._remember(each, "run")
                 seen.append(each.path)
         return seen
+
+    def count(self) -> None:
+        """Note how much the run and those above it have written."""
+        self._bytes.look(self._run | self._above)
 
     # --- who else ---
 
