@@ -399,7 +399,8 @@ def is_same_save(before: KnownCheckpoint, event: CheckpointEvent, created_wall: 
 
     One of another size is another save, also with the modification time of the former one.
     """
-    if (before.complete or before.rewriting) and event.event == "complete" and before.size_bytes != event.size_bytes:
+    sizes = {before.size_bytes, event.size_bytes} - {None}
+    if (before.complete or before.rewriting) and event.event == "complete" and len(sizes) > 1:
         return False
     changed = event.changed if has_wrong_time(event, created_wall) else None
     return before.mtime == event.mtime and (None in {before.changed, changed} or before.changed == changed)

@@ -112,7 +112,7 @@ class OutputSearch(Observer):
         self._tree: FolderTree | None = None
         self._inotify: Inotify | None = None
         self._written: dict[str, Written] = {}
-        self._look_due = self._looked = 0.0
+        self._look_due = self._sampled = 0.0
         self._look_wanted = False
         self._begun_wall = 0.0
         self._opened = False
@@ -188,16 +188,20 @@ class OutputSearch(Observer):
 
     def _look_at(self, paths: Sequence[str], *, drains: bool, again: bool) -> None:
         """``paths``: files that were written. ``again``: all that was written since the attempt began, too."""
-        now = time.monotonic()
-        self._look_wanted = not self._over and (self._look_wanted or bool(paths))
-        due = not self._over and (self._look_wanted or now >= next_round(self._looked, self._period()))
-        if due and now >= self._look_due and self._followed is not None:
-            self._look(self._followed, now)
+        now, due = time.monotonic(), self._look_due
+        self._look_wanted = self._look_wanted or bool(paths)
+        # First the processes of the run: until they are known, each of them would be taken for another that saves here.
+        if now >= next_round(self._sampled, self._period()) and not self._over:
+            self._sample(now)
+        if self._look_wanted and now >= self._look_due:
+            self._look(now)
         for path in paths:
             status = status_of(path)
             self._note(path, now, live=status is None or time.time() - status.st_ctime < LIVE_S)
             if may_be_saved(path) and not self._is_elsewhere(path):
                 self._writers.look_at(path, now)
+        if self._look_due != due:  # after the files, which may be open for milliseconds
+            self._writers.count()
         if again:
             for path in written_since(self._roots, self._begun_wall, WALK_S):
                 self._note(path, time.monotonic(), live=False)
@@ -215,7 +219,7 @@ class OutputSearch(Observer):
             return WAKE_S
         if self._followed is None or self._over:
             return KNOWN_S
-        return max(0.0, self._look_due - time.monotonic(), next_round(self._looked, self._period()) - time.monotonic())
+        return max(0.0, next_round(self._sampled, self._period()) - time.monotonic())
 
     def _follow_target(self) -> None:
         """Follow the newest attempt; one that has ended is followed until the next one begins."""
@@ -226,7 +230,7 @@ class OutputSearch(Observer):
             return
         self._followed = self.target
         self._written.clear()
-        self._look_due = self._looked = 0.0
+        self._look_due = self._sampled = 0.0
         self._begun_wall = self._begin_of(self._followed)
 
     def _begin_of(self, target: AttemptTarget) -> float:
@@ -253,24 +257,29 @@ class OutputSearch(Observer):
         below = next((path[len(root) :] for root in self._roots if is_below(path, root)), path)
         return any(is_copy_folder(part) for part in below.split("/")[:-1] if part)
 
-    def _look(self, target: AttemptTarget, now: float) -> None:
-        """Take the processes of the run at this moment, their working folders and what they hold open for writing.
-
-        First the processes: until they are known, each of them would be taken for another that saves here.
-        """
-        self._look_wanted, self._looked = False, now
-        for pid in self._writers.sample(target, now, known=bool(self._watched())):
-            folder = link_of(f"/proc/{pid}/cwd")
-            if folder not in self._roots and len(Path(folder).parts) > 2 and Path(folder).is_dir():
-                self._roots.append(folder)
-                if self._tree is not None:
-                    self._tree.add(folder)
+    def _look(self, now: float) -> None:
+        """Take what the run holds open for writing at this moment, and watch the folders of that, wherever they are."""
+        self._look_wanted = False
         for path in self._writers.opened(self._is_elsewhere):
             folder = os.path.dirname(path)  # noqa: PTH120
             if self._tree is not None and len(Path(folder).parts) > 2:
                 self._tree.add_alone(folder)
             self._note(path, now)
         self._look_due = now + (1.0 + LOOK_SHARE) * (time.monotonic() - now)
+
+    def _sample(self, now: float) -> None:
+        """Take the processes of the run as they are now, their working folders and open files."""
+        target = self._followed
+        if target is None:
+            return
+        self._sampled = now
+        for pid in self._writers.sample(target, now, known=bool(self._watched())):
+            folder = link_of(f"/proc/{pid}/cwd")
+            if folder not in self._roots and len(Path(folder).parts) > 2 and Path(folder).is_dir():
+                self._roots.append(folder)
+                if self._tree is not None:
+                    self._tree.add(folder)
+        self._look(now)
 
     def _examine(self, now: float, *, settle_s: float, late: bool) -> None:
         """Put an ``OutputSeen`` for each checkpoint of the run in a folder that is not watched, once for each state.

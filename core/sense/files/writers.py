@@ -104,15 +104,19 @@ class WrittenBytes:
                 if len(self._counts) > REMEMBERED:
                     self._counts.pop(next(iter(self._counts)))
 
+    def _of(self, process: tuple[int, int]) -> tuple[tuple[int, int, int], ...]:
+        with self._lock:
+            return self._counts.get(process, ())
+
     def at(self, process: tuple[int, int], t_ns: int) -> tuple[int, int | None]:
         """How much it had written at a moment, at least and at most (None: nobody looked later)."""
-        counts = self._counts.get(process, ())
+        counts = self._of(process)
         least = max((written for _, ended, written in counts if ended < t_ns), default=0)
         return least, next((written for begun, _, written in counts if begun > t_ns), None)
 
     def has_written(self, process: tuple[int, int], least: int, since_ns: int) -> bool:
         """Whether it was seen to have written so much since a moment."""
-        written = {written for _, _, written in self._counts.get(process, ())} - {ANY_BYTES}
+        written = {written for _, _, written in self._of(process)} - {ANY_BYTES}
         return max(written, default=0) - self.at(process, since_ns)[0] >= least
 
 
@@ -182,12 +186,15 @@ class Writers:
     def opened(self, is_elsewhere: Callable[[str], bool]) -> list[str]:
         """Return what the run holds open for writing now. ``is_elsewhere``: whether no output is at a path."""
         seen = []
-        self._bytes.look(self._run | self._above)
         for each in self._open_files(self.members):
             if not is_elsewhere(each.path):
                 self._remember(each, "run")
                 seen.append(each.path)
         return seen
+
+    def count(self) -> None:
+        """Note how much the run and those above it have written."""
+        self._bytes.look(self._run | self._above)
 
     # --- who else ---
 
