@@ -134,6 +134,11 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
         return not self.counts_anew or self.resume_verdict == "taken"
 
     @property
+    def is_unplaced(self) -> bool:
+        """It was told no checkpoint, and no step shows yet where it trains."""
+        return self.resume_from is None and self.first_step is None
+
+    @property
     def place_is_stored(self) -> bool:
         """The step in the checkpoint tells ``resumed_at``, in the same unit or in one that is a multiple of it."""
         stored, at = self.resume_step, self.resumed_at

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 JOBS = Path(os.environ.get("FAKE_SLURM", ""))
-VALUED = {"--signal", "--comment"}
 
 
 def submit(words: list[str]) -> None:

@@ -239,7 +239,7 @@ def test_a_process_whose_main_thread_ended_is_not_taken_for_ended(run: World) ->
     target = started(run, code)
     wait_for(lambda: "Z" in Path(f"/proc/{target.trainer.pid}/stat").read_text().split()[2], "its first thread ended")
     assert lives(target.trainer.pid)
-    assert read_process(target.trainer.pid).state == "S"  # type: ignore[union-attr]
+    wait_for(lambda: (seen := read_process(target.trainer.pid)) and seen.state == "S", "its other thread sleeps")
     report = stop(target, interrupt=0.2)
     assert (report.gone, report.signal) == (True, "SIGTERM")
     assert not lives(target.trainer.pid)

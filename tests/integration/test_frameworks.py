@@ -22,8 +22,7 @@ def test_a_framework_that_is_killed_goes_on_from_its_newest_checkpoint(row: str,
     if find_spec(package) is None:
         pytest.skip(f"{package} cannot be imported: ./trainwatch.sh frameworks {row} --quick installs it")
     command = [sys.executable, str(PROGRAM), row, "--quick", "--here"]
-    # Whose a short save is can only be told where nobody else works, so not below /tmp, and not by --cache: an argument,
-    # an open file or a working folder above it is enough to have written it.
+    # A short save is known as the run's only where nobody else works, so not below /tmp, and no argument names the place.
     with tempfile.TemporaryDirectory(dir="/var/tmp") as cache:
         env = {**os.environ, "XDG_CACHE_HOME": cache}
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)

@@ -345,3 +345,14 @@ def test_what_a_supervisor_has_not_read_shows_no_other_checkpoint() -> None:
     crash(world).see(LogChunk(t=world.t + 5.0, text="", skipped_bytes=5000))
     world.see(LogChunk(t=world.t + 5.0, text=step(89) + "\n"))
     assert "resume verified: step-40 holds step 40, first step after it at or before 89" in _notes(world)
+
+
+def test_steps_that_go_on_without_a_known_checkpoint_are_not_lost() -> None:
+    def line(n: int) -> str:
+        return f"Epoch {(n - 1) // 12} | Step {(n - 1) % 12 + 1}/12 | Loss 1.0\n"
+
+    on = Story(meta=False, period_s=5.0)
+    world = World().begin().watch(Story(meta=False, period_s=5.0).load(10).train(30, line=line))
+    on.step = 24
+    crash(world).watch(on.load(10).log("Epoch 2 | Batchsize: 8 | Steps: 12\n").train(4, line=line))
+    assert [i.ending for i in world.incidents] == ["recovered: resumed by itself at step 24, 6 steps lost"]

@@ -149,7 +149,7 @@ def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
         _advance(builder)
     if state.launcher.from_step is not None:
         on_samples.on_first_step(builder, after.certain.opening.first_step)
-    if first or builder.attempt.resume_verdict == "open":
+    if first or state.attempt.is_unplaced or builder.attempt.resume_verdict == "open":
         restarts.on_beat(builder)
         hints.prove_remedies(builder)
     if restarts.is_due(builder.state):

@@ -343,8 +343,10 @@ def note_name_in_log(state: JudgeState, text: str) -> JudgeState:
 def _recover(builder: StepBuilder) -> None:
     state = builder.state
     attempt = state.attempt
-    taken, resumed_at = attempt.resume_verdict == "taken", None
-    if attempt.resume_from is None or attempt.resume_verdict == "ignored":
+    if attempt.is_unplaced and attempt.fresh_step is not None:
+        return  # the head of an epoch; where it trains on is told by its first step
+    taken, resumed_at = attempt.resume_verdict == "taken", resume_check.went_on_after(attempt)
+    if resumed_at is None and (attempt.resume_from is None or attempt.resume_verdict == "ignored"):
         resumed_at = 0
     elif (taken or attempt.weights_only) and (attempt.elsewhere or not attempt.resume_spread):
         resumed_at = attempt.resumed_at
@@ -370,6 +372,8 @@ def _recover(builder: StepBuilder) -> None:
 
 def _how(attempt: AttemptProgress, step: int | None) -> str:
     """Where the attempt trains on, as far as its output shows it."""
+    if (after := resume_check.went_on_after(attempt)) is not None:
+        return f"resumed by itself at step {after}"
     if attempt.resume_from is None or attempt.resume_verdict == "ignored":
         return "started over"
     name, at = name_of(attempt.resume_from), "" if step is None else f" at step {step}"

@@ -24,7 +24,7 @@ from ..hang.deadlines import StepPeak
 from ..hang.pauses import ActiveTime
 from ..memory import Evaluations, SettingsThatRan
 from ..progress import begin_attempt
-from ..resume import checkpoint_index
+from ..resume import checkpoint_index, resume_check
 from ..resume.checkpoint_index import GOOD, KnownCheckpoint, base_name
 from ..resume.resume_check import widest_gap
 from ..run_states import BackingOff, Interrupted, Machine, RestartPlan, Running, Starting, Stopped, Stopping
@@ -98,7 +98,9 @@ def started(builder: StepBuilder, start: Start) -> None:
     known = checkpoint_index.find(state.checkpoints, start.resume_from) if start.resume_from is not None else None
     opening = main_reading(state).now.opening
     fresh = state.attempt.fresh_step, state.attempt.fresh_epoch
-    if opening.marks and not opening.gap and state.attempt.resume_from is None and not state.attempt.adopted:
+    last = state.attempt
+    anew = last.resume_from is None and not last.adopted and resume_check.went_on_after(last) is None
+    if opening.marks and not opening.gap and anew:
         fresh = opening.first_step, opening.first_epoch
     settings, launch = restarts.settings_of(state, start.profile), machine
     launch = launch if isinstance(launch, Starting) else Starting()

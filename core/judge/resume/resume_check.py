@@ -322,6 +322,14 @@ def is_near(attempt: AttemptProgress, lines: tuple[Mark, ...], at: int) -> bool:
     return first.step > most or (attempt.fresh_step is None and first.step >= at - 1 and at >= STARTED_OVER_STEPS)
 
 
+def went_on_after(attempt: AttemptProgress) -> int | None:
+    """The step after which a trainer went on that was told no checkpoint; None: it started over, or it is not known."""
+    first, fresh, gap = attempt.first_step, attempt.fresh_step, attempt.widest_gap_before
+    if attempt.resume_from is not None or first is None or fresh is None:
+        return None
+    return first - 1 if first > max(fresh + GAPS * gap, STARTED_OVER_STEPS) else None
+
+
 def widest_gap(lines: tuple[Mark, ...]) -> int:
     """The largest distance of two steps that were printed one after the other; 0 if there are no two."""
     steps = [mark.step for mark in lines if mark.step is not None]
