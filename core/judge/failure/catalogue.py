@@ -14,9 +14,9 @@ from ...model.text import LazyPattern, bounded
 from ..text.lines import TRACEBACK, gates_of, shape_of
 from ..text.shapes import ShapeTable
 
-CONFIG_READS = ("args[", "cfg[", "onfig[")
+SETTING_READS = ("args[", "cfg[", "onfig[")
 CHECKPOINT_READS = ("load_state_dict(", "heckpoint[", "ckpt[", "state_dict[", "resume_state[")
-"""Source lines of tracebacks that decide what a KeyError means."""
+"""In a source line that raised an exception: what a KeyError there means."""
 FRAME_GATE = 'File "'
 """Stands in the header of a syntax error that no traceback announces."""
 POSITIONS = ("<", "it/s", "s/it", "tep", "iter", "Iter", "poch", "oss")
@@ -90,7 +90,7 @@ class CompiledCatalogue:
         )
         """Noise first, then the project's own, then the shipped ones."""
         self._like = lru_cache(SHAPES_KEPT)(self._signatures_like)
-        words = [*catalogue.gates, *CONFIG_READS, *CHECKPOINT_READS, TRACEBACK, FRAME_GATE]
+        words = [*catalogue.gates, *SETTING_READS, *CHECKPOINT_READS, TRACEBACK, FRAME_GATE]
         words += [gate for each in classes for gate in each.gates]
         loose = [row.pattern.text for row in mine]
         self.gates = gates_of(words, loose)

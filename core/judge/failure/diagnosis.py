@@ -108,8 +108,6 @@ def _watch(state: DiagnosisState, watch: Reading, number: int, line: str, shapes
         cascade=(),
         watch=watch_on,
         beats=(),
-        traceback=0,
-        traced=0,
         ranks=evidence.NO_ENDS,
         blocks=(),
         report=0,
@@ -268,7 +266,7 @@ def hidden_failure(
     kernel = [each for each in state.findings if each.line == 0] if short else []
     state = replace(state, findings=(*kernel, *late))
     cause = root_of(state, catalogue)
-    traced = max(state.traced, state.traceback) > since and not over
+    traced = state.traced > since and not over
     if cause is not None and not (short or cause.weight >= SPECIFIC or traced or cause.role == "confirmation"):
         cause = None
     said = _shown(state, catalogue, cause)

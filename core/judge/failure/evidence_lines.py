@@ -14,7 +14,7 @@ from ...model.text import LazyPattern
 from ..text.lines import TRACEBACK, Carried, peel, unglued
 from ..text.reading import Reading
 from . import evidence_state as evidence
-from .catalogue import CHECKPOINT_READS, CONFIG_READS, OWN_WEIGHT, CompiledCatalogue, Match, Proof, read_kernel_line
+from .catalogue import CHECKPOINT_READS, OWN_WEIGHT, SETTING_READS, CompiledCatalogue, Match, Proof, read_kernel_line
 from .evidence_state import Block, DiagnosisState, Finding
 
 KERNEL_GATES = ("Xid", "XID", "NVRM", "dxg", "blocked for more than", "oom-kill", "amdgpu", "Out of memory: Kill")
@@ -83,15 +83,11 @@ def _read(state: DiagnosisState, number: int, carried: Carried, catalogue: Compi
     if TRACEBACK in text and not is_label(text):
         if state.unraised and state.unraised >= number - 1:
             return state
-        opened = evidence.begin(block, source)
-        state = evidence.with_block(state, opened, hot=TRACEBACK_SEGMENTS)
-        return replace(state, traceback=number, watch=state.watch or _NO_PROGRESS)
+        state = evidence.with_block(state, evidence.begin(block, source, number), hot=TRACEBACK_SEGMENTS)
+        return replace(state, watch=state.watch or _NO_PROGRESS)
     open_block = block if block is not None and not block.ended else None
-    if text[:1] in " \t│[":
-        config = any(word in text for word in CONFIG_READS) and evidence.CONFIGURED.search(text) is not None
-        if config or ("rror" not in text and any(word in text for word in CHECKPOINT_READS)):
-            state = replace(state, **{"config_read" if config else "restored": number})
-            return state if open_block is None else evidence.with_block(state, evidence.with_inner(open_block, text))
+    if open_block is None and text[:1] in " \t│" and any(word in text for word in (*SETTING_READS, *CHECKPOINT_READS)):
+        return replace(state, above=(number, text.strip()))
     if open_block is not None and evidence.is_inner(text):
         return evidence.with_block(state, evidence.with_inner(open_block, text))
     if state.hot and text.strip():
@@ -126,7 +122,7 @@ def _weigh(
     carried = carried._replace(text=text)
     named = evidence.find_exception(text, catalogue) or (evidence.any_exception(text) if block is not None else None)
     if named is not None and state.unraised and number - state.unraised <= TRACEBACK_SEGMENTS:
-        return replace(state, unraised=0, traceback=0)
+        return replace(state, unraised=0, blocks=tuple(each for each in state.blocks if each is not block))
     bare = named is not None and text.lstrip().startswith((named.type, f"{named.module}."))
     raised = named is not None and (block is not None or (bare and carried.level in ("", "fatal")))
     matches = catalogue.matches(text)
@@ -158,22 +154,21 @@ def _weigh(
         return state
     if block is None and 0 < state.traced >= number - evidence.DETAIL_LINES and _REPORTER.search(text) is not None:
         return evidence.with_cascade_line(state, number, shown)
-    configured = bool(state.config_read) and number - state.config_read <= NEAR_LINES
-    restored = bool(state.restored) and number - state.restored <= NEAR_LINES
-    known = evidence.proof_of(named, catalogue, configured=configured, restored=restored, with_message=best is None)
+    at, code = state.above if block is None else (number, block.code)
+    code = code if number - at <= NEAR_LINES else ""
+    known = evidence.proof_of(named, catalogue, code, with_message=best is None)
     if known is None and named.type not in catalogue.consequences and block is not None and best is None:
         known = UNTOLD
     if known is not None and (best is None or (best.weight < evidence.GENERIC and known.weight > best.weight)):
         best = replace(known, warned=carried.level == "warning")
     mine = _finding(best, number, shown, carried.source, terminal=terminal)
     if block is not None:
-        state = replace(state, traced=number, traceback=0)
         reported = named.module.split(".")[0] in REPORTERS
         return _with_raised(state, block, replace(mine, place=block.own, reported=reported), weighed)
     if named.type in catalogue.consequences:
         state = evidence.with_cascade_line(state, number, shown)
-    at, place = state.header  # of a syntax error of the file that Python was to run: it has no traceback
-    place = place if 0 < number - at <= HEADER_LINES else ""
+    above, place = state.header  # of a syntax error of the file that Python was to run: it has no traceback
+    place = place if 0 < number - above <= HEADER_LINES else ""
     return _with_line(state, replace(mine, place=place), weighed)
 
 
@@ -251,11 +246,12 @@ _ERROR = LazyPattern(
 def _with_raised(state: DiagnosisState, block: Block, mine: Finding, weighed: Iterable[Proof]) -> DiagnosisState:
     """The state after a traceback's end: of a chain of exceptions one counts."""
     if block.before is not None and evidence.earlier_counts(block, block.before, mine):
-        kept = replace(block, raised=block.before, ended=True, link="")
+        kept = replace(block, raised=block.before, ended=True, link="", line=mine.line)
         return evidence.with_cascade_line(evidence.with_block(state, kept), mine.line, mine.text)
     if block.before is not None and block.before.failure:
         state = evidence.without_raised(state, block.before)
-    state = evidence.with_block(state, replace(block, raised=mine, ended=True, link=""), hot=evidence.DETAIL_LINES)
+    done = replace(block, raised=mine, ended=True, link="", line=mine.line)
+    state = evidence.with_block(state, done, hot=evidence.DETAIL_LINES)
     return _with_line(state if mine.failure else evidence.with_cascade_line(state, mine.line, mine.text), mine, weighed)
 
 

@@ -14,7 +14,7 @@ from ...model.shipped import EvidenceLine
 from ...model.text import LazyPattern, beginning
 from ..text.lines import LineFold, plain
 from ..text.reading import Reading
-from .catalogue import CompiledCatalogue, Proof
+from .catalogue import CHECKPOINT_READS, CompiledCatalogue, Proof
 
 # Reports of several lines: tracebacks with their chain, C++ ``terminate``, Rust panics, fatal checks.
 #
@@ -76,7 +76,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Block(msgspec.Struct, frozen=True):
-    """A traceback in progress, or the last one, of one rank or process.
+    """A traceback in progress, or the last one, of one rank or process. ``line``: of its beginning, then of its end.
 
     ``first``: file and function of its first frame, which is the one that caught the exception if another follows.
     ``last``: of its newest frame; ``library``: ``first`` lies in an installed package; ``raises``: the newest source
@@ -85,6 +85,7 @@ class Block(msgspec.Struct, frozen=True):
     """
 
     source: str
+    line: int = 0
     link: Link = ""
     before: Finding | None = None
     before_first: str = ""
@@ -99,11 +100,11 @@ class Block(msgspec.Struct, frozen=True):
     ended: bool = False
 
 
-def begin(found: Block | None, source: str) -> Block:
+def begin(found: Block | None, source: str, number: int) -> Block:
     """The block that a traceback's first line begins; it continues the chain of ``found``."""
     if found is None or not found.link:
-        return Block(source)
-    return Block(source, found.link, found.raised, found.first, found.library)
+        return Block(source, number)
+    return Block(source, number, found.link, found.raised, found.first, found.library)
 
 
 def with_inner(block: Block, text: str) -> Block:
@@ -200,25 +201,18 @@ def _raised(found: re.Match[str]) -> RaisedAt:
     return RaisedAt(kind, module, found["message"] or "")
 
 
-def proof_of(
-    raised: RaisedAt,
-    catalogue: CompiledCatalogue,
-    *,
-    configured: bool,
-    restored: bool = False,
-    with_message: bool = True,
-) -> Proof | None:
+def proof_of(raised: RaisedAt, catalogue: CompiledCatalogue, code: str, *, with_message: bool = True) -> Proof | None:
     """What an exception proves; None for consequences of another failure.
 
-    ``configured``: the line that raised it read a configuration; ``restored``: it read a checkpoint. ``with_message``
-    False: a signature knows the message, so its words do not count again.
+    ``code``: the source that raised it. ``with_message`` False: a signature knows the message, so its words do not
+    count again.
     """
     kind = raised.type
     if kind in catalogue.consequences:
         return None
-    if restored and kind == "KeyError":
+    if kind == "KeyError" and any(word in code for word in CHECKPOINT_READS):
         return Proof("checkpoint_mismatch", CONTEXT_WEIGHT, told=True)
-    if configured and kind in _OF_CONFIG:
+    if kind in _OF_CONFIG and CONFIGURED.search(code) is not None:
         return Proof("config_error", CONTEXT_WEIGHT, told=True)
     known = catalogue.exceptions.get(kind)
     generic = kind in catalogue.generic_exceptions
@@ -226,7 +220,7 @@ def proof_of(
         inner = find_exception(raised.message, catalogue)
         # Julia's LoadError, a handler of its own, a RuntimeError of Paddle
         if inner is not None and inner.type != kind and (not generic or catalogue.names_mechanism(inner.type)):
-            return proof_of(inner, catalogue, configured=configured, restored=restored, with_message=with_message)
+            return proof_of(inner, catalogue, code, with_message=with_message)
     if with_message and (known is None or kind == "KeyError" or generic):
         known = proof_of_message(kind, raised.message, catalogue) or known
     if known is not None:
@@ -462,13 +456,12 @@ class DiagnosisState(msgspec.Struct, frozen=True):
     """Evidence so far. ``watch``: progress since the first evidence, None before it.
 
     ``kernel``: the newest kernel lines that match a failure class, whatever the log says about the same class.
-    ``config_read``, ``restored``: the newest line that read a configuration, read a checkpoint; 0 = none. ``beats``:
-    the lines of the last two steps after the first evidence. ``unraised``: the newest line that begins the report of an
-    exception that ended nothing. ``traceback``: the newest line that begins a traceback; ``traced``: the newest
-    exception at the end of one. ``blocks``: tracebacks, by rank or process.
+    ``beats``: the lines of the last two steps after the first evidence. ``unraised``: the newest line that begins the
+    report of an exception that ended nothing. ``blocks``: tracebacks, by rank or process.
     ``hot``: segments that are read whether or not a gate opens for them. ``report``: the newest line with which a
     program reported its death; ``fenced``: the line on which a quotation of several lines began; ``tail``: the last
     text. ``header``: the newest line that begins with a file and a line outside a traceback, and both as ``file:line``.
+    ``above``: the newest line of source that reads settings or a checkpoint, of a traceback that began before the log.
     """
 
     fold: LineFold = LineFold()
@@ -476,13 +469,9 @@ class DiagnosisState(msgspec.Struct, frozen=True):
     survived: tuple[Finding, ...] = ()
     cascade: tuple[EvidenceLine, ...] = ()
     watch: Reading | None = None
-    config_read: int = 0
-    restored: int = 0
     kernel: tuple[str, ...] = ()
     beats: tuple[int, ...] = ()
     unraised: int = 0
-    traceback: int = 0
-    traced: int = 0
     ranks: RankEnds = NO_ENDS
     blocks: tuple[Block, ...] = ()
     hot: int = 0
@@ -490,6 +479,12 @@ class DiagnosisState(msgspec.Struct, frozen=True):
     fenced: int = 0
     tail: str = ""
     header: tuple[int, str] = (0, "")
+    above: tuple[int, str] = (0, "")
+
+    @property
+    def traced(self) -> int:
+        """The newest line of a traceback that is known: the exception at its end, else its first one; 0 = none."""
+        return max((each.line for each in self.blocks), default=0)
 
     @property
     def end(self) -> str:

@@ -485,20 +485,28 @@ def told_place(state: JudgeState, knowledge: Knowledge, log: ProgressState) -> P
     found = attempt.number > 1 or any(not known.own for known in state.checkpoints.known)
     by_itself = knowledge.resume_support.by_itself and found
     resumed = attempt.resume_from is not None or bool(told.resumes_by) or by_itself
-    places = [
-        by(state, log, told, total, beat_t=attempt.beat_t, resumed=resumed)
-        for by, total in ((_by_steps, told.steps), (_by_epochs, told.epochs))
-        if total is not None
-    ]
+    claims = (_by_steps(state, log, told, resumed=resumed), _by_epochs(state, log, told, resumed=resumed))
+    places = [c if isinstance(c, Place) else _doubted(state, told, c) for c in claims if c is not None]
     return next((place for place in places if place.at != "short"), places[0] if places else Place("unknown"))
 
 
-def _by_steps(
-    state: JudgeState, log: ProgressState, told: ToldLength, total: int, *, beat_t: float, resumed: bool
-) -> Place:
-    attempt, run, step = state.attempt, log.now.run, log.now.run.run_step
-    if step is None or step > total:
-        return Place("unknown")
+class _Left(NamedTuple):
+    """What is left of a told length. ``sure``: it is of this count. ``before``: made before a resume, None = unknown.
+
+    ``left_s``: the least time for the rest; None = no pace is known.
+    """
+
+    words: str
+    sure: bool
+    before: int | None
+    left_s: float | None
+    other_unit: bool = False
+
+
+def _by_steps(state: JudgeState, log: ProgressState, told: ToldLength, *, resumed: bool) -> Place | _Left | None:
+    attempt, run, step, total = state.attempt, log.now.run, log.now.run.run_step, told.steps
+    if total is None or step is None or step > total:
+        return None if total is None else Place("unknown")
     words = f"step {step} of {total} (by {told.steps_by})"
     if step == total and told.steps_sure:  # that a count of another thing ends at just this number is no chance
         return Place("end", words)
@@ -510,21 +518,17 @@ def _by_steps(
     rests = (run.index or 0) + 1 if run.per_epoch and run.total is None else 1
     if total - made <= max(1, gap * rests) or made >= NEARLY * total:
         return Place("unknown", words)
-    first, since = attempt.first_beat_step, attempt.first_beat_t
-    pace_s = None
+    first, since, beat_t, left_s = attempt.first_beat_step, attempt.first_beat_t, attempt.beat_t or 0.0, None
     if first is not None and since is not None and step > first and beat_t > since:
-        pace_s = (beat_t - since) / (step - first)
+        left_s = SLOWER * (beat_t - since) / (step - first) * (NEARLY * total - made)
     other = made < SAME_UNIT * total or _is_whole_elsewhere(state, made, total, told)
-    left_s = None if pace_s is None else SLOWER * pace_s * (NEARLY * total - made)
-    return _short(state, told, words, sure=told.steps_sure, before=before, left_s=left_s, other_unit=other)
+    return _Left(words, told.steps_sure, before, left_s, other)
 
 
-def _by_epochs(
-    state: JudgeState, log: ProgressState, told: ToldLength, total: int, *, beat_t: float, resumed: bool
-) -> Place:
-    epoch, made = _epochs_begun(log.now, resumed=resumed)
-    if epoch is None or epoch > total + 1:
-        return Place("unknown")
+def _by_epochs(state: JudgeState, log: ProgressState, told: ToldLength, *, resumed: bool) -> Place | _Left | None:
+    (epoch, made), total, beat_t = _epochs_begun(log.now, resumed=resumed), told.epochs, state.attempt.beat_t or 0.0
+    if total is None or epoch is None or epoch > total + 1:
+        return None if total is None else Place("unknown")
     before = _epochs_before(state.attempt, log.now) if resumed else 0
     epoch += before or 0
     words = f"in epoch {math.ceil(epoch)} of {total} (by {told.epochs_by})" if epoch <= total else ""
@@ -532,30 +536,21 @@ def _by_epochs(
         return Place("unknown", words)
     pace_s = (beat_t - state.attempt.start_t) / made if log.now.heartbeats >= TWO_LINES else 0.0
     left_s = SLOWER * pace_s * (total - epoch) if pace_s else None
-    return _short(state, told, words, sure=told.epochs_sure, before=before, left_s=left_s)
+    return _Left(words, told.epochs_sure, before, left_s)
 
 
-def _short(
-    state: JudgeState,
-    told: ToldLength,
-    words: str,
-    *,
-    sure: bool,
-    before: int | None,
-    left_s: float | None,
-    other_unit: bool = False,
-) -> Place:
-    """Short of a told length, if it and the counter can be compared. ``left_s``: of the least time for the rest."""
+def _doubted(state: JudgeState, told: ToldLength, rest: _Left) -> Place:
+    """Short of a told length, if it and the counter can be compared."""
     quiet_s = state.time.t - (state.attempt.beat_t or 0.0)
     doubts = (
-        (not sure, "that may be of another thing"),
+        (not rest.sure, "that may be of another thing"),
         (told.sooner_by, f"{told.sooner_by} may end it sooner"),
-        (before is None, "it may count anew after a resume"),
-        (left_s is not None and other_unit, "it may count in another unit"),
-        (left_s is None or quiet_s >= left_s, "the rest may have been made without a line"),
+        (rest.before is None, "it may count anew after a resume"),
+        (rest.left_s is not None and rest.other_unit, "it may count in another unit"),
+        (rest.left_s is None or quiet_s >= rest.left_s, "the rest may have been made without a line"),
     )
     doubt = next((doubt for holds, doubt in doubts if holds), "")
-    return Place("unknown", f"{words}: {doubt}") if doubt else Place("short", words)
+    return Place("unknown", f"{rest.words}: {doubt}") if doubt else Place("short", rest.words)
 
 
 def _is_whole_elsewhere(state: JudgeState, made: int, total: int, told: ToldLength) -> bool:
