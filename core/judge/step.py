@@ -242,16 +242,14 @@ def _has_come(builder: StepBuilder, t: float | None) -> bool:
     return t is not None and builder.t >= t
 
 
-def _asked_again_t(builder: StepBuilder) -> float | None:
-    return None if builder.state.withheld is None else builder.state.withheld.again_t
-
-
 def _ask_again(builder: StepBuilder) -> None:
-    assert builder.state.withheld is not None
+    waiting = builder.state.withheld
+    if waiting is None or not _has_come(builder, waiting.again_t):
+        return
     if hang_check.is_over(builder):
         commands.withdraw(builder, SIGNS_ARE_BACK)
     else:
-        gate.ask_again(builder, builder.state.withheld)
+        gate.ask_again(builder, waiting)
 
 
 _MAY_BACK_UP = seen.CheckpointEvent | seen.CheckpointValues | seen.Outcome | seen.HostSample
@@ -262,7 +260,7 @@ DUE: tuple[tuple[Callable[[StepBuilder, seen.Observation], bool], Callable[[Step
     (lambda builder, _: apply.nan_is_due(builder.state), apply.on_nan_due),
     (lambda builder, _: unseen.is_due(builder.state), unseen.tell),
     (lambda builder, _: exits.is_due(builder.state, builder.knowledge), exits.end),
-    (lambda builder, _: _has_come(builder, _asked_again_t(builder)), _ask_again),
+    (lambda builder, _: builder.state.withheld is not None, _ask_again),
     (lambda _, what: isinstance(what, _MAY_BACK_UP), checkpoint_jobs.follow_backups),
     (lambda builder, _: builder.settings.evaluate.wanted, checkpoint_jobs.follow),
 )
