@@ -243,11 +243,13 @@ def _has_come(builder: StepBuilder, t: float | None) -> bool:
 
 
 def _ask_again(builder: StepBuilder) -> None:
-    assert builder.state.withheld is not None
+    waiting = builder.state.withheld
+    if waiting is None or not _has_come(builder, waiting.again_t):
+        return
     if hang_check.is_over(builder):
         commands.withdraw(builder, SIGNS_ARE_BACK)
     else:
-        gate.ask_again(builder, builder.state.withheld)
+        gate.ask_again(builder, waiting)
 
 
 _MAY_BACK_UP = seen.CheckpointEvent | seen.CheckpointValues | seen.Outcome | seen.HostSample
@@ -258,7 +260,7 @@ DUE: tuple[tuple[Callable[[StepBuilder, seen.Observation], bool], Callable[[Step
     (lambda builder, _: apply.nan_is_due(builder.state), apply.on_nan_due),
     (lambda builder, _: unseen.is_due(builder.state), unseen.tell),
     (lambda builder, _: exits.is_due(builder.state, builder.knowledge), exits.end),
-    (lambda b, _: b.state.withheld is not None and _has_come(b, b.state.withheld.again_t), _ask_again),
+    (lambda builder, _: builder.state.withheld is not None, _ask_again),
     (lambda _, what: isinstance(what, _MAY_BACK_UP), checkpoint_jobs.follow_backups),
     (lambda builder, _: builder.settings.evaluate.wanted, checkpoint_jobs.follow),
 )

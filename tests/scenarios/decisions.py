@@ -27,10 +27,13 @@ Size = tuple[int, float, int]
 
 
 def drawn(seeds: int = SEEDS) -> Iterator[tuple[str, str, Build, Size]]:
-    """Each family with so many seeds that the tests of the judge do not use: which, its name, and its size."""
-    dice = random.Random(7)
+    """Each family with so many seeds that the tests of the judge do not use: which, its name, and its size.
+
+    Each throws dice of its own: a new family changes no other one.
+    """
     for title, families in (("healthy", HEALTHY), ("sick", SICK)):
         for name, build in sorted(families.items()):
+            dice = random.Random(name)
             for seed in range(FIRST_SEED, FIRST_SEED + seeds):
                 yield title, name, build, (seed, dice.choice(PERIODS_S), dice.choice(GPUS))
 

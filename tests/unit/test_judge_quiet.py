@@ -90,7 +90,7 @@ def test_lost_gpu_ends_the_wait_and_is_the_cause(act: Act, before: str, after: s
     world = world.command(after) if after else world
     assert [(h.class_, "fallen off the bus" in h.evidence[0].what) for h in world.hangs] == [("idle", True)] * ends
     assert [known.class_ for known in world.state.history] == ["gpu_lost"] * ends
-    assert world.decisions.count("stop_attempt") == ends
+    assert (world.decisions.count("stop_attempt"), len(of_kind(world, "quiet"))) == (ends, 1 - ends)
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def _check_silence(builder: StepBuilder, run: HangInput) -> None:
     ends = due_t is not None and due_t <= builder.t
     if not ends:
         _look_for_loop(builder, run)
-    if sign is not None and sign.told_s <= 0.0 and builder.state.quiet is None:
+    if sign is not None and builder.state.quiet is None and (sign.told_s <= 0.0 or not ends):
         _open_quiet(builder, run, sign, capture=not ends)
     if sign is None:
         saves = f"a save is in progress: {run.save}"
@@ -99,7 +99,8 @@ def _check_silence(builder: StepBuilder, run: HangInput) -> None:
         close_quiet(builder, "training advances" if run.now - run.clock.last < run.floor_s else signs)
     elif ends:
         declare(builder, run, sign)
-    elif builder.state.quiet is not None:
+    else:
+        assert builder.state.quiet is not None
         builder.set(quiet=replace(builder.state.quiet, due_t=due_t))
 
 

@@ -7,6 +7,7 @@ import msgspec
 
 from ...model.observation import GpuReading
 from ...model.progress import Phase
+from ...model.run import GpuHabit
 
 # What the trainer's log shows besides steps: announced phases, bars of other work, and lines without progress.
 #
@@ -143,15 +144,9 @@ NEWEST_WEIGHT = 0.2
 """Weight of the newest value in a smoothed one: power readings, usual power and CPU, the sampling period."""
 
 
-class GpuNormal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is usual for one GPU. ``busy_w``: power in training; ``rest_w``: lowest seen; sums: since the last step."""
+class GpuNormal(GpuHabit, frozen=True, kw_only=True, omit_defaults=True):
+    """What is usual for one GPU. Another card, or another limit, has another usual power; sums: since the last step."""
 
-    index: int
-    rest_w: float | None = None
-    busy_w: float | None = None
-    util_pct: float | None = None
-    limit_w: float | None = None
-    """The power limit that ``busy_w`` belongs to: another card, or another limit, has another usual power."""
     from_earlier_run: bool = False
     """Known from earlier runs only; replaced by what this run teaches first."""
     steady_w: float | None = None

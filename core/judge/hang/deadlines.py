@@ -194,7 +194,7 @@ def _is_another(peak: StepPeak, step: int, total: int | None, epoch: int | None)
 # line says. Known false alarms: a trainer that prepares a further file for minutes after the first one is complete.
 
 SLACK_S = 2.0
-"""The same of a complete file, which ends the phase: the log is read once a second."""
+"""A complete file may be so much older than the last step and ends the phase: the log is read once a second."""
 
 
 class SavePhase(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -381,10 +381,6 @@ class HangInput(Watch, frozen=True, kw_only=True, dict=True):
     def no_work_s(self) -> float:
         """How long no GPU worked, no byte moved and no file grew."""
         return self._for_s(liveness.last_work(self.liveness))
-
-    @property
-    def no_byte_s(self) -> float:
-        return self._for_s(liveness.last_byte(self.liveness))
 
     @cached_property
     def load(self) -> Load | None:

@@ -196,7 +196,8 @@ def in_save(run: HangInput) -> Iterator[Case]:
     """GPUs that wait for a save, and cores that poll, show nothing of what the storage does."""
     if not run.save:
         return
-    deadline_s, still_s, kind = deadlines.for_save(run), run.no_byte_s, _kind(run, "spin")
+    still_s = run.now - max(run.since, liveness.last_byte(run.liveness))
+    deadline_s, kind = deadlines.for_save(run), _kind(run, "spin")
     yield _case(run, still_s, deadline_s, "no byte of its save moved", kind=kind, still=still_s >= STILL_S)
 
 
