@@ -10,8 +10,8 @@ from tests.unit.test_judge_recovery import crash, quick, running, save
 from trainwatch.core.judge.run_states import BackingOff, Machine, RestartPlan, Starting
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
 from trainwatch.core.model.decision import ClearGpu, Record, StartAttempt, StopAttempt
-from trainwatch.core.model.fact import AttemptEnded, AttemptStarted, RunCreated
-from trainwatch.core.model.observation import Exit, LogChunk, Start
+from trainwatch.core.model.fact import AttemptEnded, AttemptStarted, RunCreated, StateChanged
+from trainwatch.core.model.observation import Exit, LogChunk, Outcome, Start
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply
 
@@ -88,11 +88,20 @@ def test_what_the_last_supervisor_waited_for_is_taken_up_again() -> None:
 def test_an_unfinished_stop_is_finished(verb: str) -> None:
     world = running()
     world.silent = {"stop_attempt"}
-    world.command(verb)
+    world.command(verb, by="ann")
     new = taken_over(world, live=True)
     assert [s.mode for s in new.of(StopAttempt)] == ["kill" if verb == "kill" else "gentle"]
     assert new.word == "stopped"
-    assert taken_over(world, live=False).word == "stopped"
+    assert taken_over(world, live=False).of(StateChanged)[-1].reason.startswith("stopped by ann")
+
+
+def test_a_stop_during_a_launch_that_fails_starts_nothing() -> None:
+    """The launch was tried again although a person had said stop; to a new supervisor "a person" had ordered it."""
+    world = World(silent={"start_attempt"}).begin().command("stop", by="ann")
+    assert taken_over(world, live=False).of(StateChanged)[-1].reason.startswith("stopped by ann")
+    order = world.of(StartAttempt)[0].id
+    world.see(Outcome(t=world.t, decision=order, action="start_attempt", ok=False, detail="no such command"))
+    assert (world.word, len(world.of(StartAttempt))) == ("stopped", 1)
 
 
 def test_an_unfinished_restart_goes_on() -> None:

@@ -82,7 +82,7 @@ def _end(builder: StepBuilder, command: Command) -> Reply:
     plan = RestartPlan(reason=f"{command.verb} by {by}", by=by)
     builder.set(ends=None)
     if isinstance(machine, Starting) and not machine.launched:
-        builder.move("command", replace(machine, then="hold", next=None))
+        builder.move("command", replace(machine, then="hold", next=plan))
     elif isinstance(machine, Stopping):
         held = replace(machine, then="hold", plan=replace(machine.plan, by=by))
         if machine.saving is not None and machine.then == "hold" and not kill:

@@ -268,6 +268,9 @@ BAD_NODES_KEPT = 8
 
 def on_launch_failed(builder: StepBuilder, machine: run_states.Starting, outcome: Outcome) -> None:
     """The launch itself failed: no such command, no room on the disk, a config that cannot be derived."""
+    if machine.then == "hold":
+        restarts.after_end(builder, "hold", machine.next or restarts.STOP_IN_LAUNCH)
+        return
     if machine.then == "end" and machine.next is not None:
         reason = machine.next.reason
         builder.move("lost", run_states.Interrupted(), f"{reason}; the launch failed: {outcome.detail}")

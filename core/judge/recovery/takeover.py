@@ -9,7 +9,6 @@ from ...model.checkpoint import Checkpoint
 from ...model.fact import AttemptEnded, AttemptStarted
 from ...model.observation import Start
 from ...model.preset import NO_PROFILE
-from ...model.progress import Why
 from ...model.shipped import AppliedRemedy
 from ...model.story import RunStory
 from .. import run_states
@@ -38,7 +37,6 @@ replace = msgspec.structs.replace
 CHANGES_KEPT = 6
 """Changes of a launch that are named if it does not start."""
 GO_ON = RestartPlan(reason="continue after an interruption")
-STOP_IN_LAUNCH = RestartPlan(reason="stop requested during the launch", by="a person")
 OURS = {"resume_step", "may_take"}
 """What the judge knows of the beginning of an attempt."""
 OF_AN_ATTEMPT = (
@@ -65,10 +63,10 @@ def go_on(builder: StepBuilder) -> None:
         case Stopping(then="end", plan=plan) if plan.deadline_t is not None:  # the machine ended before all was done
             builder.move("leave", Interrupted(), f"{plan.reason}; the next start goes on")
             restarts.clear_and_restart(builder, GO_ON)
-        case Starting(then="hold") | Stopping(then="end"):
-            builder.move("hold", Stopped(), "stopped by a person; held until resume or restart", Why("person"))
-        case Stopping():
-            restarts.after_end(builder, machine)
+        case Starting(then="hold"):
+            restarts.after_end(builder, "hold", machine.next or restarts.STOP_IN_LAUNCH)
+        case Stopping(then=then, plan=plan):
+            restarts.after_end(builder, "hold" if then == "end" else then, plan)
         case Starting(launched=False, plan=plan):
             meant = GO_ON if plan is None else replace(GO_ON, wanted=plan.wanted, fresh=plan.fresh, by=plan.by)
             restarts.clear_and_restart(builder, meant)
@@ -194,7 +192,7 @@ def _stand(builder: StepBuilder, start: Start, *, same: bool, was: run_states.Ma
         builder.close_incident(was.incident, "a new supervisor took over")
     commands.follow_trainer(builder, f"attempt {start.attempt} {'adopted' if start.adopted else 'started'}")
     if isinstance(was, Starting) and was.then is not None and not (was.then == "end" and start.adopted):
-        restarts.stop(builder, was.then, was.next or STOP_IN_LAUNCH)
+        restarts.stop(builder, was.then, was.next or restarts.STOP_IN_LAUNCH)
 
 
 # The judge's state of a run that has a journal: what was learned from its snapshot, the run's state from its story.
