@@ -11,7 +11,7 @@ from tests.unit.test_judge_nan import told
 from tests.unit.test_judge_recovery import crash, quick, running
 from tests.unit.test_judge_resume_doubt import UNREADABLE
 from trainwatch.core.judge.step import Judge
-from trainwatch.core.model.decision import NotifyPeople, StartAttempt
+from trainwatch.core.model.decision import NotifyPeople, StartAttempt, VerifyCheckpoint
 from trainwatch.core.model.fact import AttemptStarted
 from trainwatch.core.model.observation import CheckpointEvent, CheckpointValues
 from trainwatch.core.model.preset import ResumeStyle, resume_support
@@ -92,3 +92,14 @@ def test_nothing_is_recovered_by_an_attempt_whose_first_losses_are_nan() -> None
     assert [i.class_ for i in world.incidents if i.open and i.kind == "crash"] != []
     told(world, "0.5", "0.4", "0.3", start=36)
     assert not [i for i in world.incidents if i.open]
+
+
+@pytest.mark.parametrize(("nonfinite", "held"), [((), False), (("w",), True)])
+def test_what_the_trainer_may_take_is_read_before_it_is_held_for(nonfinite: tuple[str, ...], held: bool) -> None:
+    """Its values were still to be read when the loss was NaN for long enough: the run was held for the night."""
+    world = saved(at_step(running(chooser(ResumeStyle(by_itself=True))), 30), GOOD, 30)
+    verdict = "nonfinite" if nonfinite else "complete"
+    world.answer("verify_checkpoint", ok=not nonfinite, verdict=verdict, nonfinite=nonfinite, nan=nonfinite)
+    told(saved(world, NEW, 60), *["nan"] * 50, start=41)
+    assert world.of(VerifyCheckpoint)[0].path == NEW
+    assert (is_held(world), len(world.of(StartAttempt))) == (held, 1 if held else 2)
