@@ -12,6 +12,7 @@ from trainwatch.core.model.fact import MetricFilesKnown, OutputKnown
 from trainwatch.core.model.observation import (
     CheckpointEvent,
     CheckpointValues,
+    Command,
     Exit,
     LogChunk,
     MetricValues,
@@ -209,6 +210,8 @@ def test_nothing_begins_anew_over_what_the_run_may_have_saved() -> None:
 
 def test_a_held_run_goes_on_from_what_a_person_names() -> None:
     world = over(seen(searching(), sure=False))
+    reply = world.judge.answer(world.state, Command(t=world.t, verb="resume"))  # refused, not accepted and held again
+    assert (reply.ok, "`trainwatch resume --from CHECKPOINT`" in reply.message, "--fresh" in reply.message) == (0, 1, 1)
     path = f"{FOLDER}/0000040.pt"
     world.command("resume", checkpoint=path)
     assert world.of(StartAttempt)[-1].resume_from == path
