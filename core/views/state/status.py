@@ -14,7 +14,7 @@ from ..length_words import resume_object
 from ..metrics import view_command
 from ..run_summary import RunSummary, backup_state, summarise
 from ..words import commands, title_of
-from .concerns import current_readings, doubt_of, troubles
+from .concerns import DOUBTS, current_readings, doubt_of, troubles
 from .lost_time import lost_time
 from .run_progress import bounds_now, live_progress
 from .verdict import unconfirmed
@@ -88,7 +88,7 @@ def status_object(
         "checkpoints": {
             "newest": msgspec.to_builtins(newest) if newest else None,
             "age_s": max(0.0, now.now_wall - newest.mtime) if newest else None,
-            "doubt": doubt_of(newest, story) if newest else "",
+            "doubt": DOUBTS[doubt_of(newest, story)] if newest else "",
             "count": summary.checkpoints,
             "best": _score(story.best),
             "quality": scores_of(story) or None,
