@@ -142,16 +142,15 @@ def _next(builder: StepBuilder, command: Command) -> Reply:
     if not (live or launching) and (builder.state.ends is None or isinstance(machine, Stopping)):
         # A time that is too near is not meant.
         checkpoint_jobs.set_time(builder, after_s=checkpoint_jobs.stop_takes_s(builder.knowledge, builder.state))
-    if isinstance(machine, Stopping):
-        builder.move("command", replace(machine, then="restart", plan=plan))
-        return YES
     if command.profile is not None:
         _profile(builder, replace(command, now=False))
     if command.without_remedies:
         remedies.drop(builder, f"asked for by {command.by}")
     for name in command.remedies:
         remedies.take_by_name(builder, name, command.by)
-    if isinstance(machine, Starting) and launching:
+    if isinstance(machine, Stopping):
+        builder.move("command", replace(machine, then="restart", plan=plan))
+    elif isinstance(machine, Starting) and launching:
         builder.move("command", replace(machine, then="restart", next=plan))
     elif live:
         _close_hangs(builder, f"restarted by {command.by}")
