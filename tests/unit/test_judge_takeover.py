@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from tests.builders import Story, World, judge
+from tests.unit.test_judge_nan import told
 from tests.unit.test_judge_recovery import crash, quick, running, save
 from trainwatch.core.judge.run_states import BackingOff, Machine, RestartPlan, Starting
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
@@ -63,6 +64,11 @@ def test_a_vanished_trainer_is_resumed_uncharged() -> None:
     ]
     assert new.of(StartAttempt)[0].attempt == 2
     assert new.state.budget.used == 0
+
+
+def test_what_was_saved_after_a_nan_is_not_resumed_from_though_nobody_saw_the_end() -> None:
+    world = save(told(save(running()), *["nan"] * 10, start=41), "out/step-60", 60)
+    assert taken_over(world, live=False).of(StartAttempt)[0].resume_from == "out/step-40"
 
 
 def test_what_the_last_supervisor_waited_for_is_taken_up_again() -> None:

@@ -29,6 +29,7 @@ from ..resume.resume_check import widest_gap
 from ..run_states import BackingOff, Interrupted, Machine, RestartPlan, Running, Starting, Stopped, Stopping
 from ..state import JudgeState, StepBuilder, from_snapshot
 from . import attempts, commands, gate, ramp, restarts, resume_choice
+from .apply import before_lost_t
 from .attempts import close_quiet
 from .ending import main_reading, run_total
 
@@ -49,12 +50,20 @@ OF_AN_ATTEMPT = (
 def go_on(builder: StepBuilder) -> None:
     """No trainer process exists: start, restart or wait, depending on the state that the last supervisor left."""
     machine = builder.machine
+    again = replace(GO_ON, before_t=before_lost_t(builder))
     _lost(builder)
     if isinstance(machine, BackingOff) and (machine.need_bytes, machine.gpu_gone) != (None, None):
         builder.set(wake_t=run_states.wake_t(machine))  # a restored state has none
         return
     match machine:
-        case BackingOff(plan=plan) | run_states.Preparing(plan=plan) | Stopping(then="restart", plan=plan):
+        case Starting(then="hold"):
+            restarts.after_end(builder, "hold", machine.next or restarts.STOP_IN_LAUNCH)
+        case (
+            BackingOff(plan=plan)
+            | run_states.Preparing(plan=plan)
+            | Stopping(then="restart", plan=plan)
+            | Starting(launched=False, plan=RestartPlan() as plan)
+        ):
             restarts.clear_and_restart(builder, replace(plan, verified=None))
         case run_states.Idle():
             wanted = builder.knowledge.begin_from
@@ -62,18 +71,13 @@ def go_on(builder: StepBuilder) -> None:
             (attempts.launch if wanted is None else resume_choice.choose)(builder, first)
         case Stopping(then="end", plan=plan) if plan.deadline_t is not None:  # the machine ended before all was done
             builder.move("leave", Interrupted(), f"{plan.reason}; the next start goes on")
-            restarts.clear_and_restart(builder, GO_ON)
-        case Starting(then="hold"):
-            restarts.after_end(builder, "hold", machine.next or restarts.STOP_IN_LAUNCH)
+            restarts.clear_and_restart(builder, again)
         case Stopping(then=then, plan=plan):
             restarts.after_end(builder, "hold" if then == "end" else then, plan)
-        case Starting(launched=False, plan=plan):
-            meant = GO_ON if plan is None else replace(GO_ON, wanted=plan.wanted, fresh=plan.fresh, by=plan.by)
-            restarts.clear_and_restart(builder, meant)
         case _ if isinstance(machine, Starting | run_states.Trains | Interrupted):
             if not isinstance(machine, Interrupted):
                 builder.move("lost", Interrupted(), "the trainer ended while no supervisor was running")
-            restarts.clear_and_restart(builder, GO_ON)
+            restarts.clear_and_restart(builder, again)
         case _:
             assert isinstance(machine, Stopped | run_states.Over)
 
