@@ -202,20 +202,6 @@ def test_profile_now_restarts_at_once() -> None:
     assert world.of(decisions.StartAttempt)[-1].profile == "safe"
 
 
-@pytest.mark.parametrize("stopping", [False, True])
-def test_resume_and_restart_may_name_a_profile(stopping: bool) -> None:
-    """While a stop was under way such a wish was accepted and forgotten, a remedy, too."""
-    world = running()
-    if stopping:
-        world.silent = {"stop_attempt"}
-        world.command("stop")
-    world.command("restart", profile="safe")
-    if stopping:
-        order = world.of(decisions.StopAttempt)[-1].id
-        world.see(Exit(t=world.t, code=0), Outcome(t=world.t, decision=order, action="stop_attempt", ok=True))
-    assert world.of(decisions.StartAttempt)[-1].profile == "safe"
-
-
 def test_ack_of_one_incident_leaves_the_others() -> None:
     world = running()
     for t in (500.0, 520.0):

@@ -142,8 +142,6 @@ def _next(builder: StepBuilder, command: Command) -> Reply:
     if not (live or launching) and (builder.state.ends is None or isinstance(machine, Stopping)):
         # A time that is too near is not meant.
         checkpoint_jobs.set_time(builder, after_s=checkpoint_jobs.stop_takes_s(builder.knowledge, builder.state))
-    if command.profile is not None:
-        _profile(builder, replace(command, now=False))
     if command.without_remedies:
         remedies.drop(builder, f"asked for by {command.by}")
     for name in command.remedies:
@@ -385,8 +383,7 @@ def is_answer(state: JudgeState, command: Command) -> bool:
 
 def has_wishes(command: Command) -> bool:
     """Whether it says how the next attempt begins."""
-    wishes = command.checkpoint, command.profile, command.fresh, command.remedies, command.without_remedies
-    return any(wishes)
+    return any((command.checkpoint, command.fresh, command.remedies, command.without_remedies))
 
 
 def carry_out(builder: StepBuilder, by: str) -> None:
