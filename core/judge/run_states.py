@@ -281,7 +281,7 @@ _MAY: dict[State, tuple[Event, ...]] = {
     "idle": (*_NEXT_ATTEMPT, "hold"),
     "starting": (
         *_LIVE, *_NEXT_ATTEMPT, "launched", "command", "step", "saved", "hang", "pause", "suspend", "queue", "back_off",
-        "no_room",
+        "no_room", "leave",
     ),
     "running": (*_LIVE, "hang", "pause", "suspend", "queue"),
     "hung": (*_LIVE, "step", "pause"),

@@ -5,7 +5,7 @@ from typing import assert_never
 
 import msgspec
 
-from ...model.decision import CaptureStacks, EndWatch
+from ...model.decision import CaptureStacks
 from ...model.observation import Exit, JobSeen, Outcome
 from ...model.preset import OwnEnd
 from ...model.progress import PLAIN, Why
@@ -268,13 +268,8 @@ BAD_NODES_KEPT = 8
 
 def on_launch_failed(builder: StepBuilder, machine: run_states.Starting, outcome: Outcome) -> None:
     """The launch itself failed: no such command, no room on the disk, a config that cannot be derived."""
-    if machine.then == "hold":
-        restarts.after_end(builder, "hold", machine.next or restarts.STOP_IN_LAUNCH)
-        return
-    if machine.then == "end" and machine.next is not None:
-        reason = machine.next.reason
-        builder.move("lost", run_states.Interrupted(), f"{reason}; the launch failed: {outcome.detail}")
-        builder.decide(EndWatch, reason, exit_code=0)
+    if machine.then in {"hold", "end"}:
+        restarts.after_end(builder, machine.then, machine.next or restarts.STOP_IN_LAUNCH)
         return
     need = outcome.data.get("need_bytes")
     meant = machine.next or machine.plan or run_states.RestartPlan(reason="")
