@@ -126,8 +126,8 @@ def _away(now: Situation, since_wall: float, incidents: Sequence[IncidentRow]) -
 
 def _withheld(now: Situation) -> Iterator[str]:
     for held in now.story.withheld:
-        why = f": {held.action.why}" if held.action.why else ""
-        price = f" ({held.action.price})" if held.action.price else ""
+        why = f": {held.fact.why}" if held.fact.why else ""
+        price = f" ({held.fact.price})" if held.fact.price else ""
         yield f"{would_have(held, now.story.wall0, now.now_wall)}{why}{price}"
 
 

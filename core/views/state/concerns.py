@@ -288,7 +288,7 @@ def _troubles(now: Situation, life: SupervisorLife, own: Iterable[Trouble], run_
     yield from (trouble for trouble in own if trouble.kind not in told)
     if (held := story.question) is not None:
         text = f"{question_text(held, story.wall0)} {answers(story)}"
-        kind = "question" if held.action.asks else "withheld"
+        kind = "question" if held.fact.asks else "withheld"
         yield Trouble(kind=kind, level="danger", text=text, since=story.wall0 + held.t)
     for i in story.open_incidents:
         text = reason_now(i, now) if i.kind in {"health", "disk"} else f"{title_of(i)}: {i.reason}"
