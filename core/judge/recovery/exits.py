@@ -188,7 +188,6 @@ def _crashed(
         else:
             nodes = builder.state.job.nodes
             builder.note(f"a GPU of the job failed ({class_}), and it cannot be told on which of {nodes}")
-    before_t = attempt.nan_t if class_ == "nan_loss" else None
     signalled = class_ == KILLED and observation.job is None and _is_bare_signal(diagnosis, observation)
     ended_of = _cause(builder, observation, diagnosis, end, signalled=signalled)
     failed = Failed(
@@ -200,7 +199,7 @@ def _crashed(
         confidence=diagnosis.confidence,
         job=observation.job,
     )
-    plan = run_states.RestartPlan(reason=f"restart{what}", incident=incident, before_t=before_t)
+    plan = run_states.RestartPlan(reason=f"restart{what}", incident=incident)
     answer_failure(builder, failed, plan, ordered=ordered)
 
 
