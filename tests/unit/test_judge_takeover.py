@@ -16,7 +16,6 @@ from trainwatch.core.model.observation import Exit, LogChunk, Outcome, Start
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply
 
-
 RESUMES = ["end_leftovers", "clear_gpu", "list_checkpoints", "verify_checkpoint", "list_checkpoints", "start_attempt"]
 
 

@@ -405,7 +405,7 @@ def before_lost_t(builder: StepBuilder, *ended_of: Cause) -> float | None:
     if ``[loss] diverged`` says so.
     """
     state, number = builder.state, builder.attempt.number
-    if state.loss.diverges and builder.settings.loss.diverged != "warn":
+    if builder.lost_by_divergence:
         return state.loss.since_t
     ended_for_it = any(cause.class_ == NAN and cause.attempt == number for cause in (*state.history, *ended_of))
     losses = (read.now.losses for read in (state.reading, *state.other_logs.values()))

@@ -87,7 +87,8 @@ def _choose_from_list(builder: StepBuilder, plan: RestartPlan) -> None:
             title = f"checkpoint {damaged[0][1]}" if len(found) == 1 else f"{len(found)} checkpoints are damaged"
             builder.notify("warning", title, "\n".join(reason for _, reason in found), incident=found[0][0])
     # What a trainer that chooses by itself would take, and nobody has read: whether it holds the NaN is read first.
-    front = () if plan.before_t is None or plan.wanted is not None else builder.in_front(path, plan.before_t)
+    of_nan = plan.before_t is not None and plan.wanted is None and not builder.lost_by_divergence
+    front = builder.in_front(path, plan.before_t) if of_nan else ()
     unread = [k for k in front if k.nonfinite is None and k.complete and k.bad is None]
     if unread and builder.settings.checkpoints.verify == "deep" and unread[-1].path != plan.read:
         newest = unread[-1].path

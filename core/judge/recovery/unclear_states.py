@@ -162,8 +162,8 @@ def held_over_bad(builder: StepBuilder, plan: RestartPlan, path: str | None, kno
     A save from after the NaN whose values were read and are finite is not known to be bad. Files of a person are not
     moved. Returns whether it is held; a checkpoint that a person named is started from.
     """
-    front = builder.in_front(path, plan.before_t)
-    found = tuple(k for k in front if k.nonfinite != () or k.damage is not None or k.bad is not None)
+    front, lost = builder.in_front(path, plan.before_t), builder.lost_by_divergence
+    found = tuple(k for k in front if k.nonfinite != () or k.damage is not None or k.bad is not None or lost)
     if not found or plan.wanted is not None or (plan.before_t is None and not plan.not_loaded):
         return False
     newest, more = found[-1], "" if len(found) == 1 else f" and {len(found) - 1} more"
