@@ -45,7 +45,9 @@ AFTER_SAMPLES_S = 0.02
 """The wait for an observation ends this long after the sensors take their samples, so that it finds them."""
 SNAPSHOT_S = 300.0
 """Period of the judge's snapshot in the journal. The next supervisor loses at most what was learned since."""
-CHANGES_RUN = facts.StateChanged | facts.IncidentOpened | facts.AttemptStarted | facts.CommandReceived
+CHANGES_RUN = (
+    facts.StateChanged | facts.IncidentOpened | facts.AttemptStarted | facts.AttemptEnded | facts.CommandReceived
+)
 """Facts, beside all decisions, after which the state is written: a command may change only what follows a stop."""
 LAST_POLL_S = 0.05
 """At the end: period of checking whether the last actions are done."""

@@ -180,9 +180,12 @@ def test_a_launch_that_was_decided_and_not_begun_takes_no_number(newest_folder: 
     assert [start.attempt for start in new.of(StartAttempt)] == [number]
 
 
-def test_a_launch_that_was_decided_goes_where_a_person_sent_it() -> None:
+@pytest.mark.parametrize("launching", [False, True])
+def test_a_launch_that_was_decided_goes_where_a_person_sent_it(launching: bool) -> None:
     world = save(running())
     world.silent = {"start_attempt"}
+    if launching:
+        world.command("restart")
     world.command("restart", checkpoint="elsewhere/step-10", by="ann").wait(5.0)
     new = from_journal(world, to_snapshot(world.state), 1).begin()
     (start,) = new.of(StartAttempt)

@@ -62,6 +62,7 @@ def go_on(builder: StepBuilder) -> None:
             BackingOff(plan=plan)
             | run_states.Preparing(plan=plan)
             | Stopping(then="restart", plan=plan)
+            | Starting(then="restart", next=RestartPlan() as plan)
             | Starting(launched=False, plan=RestartPlan() as plan)
         ):
             restarts.clear_and_restart(builder, replace(plan, verified=None))
