@@ -84,7 +84,7 @@ def _end(builder: StepBuilder, command: Command) -> Reply:
     builder.set(ends=None)
     if isinstance(machine, Stopping) and machine.saving is not None and machine.then == "hold" and not kill:
         restarts.end_saving(builder, machine, f"stop by {by} again: no checkpoint is waited for")
-    elif _ends(builder, "finish" if finishing else "hold", plan, f"ended by {by}", kill=kill):
+    elif _order_end(builder, "finish" if finishing else "hold", plan, f"ended by {by}", kill=kill):
         pass
     elif isinstance(machine, Stopped):
         gate.close(builder, f"{command.verb} by {by}: it stays stopped")
@@ -93,7 +93,7 @@ def _end(builder: StepBuilder, command: Command) -> Reply:
     return YES
 
 
-def _ends(builder: StepBuilder, then: Then, plan: RestartPlan, ending: str = "", *, kill: bool = False) -> bool:
+def _order_end(builder: StepBuilder, then: Then, plan: RestartPlan, ending: str = "", *, kill: bool = False) -> bool:
     """What a person ordered follows the end of the attempt, which is ended for it, or will be once it is launched.
 
     ``ending``: of a hang that it has. Returns False if there is no attempt.
@@ -158,7 +158,7 @@ def _next(builder: StepBuilder, command: Command) -> Reply:
         remedies.drop(builder, f"asked for by {command.by}")
     for name in command.remedies:
         remedies.take_by_name(builder, name, command.by)
-    if not _ends(builder, "restart", plan, f"restarted by {command.by}"):
+    if not _order_end(builder, "restart", plan, f"restarted by {command.by}"):
         # A person looked at it: earlier failures do not count any more.
         before = builder.state.budget
         builder.set(history=())
@@ -275,7 +275,7 @@ def _profile(builder: StepBuilder, command: Command) -> Reply:
     if state.profile == profile and state.profile_pending in {None, name} and not state.applied and goes_on:
         with_it = "without a profile" if none else f"with {name}"
         return fulfilled(f"it trains {with_it} already; `{builder.typed('restart')}` begins a new attempt like that")
-    anew = why_not_resumable(builder)
+    anew = why_not_resumable(builder) or (unclear_states.why_not_begun_anew(builder) if command.now else None)
     if anew is None and not command.now and cannot_be_told(builder.knowledge):
         anew = "a checkpoint cannot be passed to the command (write {resume} where its path belongs)"
     if goes_on and anew is not None:
@@ -346,7 +346,7 @@ def _shutdown(builder: StepBuilder, command: Command) -> Reply:
         deadline_t=None if command.within_s is None else builder.t + command.within_s,
         by=command.by,
     )
-    if not (command.stop_trainer and runs and _ends(builder, "end", plan)):
+    if not (command.stop_trainer and runs and _order_end(builder, "end", plan)):
         rest = "a running trainer goes on" if runs else "nothing of the run is running"
         builder.decide(EndWatch, f"shutdown by {command.by}; {rest}", exit_code=0)
     return YES
