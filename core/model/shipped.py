@@ -193,8 +193,6 @@ SHAPE_GROUPS = (
 )
 """Names that the groups of a pattern may have. Counts may be ``12.9k`` or ``1,250``; ``rate`` is tqdm's (``2.5s/it``),
 ``left`` the time remaining as a clock."""
-BAR_GROUPS = (*SHAPE_GROUPS, "unit", "elapsed", "label")
-"""The same for a bar: ``unit`` is what it counts, ``label`` the end of its label, if the pattern holds it."""
 
 
 class Example(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -14,7 +14,7 @@ from trainwatch.core.judge.text import fields
 from trainwatch.core.judge.text.fields import NUMBER
 from trainwatch.core.judge.text.shapes import ShapeTable
 from trainwatch.core.model.progress import Progress
-from trainwatch.core.model.shipped import BAR_GROUPS, SHAPE_GROUPS, Example, LineShape, LogShapes
+from trainwatch.core.model.shipped import SHAPE_GROUPS, Example, LineShape, LogShapes
 
 ROWS: dict[str, Any] = {
     **{row.name: row for row in LOG_SHAPES.shapes},
@@ -127,7 +127,7 @@ def test_progress_shape_rows_are_complete() -> None:
     assert all(row.source for row in LOG_SHAPES.shapes)
     for row, compiled in zip(LOG_SHAPES.shapes, SHAPES.rows, strict=True):
         assert "%{" not in compiled.pattern.text, f"{row.name}: unknown abbreviation"
-        groups = BAR_GROUPS if row.kind == "bar" else SHAPE_GROUPS
+        groups = (*SHAPE_GROUPS, *(("unit", "elapsed", "label") if row.kind == "bar" else ()))
         assert set(compiled.pattern.compiled().groupindex) <= set(groups), row.name
     assert LOG_SHAPES.abbreviations["NUMBER"] == NUMBER
 
