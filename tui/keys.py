@@ -138,7 +138,7 @@ KEYS: tuple[Key, ...] = (
         when=lambda c: c.started),
     Key("c", "acknowledge", "ack", "acknowledge the newest open incident", acts=True,
         when=lambda c: any(not i.acknowledged for i in c.now.story.open_incidents) and c.watched,
-        first=lambda c: c.now.story.question is not None and c.now.story.question.action.asks),
+        first=lambda c: c.now.story.question is not None and c.now.story.question.fact.asks),
     Key("A", "act", "act", "what is done without you: all, ask first, notify only", acts=True, footer=False,
         when=lambda c: c.started and c.watched and c.state not in {"finished", "given_up"}),
     Key("e", "explain", "explain", "explain the newest incident", when=lambda c: bool(c.now.story.incidents),

@@ -63,7 +63,7 @@ class Operations:
         if held is None:
             self._on.show_message("Nothing is asked any more: it was answered, or the run went on.")
             return
-        command = order(held.action.verb, incident=held.action.incident)
+        command = order(held.fact.verb, incident=held.fact.incident)
         self._ask("answer", lambda: answer_price(self._on.now, held), command)
 
     def act(self) -> None:

@@ -23,7 +23,8 @@ class RestartPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     ``by``: the person who ordered it, "" = the judge concluded it by itself (recovery/gate.py).
     ``not_loaded``: the attempt before ended before its first step, of a checkpoint.
     ``verified``: the path that was verified last, and its modification time before that. ``newer``: how often a newer
-    one came meanwhile. ``unread``: how often it could not be read.
+    one came meanwhile. ``unread``: how often it could not be read. ``read``: what a trainer that
+    chooses may take instead and was read last.
     """
 
     reason: str
@@ -45,6 +46,7 @@ class RestartPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     verified: tuple[str, float | None] | None = None
     newer: int = 0
     unread: int = 0
+    read: str | None = None
 
 
 class Variant(msgspec.Struct, frozen=True, tag_field="is", omit_defaults=True):
@@ -279,7 +281,7 @@ _MAY: dict[State, tuple[Event, ...]] = {
     "idle": (*_NEXT_ATTEMPT, "hold"),
     "starting": (
         *_LIVE, *_NEXT_ATTEMPT, "launched", "command", "step", "saved", "hang", "pause", "suspend", "queue", "back_off",
-        "no_room",
+        "no_room", "leave",
     ),
     "running": (*_LIVE, "hang", "pause", "suspend", "queue"),
     "hung": (*_LIVE, "step", "pause"),

@@ -243,6 +243,11 @@ class StepBuilder:
     def index(self) -> CheckpointIndex:
         return self.state.checkpoints
 
+    @property
+    def lost_by_divergence(self) -> bool:
+        """The loss diverged, and the settings go back for that: finite values say nothing of what was saved since."""
+        return self.state.loss.diverges and self.settings.loss.diverged != "warn"
+
     def typed(self, verb: str, *words: str) -> str:
         """Return the command that a person may paste."""
         return self.knowledge.typed(verb, *words)

@@ -223,30 +223,36 @@ class LogChunk(Base, frozen=True, kw_only=True, tag="log"):
 CheckpointChange = Literal["created", "growing", "complete", "removed"]
 
 
-class CheckpointEvent(Base, frozen=True, kw_only=True, tag="checkpoint"):
-    """A change of a checkpoint file or directory. ``verdict``: the quick one, if known."""
+class CheckpointSeen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a look at a checkpoint file or directory tells, as its event and the judge's index have it."""
 
     path: str
-    event: CheckpointChange
-    size_bytes: float | None = field(default=None, name="size")
     disk_bytes: float | None = None
     """What it takes on the disk: less than its size if it has holes. None = not known."""
     step: int | None = None
     epoch: int | None = None
-    verdict: Verdict | None = None
-    reason: str | None = None
     mtime: float | None = None
     """Modification time, seconds since the epoch (the order of resume points)."""
     form: Form | None = None
     """None = by its name."""
     holds: Holds | None = None
     """None = not known."""
-    understood: bool = True
-    """As in ``Checkpoint``: False if the verdict says only that it cannot be told what it is worth."""
     unknown_make: bool = False
-    """Neither its name nor its bytes are those of a known make."""
+    """Neither its name nor its bytes are those of a known make: it is not known to be a checkpoint at all."""
     unfinished: bool = False
     """What is written last is missing."""
+
+
+class CheckpointEvent(CheckpointSeen, frozen=True, kw_only=True, tag_field="kind", tag="checkpoint"):
+    """A change of a checkpoint. ``verdict``: the quick one, if known."""
+
+    t: float
+    event: CheckpointChange
+    size_bytes: float | None = field(default=None, name="size")
+    verdict: Verdict | None = None
+    reason: str | None = None
+    understood: bool = True
+    """As in ``Checkpoint``: False if the verdict says only that it cannot be told what it is worth."""
     changed: float | None = None
     """When it was last written, renamed or given other rights, seconds since the epoch; nobody can set it."""
     born: float | None = None

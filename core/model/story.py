@@ -1,6 +1,6 @@
 """The content of a journal, as screens, status, reports and tests read it; ``story_fold.apply`` makes it."""
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import msgspec
 
@@ -16,14 +16,17 @@ if TYPE_CHECKING:
     from .observation import GpuSample, HostSample, ProcessSample
 
 
-class PhaseSpan(msgspec.Struct, frozen=True, kw_only=True):
-    """A phase, for the timeline. It ends when the next one begins."""
+F = TypeVar("F")
+
+
+class At(msgspec.Struct, Generic[F], frozen=True, kw_only=True):
+    """A fact of the journal, and when it was written."""
 
     t: float
-    attempt: int
-    phase: str
+    fact: F
 
 
+WithheldAction = At[facts.ActionWithheld]
 STATES = 4000
 """At most so many are kept."""
 
@@ -33,23 +36,6 @@ class StateSpan(msgspec.Struct, frozen=True, kw_only=True):
 
     t: float
     state: RunState
-
-
-class ProfileSwitch(msgspec.Struct, frozen=True, kw_only=True):
-    t: float
-    profile: str | None
-    why: str = ""
-    pending: bool = False
-
-
-class RampStep(msgspec.Struct, frozen=True, kw_only=True):
-    t: float
-    move: facts.RampMoved
-
-
-class WithheldAction(msgspec.Struct, frozen=True, kw_only=True):
-    t: float
-    action: facts.ActionWithheld
 
 
 class ActionStory(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,15 +109,16 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     """By path, those without a result yet."""
     incidents: tuple[Incident, ...] = ()
     health: dict[str, HealthReading] = {}
-    phases: tuple[PhaseSpan, ...] = ()
+    phases: tuple[At[facts.PhaseChanged], ...] = ()
+    """For the timeline: each ends when the next one begins."""
     states: tuple[StateSpan, ...] = ()
     """Oldest first, at most STATES."""
     unseen: tuple[facts.NothingSeen, ...] = ()
     """When nothing was seen of the run, oldest first, at most STATES."""
     profile: str | None = None
     profile_pending: bool = False
-    profile_switches: tuple[ProfileSwitch, ...] = ()
-    ramp: tuple[RampStep, ...] = ()
+    profile_switches: tuple[At[facts.ProfileChanged], ...] = ()
+    ramp: tuple[At[facts.RampMoved], ...] = ()
     """Moves on the ladder, oldest first."""
     failed_rungs: tuple[FailedRung, ...] = ()
     """Rungs that failed and are not used again."""

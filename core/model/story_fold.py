@@ -92,8 +92,7 @@ def _apply_fact(
         case facts.ProgressMade():
             return replace(story, progress_attempt=fact.attempt, **_shared(fact))
         case facts.PhaseChanged():
-            phases = (*story.phases, stories.PhaseSpan(t=record.t, attempt=fact.attempt, phase=fact.phase))
-            return replace(story, phases=phases[-PHASES:])
+            return replace(story, phases=(*story.phases, stories.At(t=record.t, fact=fact))[-PHASES:])
         case facts.CheckpointKnown():
             return _with_checkpoint(story, record.t, fact, known)
         case facts.OutputKnown():
@@ -112,17 +111,16 @@ def _apply_fact(
         case facts.BudgetChanged():
             return story.charged(fact.used, fact.max)
         case facts.ProfileChanged():
-            switch = stories.ProfileSwitch(t=record.t, profile=fact.profile, why=fact.why, pending=fact.pending)
             return replace(
                 story,
                 profile=fact.profile,
                 profile_pending=fact.pending,
-                profile_switches=(*story.profile_switches, switch),
+                profile_switches=(*story.profile_switches, stories.At(t=record.t, fact=fact)),
                 failed_rungs=story.failed_rungs if fact.failed is None else _with_failed(story, fact.failed),
             )
         case facts.RampMoved():
             told = _with_notice(story, f"{fact.before} → {fact.after}: {fact.why}")
-            step = stories.RampStep(t=record.t, move=fact)
+            step = stories.At(t=record.t, fact=fact)
             return replace(told, ramp=(*story.ramp, step), failed_rungs=_failed(story, fact))
         case facts.RemedyApplied():
             waiting = tuple(p for p in story.proposals if p.name != fact.name)
@@ -136,7 +134,7 @@ def _apply_fact(
             kept = tuple(r for r in story.remedies if r.name not in fact.names)
             return _with_notice(replace(story, remedies=kept), f"{', '.join(fact.names)} taken back: {fact.why}")
         case facts.ActionWithheld():
-            held = stories.WithheldAction(t=record.t, action=fact)
+            held = stories.At(t=record.t, fact=fact)
             question = held if fact.waits else story.question
             told = replace(story, withheld=(*story.withheld, held)[-ACTIONS:], question=question)
             return _with_notice(told, f"would have {fact.sentence}")

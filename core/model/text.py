@@ -157,6 +157,11 @@ def three_digits(value: float, digits: int = 3) -> str:
     return f"{value:,.{min(decimals, max(6, digits))}f}"
 
 
+def _two_decimals(value: float) -> str:
+    """The same, with two decimals below 1: 0.26."""
+    return f"{value:.2f}" if abs(value) < 1 else three_digits(value)
+
+
 def size(size_bytes: float | None, digits: int = 3) -> str:
     """870 MB, 17.1 GB: the size of a file, or room on a disk."""
     if size_bytes is None or not math.isfinite(size_bytes):
@@ -173,9 +178,7 @@ def size_of(used_bytes: float | None, total_bytes: float | None) -> str:
         return size(used_bytes)
     for factor, unit in SIZE_UNITS:
         if total_bytes >= factor:
-            used = used_bytes / factor
-            shown = f"{used:.2f}" if abs(used) < 1 else three_digits(used)
-            return f"{shown} of {three_digits(total_bytes / factor)} {unit}"
+            return f"{_two_decimals(used_bytes / factor)} of {three_digits(total_bytes / factor)} {unit}"
     return f"{used_bytes:.0f} of {total_bytes:.0f} B"
 
 
@@ -226,9 +229,7 @@ LEAST_GIB = 0.1
 
 def gib(amount_bytes: float) -> str:
     """The number of GiB with three digits: 0.26, 5.21, 15.4, 128."""
-    value = amount_bytes / GIB
-    size = abs(value)
-    return f"{value:.2f}" if size < 9.995 else f"{value:.1f}" if size < 99.95 else f"{value:,.0f}"
+    return _two_decimals(amount_bytes / GIB)
 
 
 def memory(amount_bytes: float | None) -> str:

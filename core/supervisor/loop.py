@@ -45,6 +45,10 @@ AFTER_SAMPLES_S = 0.02
 """The wait for an observation ends this long after the sensors take their samples, so that it finds them."""
 SNAPSHOT_S = 300.0
 """Period of the judge's snapshot in the journal. The next supervisor loses at most what was learned since."""
+CHANGES_RUN = (
+    facts.StateChanged | facts.IncidentOpened | facts.AttemptStarted | facts.AttemptEnded | facts.CommandReceived
+)
+"""Facts, beside all decisions, after which the state is written: a command may change only what follows a stop."""
 LAST_POLL_S = 0.05
 """At the end: period of checking whether the last actions are done."""
 NEEDS_YOU = 6
@@ -304,9 +308,7 @@ class Supervisor:
                 self._word = entry.state
                 if entry.state in TERMINAL_STATES:  # the notice of the end, and what is run then, read all of it
                     self.recorder.commit(self._t, self.state, whole=True)
-        changes_run = any(
-            isinstance(e, Decision | facts.StateChanged | facts.IncidentOpened | facts.AttemptStarted) for e in entries
-        )
+        changes_run = any(isinstance(e, Decision | CHANGES_RUN) for e in entries)
         self._write((*entries, self._snapshot_fact()) if changes_run else entries)
 
     def _save_state(self) -> None:

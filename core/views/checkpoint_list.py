@@ -9,7 +9,7 @@ from ..model.progress import Level
 from ..model.story import RunStory, Situation, lacks_place, ways_on
 from ..model.text import typed, verdict_word
 from . import quantity
-from .state.concerns import AFTER_DIVERGENCE, AFTER_NAN, barred, doubt_of
+from .state.concerns import DOUBTS, Doubt, barred, doubt_of
 
 LEVELS: dict[str, Level] = {
     "complete": "safe",
@@ -43,8 +43,7 @@ class CheckpointRow(msgspec.Struct, frozen=True, kw_only=True):
     verification: Verification | None = None
     aside: str = ""
     """Why no restart takes it, if a person or an end said so."""
-    doubt: str = ""
-    """What speaks against its weights, as by ``doubt_of``."""
+    doubt: Doubt | None = None
     evaluation: Evaluation | None = None
     best: bool = False
     """No other one has a better score."""
@@ -75,7 +74,7 @@ class CheckpointRow(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def after_nan(self) -> bool:
         """The loss was NaN when it was saved."""
-        return self.doubt == AFTER_NAN
+        return self.doubt == "nan"
 
     @property
     def level(self) -> Level:
@@ -87,7 +86,7 @@ class CheckpointRow(msgspec.Struct, frozen=True, kw_only=True):
     def why(self) -> str:
         """Its doubt, unless ``word`` says it, the reason of its verdict, and why no restart takes it."""
         aside = f"not used for a restart: {self.aside}" if self.aside else ""
-        return "; ".join(filter(None, ("" if self.spoiled else self.doubt, self.judged.reason, aside)))
+        return "; ".join(filter(None, ("" if self.spoiled else DOUBTS[self.doubt], self.judged.reason, aside)))
 
     @property
     def step(self) -> str:
@@ -193,10 +192,10 @@ def resume_point(now: Situation) -> Checkpoint | None:
 
 def point_before(story: RunStory) -> Checkpoint | None:
     """The same, also from before a divergence that the settings leave to a person."""
-    return _newest(story, frozenset({AFTER_NAN, AFTER_DIVERGENCE}))
+    return _newest(story, frozenset({"nan", "diverged"}))
 
 
-def _newest(story: RunStory, bars: frozenset[str]) -> Checkpoint | None:
+def _newest(story: RunStory, bars: frozenset[Doubt]) -> Checkpoint | None:
     own = (c for c in reversed(story.checkpoints) if story.origin(c) != "unknown" and doubt_of(c, story) not in bars)
     return newest_usable(own, story.set_aside)
 

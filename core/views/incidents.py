@@ -414,8 +414,8 @@ def _choices(now: Situation, incident: Incident, line: int | None, *, captured: 
     """``line``: of the log, if it can be shown."""
     story = now.story
     live, held = story.state in LIVE_STATES, story.question
-    if held is not None and held.action.incident in {incident.id, None}:
-        what = f"yes: {held.action.question}" if held.action.asks else sentence(would_have(held, story.wall0))
+    if held is not None and held.fact.incident in {incident.id, None}:
+        what = f"yes: {held.fact.question}" if held.fact.asks else sentence(would_have(held, story.wall0))
         yield Choice(key="Y", text=what, act="answer")
     paused = incident.open and story.state in PAUSED_STATES
     if paused:

@@ -20,7 +20,7 @@ from .incidents import evidence_words, lasted_s, title_now
 from .length_words import by_words
 from .report import AttemptRow, Away, CheckpointRow, IncidentRow, Report, ReportSources, state_words, targets
 from .run_summary import is_over, summarise
-from .state.concerns import next_by_itself, reason_of
+from .state.concerns import DOUBTS, next_by_itself, reason_of
 from .state.lost_time import LostTime, last_step_of, lost_time, steps_redone
 from .state.run_progress import last_step, live_progress, overall_step
 from .state.verdict import last_seen_t, seen_by
@@ -126,8 +126,8 @@ def _away(now: Situation, since_wall: float, incidents: Sequence[IncidentRow]) -
 
 def _withheld(now: Situation) -> Iterator[str]:
     for held in now.story.withheld:
-        why = f": {held.action.why}" if held.action.why else ""
-        price = f" ({held.action.price})" if held.action.price else ""
+        why = f": {held.fact.why}" if held.fact.why else ""
+        price = f" ({held.fact.price})" if held.fact.price else ""
         yield f"{would_have(held, now.story.wall0, now.now_wall)}{why}{price}"
 
 
@@ -221,7 +221,7 @@ def _checkpoint(row: checkpoint_list.CheckpointRow) -> CheckpointRow:
         size_bytes=c.size_bytes,
         mtime=c.mtime,
         verdict=c.verdict,
-        reason="; ".join(filter(None, (row.doubt, c.reason))),
+        reason="; ".join(filter(None, (DOUBTS[row.doubt], c.reason))),
         good=c.verdict == "complete",
         unknown=not c.understood,
         score=row.score,

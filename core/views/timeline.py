@@ -173,7 +173,7 @@ def _marks(now: Situation) -> tuple[Mark, ...]:
         for i in story.incidents
         if i.severity != "info"
     ]
-    marks += [Mark(t=s.t, kind="profile", text=s.profile or "") for s in story.profile_switches]
+    marks += [Mark(t=s.t, kind="profile", text=s.fact.profile or "") for s in story.profile_switches]
     return tuple(sorted((m for m in marks if m.t >= 0), key=lambda m: (RANK[m.kind], m.t)))
 
 
@@ -218,8 +218,8 @@ def _expected(now: Situation, now_t: float, until_t: float) -> tuple[float, ...]
 
 def _bands(now: Situation, now_t: float) -> Iterator[Band]:
     for attempt in attempt_spans(now.story, now_t, until_t=now_t):
-        spans = [s for s in now.story.phases if s.attempt == attempt.number and s.t > attempt.since_t]
-        cuts = [(attempt.since_t, "load"), *((s.t, s.phase) for s in spans), (attempt.until_t, "")]
+        spans = [s for s in now.story.phases if s.fact.attempt == attempt.number and s.t > attempt.since_t]
+        cuts = [(attempt.since_t, "load"), *((s.t, s.fact.phase) for s in spans), (attempt.until_t, "")]
         for (since_t, phase), (until_t, _) in pairwise(cuts):
             if min(until_t, attempt.until_t) > since_t:
                 yield Band(since_t=since_t, until_t=min(until_t, attempt.until_t), phase=phase)

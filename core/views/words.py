@@ -224,7 +224,7 @@ class Paragraph(msgspec.Struct, frozen=True):
 
 def would_have(held: WithheldAction, wall0: float, now_wall: float | None = None) -> str:
     """``would have restarted at 03:41 from checkpoint-4000 (step 4000), after ending it``."""
-    action = held.action
+    action = held.fact
     at = f"at {quantity.clock(wall0 + held.t, now_wall)}"
     place = " ".join(filter(None, ("would have", action.would, at, action.where)))
     return f"{place}, {action.how}" if action.how else place
@@ -232,13 +232,13 @@ def would_have(held: WithheldAction, wall0: float, now_wall: float | None = None
 
 def question_text(held: WithheldAction, wall0: float, now_wall: float | None = None) -> str:
     """The question, or what would have been done."""
-    return held.action.question if held.action.asks else would_have(held, wall0, now_wall)
+    return held.fact.question if held.fact.asks else would_have(held, wall0, now_wall)
 
 
 def commands(story: RunStory) -> Iterator[tuple[str, str]]:
     """What can be done about what waits, and the command for it."""
     name = story.run.run if story.run else "RUN"
-    for answer in story.question.action.answers if story.question is not None else ():
+    for answer in story.question.fact.answers if story.question is not None else ():
         what, _, command = answer.partition(": ")
         yield what, command.format(run=name)
 
@@ -253,4 +253,4 @@ def question_clause(now: Situation) -> str | None:
     if held is None:
         return None
     text = question_text(held, now.story.wall0, now.now_wall)
-    return f"{text[:1].upper()}{text[1:]}{' [Y] yes [c] no' if held.action.asks else ': [Y] do it'}"
+    return f"{text[:1].upper()}{text[1:]}{' [Y] yes [c] no' if held.fact.asks else ': [Y] do it'}"

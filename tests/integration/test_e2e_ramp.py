@@ -20,7 +20,7 @@ def test_ramp_climbs_falls_back_and_does_not_retry_the_failed_profile(world: Wor
 
     story = world.story()
     assert [a.profile for a in story.attempts] == ["calm", "brisk", "hot", "brisk"]
-    assert [(s.move.direction, s.move.after) for s in story.ramp] == [("up", "brisk"), ("up", "hot"), ("back", "brisk")]
+    assert [(s.fact.direction, s.fact.after) for s in story.ramp] == [("up", "brisk"), ("up", "hot"), ("back", "brisk")]
     steps = [step for number in (1, 2, 3, 4) for step in world.steps(number)]
     assert steps[-1] == 160
     climbs = [a.resume_step for a in story.attempts[1:3]]

@@ -202,11 +202,6 @@ def test_profile_now_restarts_at_once() -> None:
     assert world.of(decisions.StartAttempt)[-1].profile == "safe"
 
 
-def test_resume_and_restart_may_name_a_profile() -> None:
-    world = running().command("restart", profile="safe")
-    assert world.of(decisions.StartAttempt)[-1].profile == "safe"
-
-
 def test_ack_of_one_incident_leaves_the_others() -> None:
     world = running()
     for t in (500.0, 520.0):
@@ -215,16 +210,10 @@ def test_ack_of_one_incident_leaves_the_others() -> None:
     crash(world, code=3)
     first, *others = [i for i in world.incidents if i.open]
     assert others
-    world.command("ack", incident=first.id)
+    world.command("ack", incident=99).command("ack", incident=first.id)
     assert [i.id for i in world.incidents if i.acknowledged] == [first.id]
-
-
-def test_ack_marks_incidents() -> None:
-    world = running(judge(quick(backoff_s=(60.0,))))
-    crash(world).command("ack", incident=99)
-    assert not world.incidents[0].acknowledged
     world.command("ack").command("ack")
-    assert world.incidents[0].acknowledged
+    assert all(i.acknowledged for i in world.incidents if i.open)
 
 
 def test_wait_puts_a_hang_off() -> None:

@@ -136,7 +136,7 @@ def test_a_rung_that_the_ramp_climbed_to_and_that_does_not_start_is_not_climbed_
 def test_a_beginning_from_scratch_stays_one() -> None:
     world = World(mind()).begin().watch(story(40))
     save(world)
-    world.command("restart", fresh=True, profile="safe_mode")
+    world.command("profile", profile="safe_mode").command("restart", fresh=True)
     crash(world, ARGPARSE, 2)
     assert [s.resume_from for s in world.of(StartAttempt)] == [None, None, None]
 

@@ -7,11 +7,12 @@ from tests.builders import Story, World, judge, knowledge
 from tests.unit.test_judge_resume_listing import outcome
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.checkpoint import Whose
-from trainwatch.core.model.decision import CopyAside, ListCheckpoints, NotifyPeople, StartAttempt
+from trainwatch.core.model.decision import CopyAside, ListCheckpoints, NotifyPeople, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import MetricFilesKnown, OutputKnown
 from trainwatch.core.model.observation import (
     CheckpointEvent,
     CheckpointValues,
+    Command,
     Exit,
     LogChunk,
     MetricValues,
@@ -208,7 +209,11 @@ def test_nothing_begins_anew_over_what_the_run_may_have_saved() -> None:
 
 
 def test_a_held_run_goes_on_from_what_a_person_names() -> None:
+    live = seen(running(judge()), sure=False).command("restart").command("profile", profile="safe", now=True)
+    assert live.of(StopAttempt) == [], "nothing is ended for a start that would be held"
     world = over(seen(searching(), sure=False))
+    reply = world.judge.answer(world.state, Command(t=world.t, verb="resume"))  # refused, not accepted and held again
+    assert (reply.ok, "`trainwatch resume --from CHECKPOINT`" in reply.message, "--fresh" in reply.message) == (0, 1, 1)
     path = f"{FOLDER}/0000040.pt"
     world.command("resume", checkpoint=path)
     assert world.of(StartAttempt)[-1].resume_from == path

@@ -163,7 +163,7 @@ def test_memory_survives_the_supervisor_with_and_without_its_snapshot() -> None:
         if isinstance(entry, RampMoved | ProfileChanged):
             told = apply(told, Record(seq=seq, t=t, wall=t, fact=entry))
     assert [rung.profile for rung in told.failed_rungs] == ["middle"]
-    assert [s.move.direction for s in told.ramp] == ["up", "back"]
+    assert [s.fact.direction for s in told.ramp] == ["up", "back"]
     assert world.judge.start(told).ramp.failed == told.failed_rungs
 
 

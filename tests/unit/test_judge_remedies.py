@@ -244,9 +244,10 @@ def test_a_person_applies_and_takes_back() -> None:
     world.watch(story(10)).command("restart", remedies=["half-batch"])
     assert world.of(RemedyApplied)[0].failure == "asked for by operator"
     assert len(world.of(StartAttempt)[-1].changes) == 2
-    world.watch(story(10)).command("restart", without_remedies=True)
+    world.silent = {"stop_attempt"}  # what is asked for while a stop is under way was accepted and forgotten
+    world.watch(story(10)).command("stop").command("restart", without_remedies=True)
     assert world.of(RemediesDropped)[0].names == ("half-batch",)
-    assert world.of(StartAttempt)[-1].changes == ()
+    assert world.state.applied == ()
 
 
 def test_a_remedy_that_is_not_known_is_said() -> None:

@@ -6,14 +6,17 @@ import msgspec
 import pytest
 
 from tests.builders import Story, World, judge
+from tests.unit.test_judge_nan import told
 from tests.unit.test_judge_recovery import crash, quick, running, save
 from trainwatch.core.judge.run_states import BackingOff, Machine, RestartPlan, Starting
-from trainwatch.core.judge.state import from_snapshot, to_snapshot
+from trainwatch.core.judge.state import JudgeState, from_snapshot, to_snapshot
 from trainwatch.core.model.decision import ClearGpu, Record, StartAttempt, StopAttempt
-from trainwatch.core.model.fact import AttemptEnded, AttemptStarted, RunCreated
-from trainwatch.core.model.observation import Exit, LogChunk, Start
+from trainwatch.core.model.fact import AttemptEnded, AttemptStarted, RunCreated, StateChanged
+from trainwatch.core.model.observation import Exit, LogChunk, Outcome, Start
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply
+
+RESUMES = ["end_leftovers", "clear_gpu", "list_checkpoints", "verify_checkpoint", "list_checkpoints", "start_attempt"]
 
 
 def taken_over(world: World, *, live: bool) -> World:
@@ -53,16 +56,14 @@ def test_a_live_trainer_is_adopted_and_nothing_is_launched() -> None:
 def test_a_vanished_trainer_is_resumed_uncharged() -> None:
     new = taken_over(save(running()), live=False)
     assert new.of(AttemptEnded)[0].how == "lost"
-    assert new.decisions == [
-        "end_leftovers",
-        "clear_gpu",
-        "list_checkpoints",
-        "verify_checkpoint",
-        "list_checkpoints",
-        "start_attempt",
-    ]
+    assert new.decisions == RESUMES
     assert new.of(StartAttempt)[0].attempt == 2
     assert new.state.budget.used == 0
+
+
+def test_what_was_saved_after_a_nan_is_not_resumed_from_though_nobody_saw_the_end() -> None:
+    world = save(told(save(running()), *["nan"] * 10, start=41), "out/step-60", 60)
+    assert taken_over(world, live=False).of(StartAttempt)[0].resume_from == "out/step-40"
 
 
 def test_what_the_last_supervisor_waited_for_is_taken_up_again() -> None:
@@ -71,28 +72,29 @@ def test_what_the_last_supervisor_waited_for_is_taken_up_again() -> None:
         world.silent = {waiting}
         crash(world)
         new = taken_over(world, live=False)
-        assert new.decisions == [
-            "end_leftovers",
-            "clear_gpu",
-            "list_checkpoints",
-            "verify_checkpoint",
-            "list_checkpoints",
-            "start_attempt",
-        ], waiting
+        assert new.decisions == RESUMES, waiting
     backing = crash(running(judge(quick(backoff_s=(60.0,)))))
-    assert backing.word == "backing_off"
-    assert [type(d) for d in taken_over(backing, live=False).of(ClearGpu)] == [ClearGpu]
+    assert (backing.word, len(taken_over(backing, live=False).of(ClearGpu))) == ("backing_off", 1)
 
 
 @pytest.mark.parametrize("verb", ["stop", "kill"])
 def test_an_unfinished_stop_is_finished(verb: str) -> None:
     world = running()
     world.silent = {"stop_attempt"}
-    world.command(verb)
+    world.command(verb, by="ann")
     new = taken_over(world, live=True)
     assert [s.mode for s in new.of(StopAttempt)] == ["kill" if verb == "kill" else "gentle"]
     assert new.word == "stopped"
-    assert taken_over(world, live=False).word == "stopped"
+    for dead in (taken_over(world, live=False), from_journal(world, to_snapshot(world.state)).begin()):
+        assert dead.of(StateChanged)[-1].reason.startswith("stopped by ann")
+
+
+def test_a_stop_during_a_launch_that_fails_starts_nothing() -> None:
+    """The launch was tried again although a person had said stop; to a new supervisor "a person" had ordered it."""
+    world = World(silent={"start_attempt"}).begin().command("stop", by="ann")
+    assert taken_over(world, live=False).of(StateChanged)[-1].reason.startswith("stopped by ann")
+    world.see(Outcome(t=world.t, decision=world.of(StartAttempt)[0].id, action="start_attempt", ok=False, detail="no"))
+    assert (world.word, len(world.of(StartAttempt))) == ("stopped", 1)
 
 
 def test_an_unfinished_restart_goes_on() -> None:
@@ -176,42 +178,35 @@ def test_a_launch_that_was_decided_and_not_begun_takes_no_number(newest_folder: 
     assert [start.attempt for start in new.of(StartAttempt)] == [number]
 
 
-def test_a_launch_that_was_decided_goes_where_a_person_sent_it() -> None:
+@pytest.mark.parametrize("launching", [False, True])
+def test_a_launch_that_was_decided_goes_where_a_person_sent_it(launching: bool) -> None:
     world = save(running())
     world.silent = {"start_attempt"}
+    if launching:
+        world.command("restart")
     world.command("restart", checkpoint="elsewhere/step-10", by="ann").wait(5.0)
     new = from_journal(world, to_snapshot(world.state), 1).begin()
     (start,) = new.of(StartAttempt)
     assert (start.attempt, start.resume_from) == (2, "elsewhere/step-10")
 
 
-def test_without_a_snapshot_the_journal_says_where_the_run_stands() -> None:
-    new = from_journal(save(running()), {"version": 999}).begin()
-    assert new.decisions == [
-        "end_leftovers",
-        "clear_gpu",
-        "list_checkpoints",
-        "verify_checkpoint",
-        "list_checkpoints",
-        "start_attempt",
-    ]
+@pytest.mark.parametrize("snapshot", [{"version": 999}, {**to_snapshot(JudgeState()), "attempts": "many"}])
+def test_without_a_snapshot_the_journal_says_where_the_run_stands(snapshot: dict[str, Any]) -> None:
+    new = from_journal(save(running()), snapshot).begin()
+    assert new.decisions == RESUMES
     start = new.of(StartAttempt)[0]
-    assert (start.attempt, start.resume_from, start.resume_step) == (2, "out/step-40", 40)
-    assert start.id > 3
+    assert (start.attempt, start.resume_from, start.resume_step, start.id > 3) == (2, "out/step-40", 40, True)
 
 
-@pytest.mark.parametrize(
-    ("end", "word", "decided"),
-    [("stop", "stopped", []), ("kill", "stopped", []), ("crash", "given_up", [])],
-)
-def test_a_run_that_is_over_stays_over(end: str, word: str, decided: list[str]) -> None:
+@pytest.mark.parametrize(("end", "word"), [("stop", "stopped"), ("kill", "stopped"), ("crash", "given_up")])
+def test_a_run_that_is_over_stays_over(end: str, word: str) -> None:
     world = running(judge(quick(max_restarts=0)))
     if end == "crash":
         crash(world)
     else:
         world.command(end).wait(3.0)
     new = from_journal(world).begin()
-    assert (new.word, new.decisions) == (word, decided)
+    assert (new.word, new.decisions) == (word, [])
 
 
 def test_a_run_in_recovery_goes_on() -> None:
@@ -219,13 +214,6 @@ def test_a_run_in_recovery_goes_on() -> None:
     new = from_journal(crash(world)).begin()
     assert new.decisions[-1] == "start_attempt"
     assert new.state.budget.used == 1
-
-
-def test_with_the_snapshot_what_was_decided_is_taken_up_again() -> None:
-    world = running()
-    world.silent = {"stop_attempt"}
-    world.command("stop")
-    assert from_journal(world, to_snapshot(world.state)).begin().word == "stopped"
 
 
 def test_a_run_that_was_about_to_start_is_started() -> None:

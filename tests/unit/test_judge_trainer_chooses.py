@@ -1,5 +1,7 @@
 """A trainer that chooses its checkpoint by itself, and a torn or non-finite file that is newer than the resume point."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -10,20 +12,27 @@ from tests.unit.test_judge_kept_copies import cut
 from tests.unit.test_judge_nan import told
 from tests.unit.test_judge_recovery import crash, quick, running
 from tests.unit.test_judge_resume_doubt import UNREADABLE
+from tests.unit.test_loss_divergence import PLAIN, falling, train
 from trainwatch.core.judge.step import Judge
-from trainwatch.core.model.decision import NotifyPeople, StartAttempt
+from trainwatch.core.model.decision import NotifyPeople, StartAttempt, VerifyCheckpoint
 from trainwatch.core.model.fact import AttemptStarted
 from trainwatch.core.model.observation import CheckpointEvent, CheckpointValues
 from trainwatch.core.model.preset import ResumeStyle, resume_support
 from trainwatch.core.model.progress import Why
+from trainwatch.core.model.settings import LossSettings
 
 GOOD, NEW = "out/model_30.pt", "out/model_60.pt"
 MOVE = f"`mv -- {NEW} {NEW}.torn`"
 
 
-def chooser(style: ResumeStyle) -> Judge:
+def chooser(style: ResumeStyle, **settings: Any) -> Judge:
     preset = msgspec.structs.replace(GENERIC, resume_file=style, resume_directory=style)
-    return judge(quick(), preset, catalogue=CATALOGUE, resume_support=resume_support(preset, NOWHERE))
+    return judge(
+        msgspec.structs.replace(quick(), **settings),
+        preset,
+        catalogue=CATALOGUE,
+        resume_support=resume_support(preset, NOWHERE),
+    )
 
 
 def torn_run(style: ResumeStyle) -> World:
@@ -75,20 +84,35 @@ def test_going_back_before_a_nan_is_not_ordered_over_files_with_it() -> None:
     assert (is_held(world), len(world.of(StartAttempt))) == (True, 1)
 
 
-def test_a_save_whose_values_were_read_and_are_finite_holds_nothing_back() -> None:
-    """One bad batch makes the losses NaN, not the weights: what the trainer would take is not known to be bad."""
-    world = saved(at_step(running(chooser(ResumeStyle(by_itself=True))), 30), GOOD, 30)
-    told(world, *["nan"] * 30, start=41)
-    written = world.t
-    saved(world, NEW, 60).see(CheckpointValues(t=world.t, path=NEW, mtime=written))
-    told(world, *["nan"] * 20)
-    assert not is_held(world)
-    assert len(world.of(StartAttempt)) == 2
-
-
 def test_nothing_is_recovered_by_an_attempt_whose_first_losses_are_nan() -> None:
     world = saved(at_step(running(chooser(ResumeStyle(by_itself=True))), 30), GOOD, 30)
     told(crash(world), *["nan"] * 5, start=31)
     assert [i.class_ for i in world.incidents if i.open and i.kind == "crash"] != []
     told(world, "0.5", "0.4", "0.3", start=36)
     assert not [i for i in world.incidents if i.open]
+
+
+@pytest.mark.parametrize(("read", "nonfinite"), [("already", ()), ("at the launch", ()), ("at the launch", ("w",))])
+def test_what_the_trainer_may_take_is_read_before_it_is_held_for(read: str, nonfinite: tuple[str, ...]) -> None:
+    """One bad batch makes the losses NaN, not the weights. Values that were still to be read held the run for a night."""
+    world = saved(at_step(running(chooser(ResumeStyle(by_itself=True))), 30), GOOD, 30)
+    told(world, *["nan"] * 30, start=41)
+    written = world.t
+    saved(world, NEW, 60)
+    if read == "already":
+        world.see(CheckpointValues(t=world.t, path=NEW, mtime=written))
+    verdict = "nonfinite" if nonfinite else "complete"
+    world.answer("verify_checkpoint", ok=not nonfinite, verdict=verdict, nonfinite=nonfinite, nan=nonfinite)
+    told(world, *["nan"] * 20)
+    assert world.of(VerifyCheckpoint)[0].path == (GOOD if read == "already" else NEW)
+    assert (is_held(world), len(world.of(StartAttempt))) == ((True, 1) if nonfinite else (False, 2))
+
+
+def test_finite_values_say_nothing_of_what_was_saved_after_the_loss_diverged() -> None:
+    good = falling(100)
+    mind = chooser(ResumeStyle(by_itself=True), loss=LossSettings(diverged="rollback"))
+    world = saved(train(World(mind).begin(), PLAIN, good), GOOD, 100)
+    train(world, PLAIN, [good[-1] * 1e5] * 4)
+    written = world.t
+    saved(world, NEW, 104).see(CheckpointValues(t=world.t, path=NEW, mtime=written))
+    assert is_held(train(world, PLAIN, [good[-1] * 1e5] * 30))

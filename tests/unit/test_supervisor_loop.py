@@ -155,6 +155,13 @@ def test_decision_is_written_before_its_action_and_the_outcome_is_judged() -> No
     assert journal.bodies[-1] == "closed"
 
 
+def test_a_command_is_written_with_what_it_changed() -> None:
+    """A stop that was ordered while the judge's own was under way was forgotten if the supervisor died then."""
+    journal, ordered = MemoryJournal(), CommandReceived(verb="stop", by="ann")
+    assert supervisor(ScriptedJudge((ordered,), lambda _o: (END,)), journal, lambda _d: None).run() == 7
+    assert isinstance(journal.bodies[journal.bodies.index(ordered) + 1], JudgeSnapshot)
+
+
 def test_exception_of_an_action_becomes_a_failed_outcome() -> None:
     def broken(_decision: Decision) -> None:
         raise ZeroDivisionError

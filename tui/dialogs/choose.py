@@ -15,7 +15,7 @@ from ...core.model.text import verdict_word
 from ...core.views import quantity
 from ...core.views.checkpoint_list import CheckpointRow
 from ...core.views.columns import Column, text_rows
-from ...core.views.state.concerns import AFTER_NAN
+from ...core.views.state.concerns import DOUBTS
 from ...core.views.words import remedy_words
 from .dialog import Answer, Dialog, hanging
 
@@ -73,7 +73,7 @@ class Choice(ListDialog[str]):
 
 def _mark(view: CheckpointRow) -> str:
     if view.after_nan:
-        return f"  {AFTER_NAN}"
+        return f"  {DOUBTS['nan']}"
     if not view.resume:
         return ""
     if view.verdict == "opaque":

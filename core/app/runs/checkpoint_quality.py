@@ -13,7 +13,7 @@ from ...store.journal import JournalTooNew, load_story
 from ...store.learned import ListUnreadable, read_ratings
 from ...store.run_directory import RunUnreadable
 from ...store.run_lookup import list_runs
-from ...views.state.concerns import barred, doubt_of
+from ...views.state.concerns import DOUBTS, barred, doubt_of
 from ..errors import file_errors
 
 BEST: KeepReason = "has the best score"
@@ -92,11 +92,11 @@ def as_journals_know(home: Path, listing: Listing) -> KnownListing:
         ours = [(doubt, story) for story, c in of_it if story.origin(c) != "earlier" and (doubt := doubt_of(c, story))]
         bars = [doubt for doubt, story in ours if doubt in barred(story)]
         if bars:
-            unused[checkpoint.path] = bars[0]
+            unused[checkpoint.path] = DOUBTS[bars[0]]
         elif aside is not None:
             unused[checkpoint.path] = f"not used for a restart: {aside.why}"
         if ours and not bars:
-            doubts[checkpoint.path] = ours[0][0]
+            doubts[checkpoint.path] = DOUBTS[ours[0][0]]
     point = newest_usable(found, unused)
     return KnownListing(
         listing=Listing(checkpoints=tuple(found), resume_point=None if point is None else point.path),

@@ -43,7 +43,7 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
     """
     cause = failed.cause
     if plan.before_t is None:
-        plan = replace(plan, before_t=before_lost_t(builder))
+        plan = replace(plan, before_t=before_lost_t(builder, cause))
     if builder.attempt.place_is_sure:
         builder.set(budget=memory.failed(builder.state.budget, cause.position))
     cause = replace(cause, epochs=builder.state.budget.epochs)
@@ -403,16 +403,16 @@ def nan_began_t(state: JudgeState, read: Reading) -> float:
     return min(saved, default=state.time.t)
 
 
-def before_lost_t(builder: StepBuilder) -> float | None:
+def before_lost_t(builder: StepBuilder, *ended_of: Cause) -> float | None:
     """Run time before which a checkpoint has to be complete for its weights to be neither NaN nor diverged, or None.
 
     A single NaN step at the end proves nothing (LAST_STEPS), unless the attempt ended for it. A diverged loss counts
     if ``[loss] diverged`` says so.
     """
     state, number = builder.state, builder.attempt.number
-    if state.loss.diverges and builder.settings.loss.diverged != "warn":
+    if builder.lost_by_divergence:
         return state.loss.since_t
-    ended_for_it = any(cause.class_ == NAN and cause.attempt == number for cause in state.history)
+    ended_for_it = any(cause.class_ == NAN and cause.attempt == number for cause in (*state.history, *ended_of))
     losses = (read.now.losses for read in (state.reading, *state.other_logs.values()))
     lasts = any(each.is_nan_for(LAST_STEPS) and not _is_stained(state, each) for each in losses)
     return state.attempt.nan_t if ended_for_it or lasts else None

@@ -18,7 +18,7 @@ from .. import run_states
 from ..handlers import checkpoint_jobs
 from ..hang import liveness
 from ..memory import Budget
-from ..run_states import Finished, Hung, Paused, RestartPlan, Running, Starting, Stopped, Stopping, Suspended
+from ..run_states import Finished, Hung, Paused, RestartPlan, Running, Starting, Stopped, Stopping, Suspended, Then
 from ..state import JudgeState, StepBuilder
 from . import attempts, gate, policy, ramp, remedies, restarts, resume_choice, unclear_states
 from .apply import answer_failure, before_lost_t
@@ -80,26 +80,38 @@ def _end(builder: StepBuilder, command: Command) -> Reply:
     if isinstance(machine, Stopped | run_states.Over) and builder.state.withheld is None:
         return fulfilled(f"nothing is running: {_present(builder)} already")
     plan = RestartPlan(reason=f"{command.verb} by {by}", by=by)
+    finishing = builder.state.withheld is not None and builder.state.withheld.then == "finish"
     builder.set(ends=None)
-    if isinstance(machine, Starting) and not machine.launched:
-        builder.move("command", replace(machine, then="hold", next=None))
-    elif isinstance(machine, Stopping):
-        held = replace(machine, then="hold", plan=replace(machine.plan, by=by))
-        if machine.saving is not None and machine.then == "hold" and not kill:
-            restarts.end_saving(builder, held, f"stop by {by} again: no checkpoint is waited for")
-        elif kill and not machine.kill:
-            restarts.stop(builder, "hold", plan, kill=True, exited=machine.exited)
-        else:
-            builder.move("command", held)
-    elif run_states.is_live(machine):
-        finishing = builder.state.withheld is not None and builder.state.withheld.then == "finish"
-        _close_hangs(builder, f"ended by {by}")
-        restarts.stop(builder, "finish" if finishing else "hold", plan, kill=kill)
+    if isinstance(machine, Stopping) and machine.saving is not None and machine.then == "hold" and not kill:
+        restarts.end_saving(builder, machine, f"stop by {by} again: no checkpoint is waited for")
+    elif _order_end(builder, "finish" if finishing else "hold", plan, f"ended by {by}", kill=kill):
+        pass
     elif isinstance(machine, Stopped):
         gate.close(builder, f"{command.verb} by {by}: it stays stopped")
     else:  # between two attempts, or before the first one
         builder.move("hold", Stopped(), f"stopped by {by}; held until resume or restart", Why("person"))
     return YES
+
+
+def _order_end(builder: StepBuilder, then: Then, plan: RestartPlan, ending: str = "", *, kill: bool = False) -> bool:
+    """What a person ordered follows the end of the attempt, which is ended for it, or will be once it is launched.
+
+    ``ending``: of a hang that it has. Returns False if there is no attempt.
+    """
+    machine = builder.machine
+    if isinstance(machine, Starting) and not machine.launched:
+        builder.move("command", replace(machine, then=then, next=plan))
+    elif isinstance(machine, Stopping) and (machine.kill or not kill):
+        builder.move("command", replace(machine, then=then, plan=replace(plan, incident=machine.plan.incident)))
+    elif isinstance(machine, Stopping):
+        restarts.stop(builder, then, plan, kill=True, exited=machine.exited)
+    elif run_states.is_live(machine):
+        if ending:
+            _close_hangs(builder, ending)
+        restarts.stop(builder, then, plan, kill=kill)
+    else:
+        return False
+    return True
 
 
 def _next(builder: StepBuilder, command: Command) -> Reply:
@@ -142,21 +154,11 @@ def _next(builder: StepBuilder, command: Command) -> Reply:
     if not (live or launching) and (builder.state.ends is None or isinstance(machine, Stopping)):
         # A time that is too near is not meant.
         checkpoint_jobs.set_time(builder, after_s=checkpoint_jobs.stop_takes_s(builder.knowledge, builder.state))
-    if isinstance(machine, Stopping):
-        builder.move("command", replace(machine, then="restart", plan=plan))
-        return YES
-    if command.profile is not None:
-        _profile(builder, replace(command, now=False))
     if command.without_remedies:
         remedies.drop(builder, f"asked for by {command.by}")
     for name in command.remedies:
         remedies.take_by_name(builder, name, command.by)
-    if isinstance(machine, Starting) and launching:
-        builder.move("command", replace(machine, then="restart", next=plan))
-    elif live:
-        _close_hangs(builder, f"restarted by {command.by}")
-        restarts.stop(builder, "restart", plan)
-    else:
+    if not _order_end(builder, "restart", plan, f"restarted by {command.by}"):
         # A person looked at it: earlier failures do not count any more.
         before = builder.state.budget
         builder.set(history=())
@@ -273,7 +275,7 @@ def _profile(builder: StepBuilder, command: Command) -> Reply:
     if state.profile == profile and state.profile_pending in {None, name} and not state.applied and goes_on:
         with_it = "without a profile" if none else f"with {name}"
         return fulfilled(f"it trains {with_it} already; `{builder.typed('restart')}` begins a new attempt like that")
-    anew = why_not_resumable(builder)
+    anew = why_not_resumable(builder) or (unclear_states.why_not_begun_anew(builder) if command.now else None)
     if anew is None and not command.now and cannot_be_told(builder.knowledge):
         anew = "a checkpoint cannot be passed to the command (write {resume} where its path belongs)"
     if goes_on and anew is not None:
@@ -338,23 +340,15 @@ def _save(builder: StepBuilder, command: Command) -> Reply:
 
 def _shutdown(builder: StepBuilder, command: Command) -> Reply:
     machine = builder.machine
-    launching = isinstance(machine, Starting) and not machine.launched
-    runs = launching or run_states.is_live(machine)
-    if not (command.stop_trainer and runs):
-        rest = "a running trainer goes on" if runs else "nothing of the run is running"
-        builder.decide(EndWatch, f"shutdown by {command.by}; {rest}", exit_code=0)
-        return YES
+    runs = run_states.is_live(machine) or (isinstance(machine, Starting) and not machine.launched)
     plan = RestartPlan(
         reason=f"shutdown with the trainer by {command.by}",
         deadline_t=None if command.within_s is None else builder.t + command.within_s,
         by=command.by,
     )
-    if isinstance(machine, Starting) and launching:
-        builder.move("command", replace(machine, then="end", next=plan))
-    elif isinstance(machine, Stopping):
-        builder.move("command", replace(machine, then="end", plan=plan))
-    else:
-        restarts.stop(builder, "end", plan)
+    if not (command.stop_trainer and runs and _order_end(builder, "end", plan)):
+        rest = "a running trainer goes on" if runs else "nothing of the run is running"
+        builder.decide(EndWatch, f"shutdown by {command.by}; {rest}", exit_code=0)
     return YES
 
 
@@ -386,8 +380,7 @@ def is_answer(state: JudgeState, command: Command) -> bool:
 
 def has_wishes(command: Command) -> bool:
     """Whether it says how the next attempt begins."""
-    wishes = command.checkpoint, command.profile, command.fresh, command.remedies, command.without_remedies
-    return any(wishes)
+    return any((command.checkpoint, command.fresh, command.remedies, command.without_remedies))
 
 
 def carry_out(builder: StepBuilder, by: str) -> None:

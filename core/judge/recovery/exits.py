@@ -5,7 +5,7 @@ from typing import assert_never
 
 import msgspec
 
-from ...model.decision import CaptureStacks, EndWatch
+from ...model.decision import CaptureStacks
 from ...model.observation import Exit, JobSeen, Outcome
 from ...model.preset import OwnEnd
 from ...model.progress import PLAIN, Why
@@ -188,7 +188,6 @@ def _crashed(
         else:
             nodes = builder.state.job.nodes
             builder.note(f"a GPU of the job failed ({class_}), and it cannot be told on which of {nodes}")
-    before_t = attempt.nan_t if class_ == "nan_loss" else None
     signalled = class_ == KILLED and observation.job is None and _is_bare_signal(diagnosis, observation)
     ended_of = _cause(builder, observation, diagnosis, end, signalled=signalled)
     failed = Failed(
@@ -200,7 +199,7 @@ def _crashed(
         confidence=diagnosis.confidence,
         job=observation.job,
     )
-    plan = run_states.RestartPlan(reason=f"restart{what}", incident=incident, before_t=before_t)
+    plan = run_states.RestartPlan(reason=f"restart{what}", incident=incident)
     answer_failure(builder, failed, plan, ordered=ordered)
 
 
@@ -266,10 +265,8 @@ BAD_NODES_KEPT = 8
 
 def on_launch_failed(builder: StepBuilder, machine: run_states.Starting, outcome: Outcome) -> None:
     """The launch itself failed: no such command, no room on the disk, a config that cannot be derived."""
-    if machine.then == "end" and machine.next is not None:
-        reason = machine.next.reason
-        builder.move("lost", run_states.Interrupted(), f"{reason}; the launch failed: {outcome.detail}")
-        builder.decide(EndWatch, reason, exit_code=0)
+    if machine.then in {"hold", "end"}:
+        restarts.after_end(builder, machine.then, machine.next or restarts.STOP_IN_LAUNCH)
         return
     need = outcome.data.get("need_bytes")
     meant = machine.next or machine.plan or run_states.RestartPlan(reason="")

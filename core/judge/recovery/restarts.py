@@ -113,7 +113,7 @@ def on_stop_outcome(builder: StepBuilder, machine: run_states.Stopping, outcome:
         gone = replace(machine, gone_t=builder.t)
         builder.move("processes_gone", gone)
         if machine.exited:
-            after_end(builder, gone)
+            after_end(builder, gone.then, gone.plan)
     elif machine.kill:
         if not machine.exited:
             _ended(builder, machine, None)
@@ -135,23 +135,26 @@ def on_exit_while_stopping(builder: StepBuilder, machine: run_states.Stopping, o
         end_saving(builder, new, "it ended by itself after it was asked for a checkpoint")
         return
     if new.gone_t is not None:
-        after_end(builder, new)
+        after_end(builder, new.then, new.plan)
 
 
 def on_status_lost(builder: StepBuilder, machine: run_states.Stopping) -> None:
     """No process is left and no exit status came in time."""
     _ended(builder, machine, None)
-    after_end(builder, replace(machine, exited=True))
+    after_end(builder, machine.then, machine.plan)
 
 
 def _ended(builder: StepBuilder, machine: run_states.Stopping, observation: Exit | None) -> None:
     ended(builder, "finished" if machine.then == "finish" else "killed" if machine.kill else "stopped", observation)
 
 
-def after_end(builder: StepBuilder, machine: run_states.Stopping) -> None:
-    """The attempt ended and no process of it is left."""
-    plan, by = machine.plan, machine.plan.by or "a person"
-    match machine.then:
+STOP_IN_LAUNCH = run_states.RestartPlan(reason="stop requested during the launch", by="a person")
+
+
+def after_end(builder: StepBuilder, then: run_states.Then, plan: run_states.RestartPlan) -> None:
+    """The attempt ended, or was not begun, and no process of it is left."""
+    by = plan.by or "a person"
+    match then:
         case "restart":
             held = "the GPU memory of the ended processes"
             order = builder.decide(ClearGpu, f"wait until {held} is released", incident=plan.incident)
@@ -172,7 +175,7 @@ def after_end(builder: StepBuilder, machine: run_states.Stopping) -> None:
             builder.move("hold", run_states.Stopped(), f"stopped by {by} with the supervisor", Why("person"))
             builder.decide(EndWatch, "the trainer was stopped as requested", exit_code=0)
         case _:
-            assert_never(machine.then)
+            assert_never(then)
 
 
 def on_clear_outcome(builder: StepBuilder, machine: run_states.Preparing, outcome: Outcome) -> None:

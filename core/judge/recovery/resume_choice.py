@@ -86,6 +86,14 @@ def _choose_from_list(builder: StepBuilder, plan: RestartPlan) -> None:
         if found:
             title = f"checkpoint {damaged[0][1]}" if len(found) == 1 else f"{len(found)} checkpoints are damaged"
             builder.notify("warning", title, "\n".join(reason for _, reason in found), incident=found[0][0])
+    # What a trainer that chooses by itself would take, and nobody has read: whether it holds the NaN is read first.
+    of_nan = plan.before_t is not None and plan.wanted is None and not builder.lost_by_divergence
+    front = builder.in_front(path, plan.before_t) if of_nan else ()
+    unread = [k for k in front if k.nonfinite is None and k.complete and k.bad is None]
+    if unread and builder.settings.checkpoints.verify == "deep" and unread[-1].path != plan.read:
+        newest = unread[-1].path
+        _verify(builder, replace(plan, path=newest, verified=None, read=newest), "what the trainer may take")
+        return
     if unclear_states.held_over_bad(builder, plan, path, known):
         return
     if path is None:
@@ -108,11 +116,14 @@ def _choose_from_list(builder: StepBuilder, plan: RestartPlan) -> None:
             f"{base_name(path)} contains only weights, and there is no complete training state: the trainer starts "
             "from these weights, without the state of optimizer and schedule"
         )
-    what, deep = f"the resume point {base_name(path)}", builder.settings.checkpoints.verify == "deep"
+    _verify(builder, replace(plan, path=path, step=step, verified=(path, time)), "the resume point")
+
+
+def _verify(builder: StepBuilder, plan: RestartPlan, what: str) -> None:
+    what, deep = f"{what} {base_name(plan.path or '')}", builder.settings.checkpoints.verify == "deep"
     reason = f"verify {what} before the launch"
-    order = builder.decide(VerifyCheckpoint, reason, incident=plan.incident, path=path, deep=deep)
-    verifying = Preparing("verify", order, replace(plan, path=path, step=step, verified=(path, time)))
-    builder.move("verify", verifying, f"verifying {what}")
+    order = builder.decide(VerifyCheckpoint, reason, incident=plan.incident, path=plan.path, deep=deep)
+    builder.move("verify", Preparing("verify", order, plan), f"verifying {what}")
 
 
 def on_verify_outcome(builder: StepBuilder, machine: Preparing, outcome: Outcome) -> None:
@@ -134,7 +145,10 @@ def on_verify_outcome(builder: StepBuilder, machine: Preparing, outcome: Outcome
         # One that lacks a member must be named by a person, unless all saves of its trainer lack it.
         left = plan.wanted is not None or resume_point.is_left_to_the_trainer(builder.index, path)
     if left:
-        builder.note(f"{base_name(path)} cannot be verified ({why}): the trainer is given it and reads it by itself")
+        if path != plan.read:
+            builder.note(
+                f"{base_name(path)} cannot be verified ({why}): the trainer is given it and reads it by itself"
+            )
         _verified(builder, plan)
         return
     plan = replace(plan, verified=None)
@@ -170,6 +184,8 @@ def _is_finite_enough(builder: StepBuilder, plan: RestartPlan, path: str, verdic
 
 def _verified(builder: StepBuilder, plan: RestartPlan) -> None:
     """Wait if the plan says so; then list again, because a newer one may have become complete meanwhile."""
+    if plan.path is not None and plan.path == plan.read:
+        plan = replace(plan, path=None, step=None)
     if plan.delay_s > 0.0:
         launch_after_delay(builder, plan)
     else:

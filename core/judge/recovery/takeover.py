@@ -9,7 +9,6 @@ from ...model.checkpoint import Checkpoint
 from ...model.fact import AttemptEnded, AttemptStarted
 from ...model.observation import Start
 from ...model.preset import NO_PROFILE
-from ...model.progress import Why
 from ...model.shipped import AppliedRemedy
 from ...model.story import RunStory
 from .. import run_states
@@ -30,6 +29,7 @@ from ..resume.resume_check import widest_gap
 from ..run_states import BackingOff, Interrupted, Machine, RestartPlan, Running, Starting, Stopped, Stopping
 from ..state import JudgeState, StepBuilder, from_snapshot
 from . import attempts, commands, gate, ramp, restarts, resume_choice
+from .apply import before_lost_t
 from .attempts import close_quiet
 from .ending import main_reading, run_total
 
@@ -38,7 +38,6 @@ replace = msgspec.structs.replace
 CHANGES_KEPT = 6
 """Changes of a launch that are named if it does not start."""
 GO_ON = RestartPlan(reason="continue after an interruption")
-STOP_IN_LAUNCH = RestartPlan(reason="stop requested during the launch", by="a person")
 OURS = {"resume_step", "may_take"}
 """What the judge knows of the beginning of an attempt."""
 OF_AN_ATTEMPT = (
@@ -51,12 +50,21 @@ OF_AN_ATTEMPT = (
 def go_on(builder: StepBuilder) -> None:
     """No trainer process exists: start, restart or wait, depending on the state that the last supervisor left."""
     machine = builder.machine
+    again = replace(GO_ON, before_t=before_lost_t(builder))
     _lost(builder)
     if isinstance(machine, BackingOff) and (machine.need_bytes, machine.gpu_gone) != (None, None):
         builder.set(wake_t=run_states.wake_t(machine))  # a restored state has none
         return
     match machine:
-        case BackingOff(plan=plan) | run_states.Preparing(plan=plan) | Stopping(then="restart", plan=plan):
+        case Starting(then="hold"):
+            restarts.after_end(builder, "hold", machine.next or restarts.STOP_IN_LAUNCH)
+        case (
+            BackingOff(plan=plan)
+            | run_states.Preparing(plan=plan)
+            | Stopping(then="restart", plan=plan)
+            | Starting(then="restart", next=RestartPlan() as plan)
+            | Starting(launched=False, plan=RestartPlan() as plan)
+        ):
             restarts.clear_and_restart(builder, replace(plan, verified=None))
         case run_states.Idle():
             wanted = builder.knowledge.begin_from
@@ -64,18 +72,13 @@ def go_on(builder: StepBuilder) -> None:
             (attempts.launch if wanted is None else resume_choice.choose)(builder, first)
         case Stopping(then="end", plan=plan) if plan.deadline_t is not None:  # the machine ended before all was done
             builder.move("leave", Interrupted(), f"{plan.reason}; the next start goes on")
-            restarts.clear_and_restart(builder, GO_ON)
-        case Starting(then="hold") | Stopping(then="end"):
-            builder.move("hold", Stopped(), "stopped by a person; held until resume or restart", Why("person"))
-        case Stopping():
-            restarts.after_end(builder, machine)
-        case Starting(launched=False, plan=plan):
-            meant = GO_ON if plan is None else replace(GO_ON, wanted=plan.wanted, fresh=plan.fresh, by=plan.by)
-            restarts.clear_and_restart(builder, meant)
+            restarts.clear_and_restart(builder, again)
+        case Stopping(then=then, plan=plan):
+            restarts.after_end(builder, "hold" if then == "end" else then, plan)
         case _ if isinstance(machine, Starting | run_states.Trains | Interrupted):
             if not isinstance(machine, Interrupted):
                 builder.move("lost", Interrupted(), "the trainer ended while no supervisor was running")
-            restarts.clear_and_restart(builder, GO_ON)
+            restarts.clear_and_restart(builder, again)
         case _:
             assert isinstance(machine, Stopped | run_states.Over)
 
@@ -196,7 +199,7 @@ def _stand(builder: StepBuilder, start: Start, *, same: bool, was: run_states.Ma
         builder.close_incident(was.incident, "a new supervisor took over")
     commands.follow_trainer(builder, f"attempt {start.attempt} {'adopted' if start.adopted else 'started'}")
     if isinstance(was, Starting) and was.then is not None and not (was.then == "end" and start.adopted):
-        restarts.stop(builder, was.then, was.next or STOP_IN_LAUNCH)
+        restarts.stop(builder, was.then, was.next or restarts.STOP_IN_LAUNCH)
 
 
 # The judge's state of a run that has a journal: what was learned from its snapshot, the run's state from its story.

@@ -72,15 +72,13 @@ def tell(builder: StepBuilder) -> None:
 
 
 def why_not_begun_anew(builder: StepBuilder) -> str | None:
-    """Why a start without a named checkpoint would be held, as a sentence; None if it would not."""
-    found = in_the_way(builder)
-    if not found or builder.knowledge.preset.resume == "none" or copies_and_begins(builder):
-        return None
+    """Why a start without a named checkpoint would be held, and the first way on, as a sentence; None: it would not."""
+    asked = None if builder.knowledge.preset.resume == "none" else _question(builder)
     # Not settled: the folder is listed again before a launch.
-    if resume_point.to_begin_from(builder.index, builder.support, settled=False)[0]:
+    if asked is None or resume_point.to_begin_from(builder.index, builder.support, settled=False)[0]:
         return None
-    how = f"`{builder.typed('resume', '--from', found[-1].path)}` gives it to the trainer"
-    return f"{why_held(builder, found)}; {how}"
+    _, reason, answers = asked
+    return f"{reason}; {answers[0]}"
 
 
 def copies_and_begins(builder: StepBuilder) -> bool:
@@ -114,7 +112,7 @@ def why_held(builder: StepBuilder, found: tuple[KnownCheckpoint, ...]) -> str:
 
 def begin_anew(builder: StepBuilder, plan: RestartPlan) -> None:
     """No resume point: hold over what may be one, else copy aside what the start may write over, and begin."""
-    unclear, seen, typed = in_the_way(builder), found_outputs(builder), builder.typed
+    unclear, seen = in_the_way(builder), found_outputs(builder)
     if not unclear or resume_point.has_understood(builder.index):
         why_not = why_not_resumable(builder)
         if why_not is not None:
@@ -124,6 +122,21 @@ def begin_anew(builder: StepBuilder, plan: RestartPlan) -> None:
         if not builder.settings.restart.without_checkpoint and (unclear or not seen):
             give_up(builder, "no checkpoint to resume from, and starting over is disabled", plan.incident)
             return
+    asked = _question(builder)
+    if asked is None:
+        _copy_then_begin(builder, plan)
+        return
+    kind, reason, answers = asked
+    if kind == "unclear_output":
+        builder.close_all("it is known where the run saves", UNSURE)
+    known = builder.open_of(CLASS)
+    number = builder.open_incident("checkpoint", CLASS, reason) if known is None else known.id
+    hold(builder, plan, kind, reason, answers, incident=number)
+
+
+def _question(builder: StepBuilder) -> tuple[HoldKind, str, tuple[str, ...]] | None:
+    """What a person is asked before a start from the beginning: its kind, why, and the ways on; None: nothing."""
+    unclear, seen, typed = in_the_way(builder), found_outputs(builder), builder.typed
     copies = copies_and_begins(builder)
     aside = '[restart] if_not_understood = "copy_and_restart" copies it aside and begins anew by itself'
     anew = f"`{typed('resume', '--fresh')}` begins anew, and may write over it"
@@ -131,19 +144,16 @@ def begin_anew(builder: StepBuilder, plan: RestartPlan) -> None:
         place = "write {resume} into the command where a path belongs, and start again; then "
         given = f"`{typed('resume', '--from', unclear[-1].path)}` gives it to the trainer, which alone can tell"
         how = f"{'' if builder.support.forms else place}{given} if it is whole"
-        _ask(builder, plan, "not_understood", why_held(builder, unclear), (how, anew, aside))
-        return
+        return "not_understood", why_held(builder, unclear), (how, anew, aside)
     known = {k.path for k in builder.index.known}  # what may be of another run is not copied
-    if seen and not unclear and not (copies and all(s.path in known for s in seen)):
-        folders = " and ".join(dict.fromkeys(s.folder for s in seen))
-        where = f"{_names(s.path for s in seen)} in {folders} may be of this run"
-        reason = f"{where}: {seen[-1].evidence}; a start would begin anew and may write over it"
-        builder.close_all("it is known where the run saves", UNSURE)
-        how = f"`{typed('resume', '--from', 'CHECKPOINT')}` goes on from one that is of this run"
-        folder = "--output-dir names the folder that the trainer saves to, so that no search is needed"
-        _ask(builder, plan, "unclear_output", reason, (how, anew, folder, aside))
-        return
-    _copy_then_begin(builder, plan)
+    if not seen or unclear or (copies and all(s.path in known for s in seen)):
+        return None
+    folders = " and ".join(dict.fromkeys(s.folder for s in seen))
+    where = f"{_names(s.path for s in seen)} in {folders} may be of this run"
+    reason = f"{where}: {seen[-1].evidence}; a start would begin anew and may write over it"
+    how = f"`{typed('resume', '--from', 'CHECKPOINT')}` goes on from one that is of this run"
+    folder = "--output-dir names the folder that the trainer saves to, so that no search is needed"
+    return "unclear_output", reason, (how, anew, folder, aside)
 
 
 def held_over_bad(builder: StepBuilder, plan: RestartPlan, path: str | None, known: KnownCheckpoint | None) -> bool:
@@ -152,8 +162,8 @@ def held_over_bad(builder: StepBuilder, plan: RestartPlan, path: str | None, kno
     A save from after the NaN whose values were read and are finite is not known to be bad. Files of a person are not
     moved. Returns whether it is held; a checkpoint that a person named is started from.
     """
-    front = builder.in_front(path, plan.before_t)
-    found = tuple(k for k in front if k.nonfinite != () or k.damage is not None or k.bad is not None)
+    front, lost = builder.in_front(path, plan.before_t), builder.lost_by_divergence
+    found = tuple(k for k in front if k.nonfinite != () or k.damage is not None or k.bad is not None or lost)
     if not found or plan.wanted is not None or (plan.before_t is None and not plan.not_loaded):
         return False
     newest, more = found[-1], "" if len(found) == 1 else f" and {len(found) - 1} more"
@@ -168,12 +178,6 @@ def held_over_bad(builder: StepBuilder, plan: RestartPlan, path: str | None, kno
     reason = f"the trainer chooses its checkpoint by itself and {would}, and it starts {then}: `{move}`"
     hold(builder, plan, "bad_in_front", reason, (f"then `{builder.typed('resume')}`",))
     return True
-
-
-def _ask(builder: StepBuilder, plan: RestartPlan, kind: HoldKind, reason: str, ways: tuple[str, ...]) -> None:
-    known = builder.open_of(CLASS)
-    number = builder.open_incident("checkpoint", CLASS, reason) if known is None else known.id
-    hold(builder, plan, kind, reason, ways, incident=number)
 
 
 def why_not_resumable(builder: StepBuilder, wanted: str | None = None) -> str | None:

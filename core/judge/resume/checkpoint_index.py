@@ -6,11 +6,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from ...model.checkpoint import AgeOrder, Checkpoint, Form, Holds, Kind, Origin, Verdict, age_order, kind_of, origin_of
+from ...model.checkpoint import AgeOrder, Checkpoint, Form, Kind, Origin, Verdict, age_order, kind_of, origin_of
 from ...model.checkpoint_files import kind_of_name
 from ...model.checkpoint_suffixes import has_checkpoint_suffix
 from ...model.fact import CheckpointKnown
-from ...model.observation import CheckpointEvent
+from ...model.observation import CheckpointEvent, CheckpointSeen
 from ...model.text import LazyPattern
 
 replace = msgspec.structs.replace
@@ -20,10 +20,9 @@ replace = msgspec.structs.replace
 GOOD: frozenset[str] = frozenset({"complete", "opaque"})
 
 
-class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class KnownCheckpoint(CheckpointSeen, frozen=True, kw_only=True, omit_defaults=True):
     """One checkpoint. ``t``: run time at which it was written, or seen if that is unknown.
 
-    ``disk_bytes``: what it takes on the disk, None = unknown.
     ``nonfinite``: tensors with NaN or Inf, None = not read; ``nan``: NaN is among them; ``values``: a sentence about
     them. ``position``: of the run at that time, at least; ``spread``: so much more it may be, if neither its files nor
     the log tell it better. ``changed``: time of its last change (seconds since the epoch) if its
@@ -36,9 +35,8 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     ``fresh``: it was being written when the trainer was at its step. ``written``: when it was written, in seconds since
     the epoch, if its modification time cannot be right.
 
-    ``unclear``: verdict and reason of one that is not understood (``Checkpoint.understood``); ``unknown_make``: it is
-    not known to be a checkpoint at all; ``unfinished``: what is written last is missing. ``is_state``: such a one that
-    counts as state of this training. ``still_s``: how long it had not changed when it was inspected.
+    ``unclear``: verdict and reason of one that is not understood (``Checkpoint.understood``). ``is_state``: such a one
+    that counts as state of this training. ``still_s``: how long it had not changed when it was inspected.
     ``before_t``, ``size_before``: when it was written before, not only made longer, and its bytes then.
     ``was_so_before``: its trainer went on after an earlier save at this path that was not understood or unfinished.
     ``log_epoch``: the epoch at which a log without steps was when it came.
@@ -48,14 +46,9 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     ``doubted``: a trainer did not start with it; it is passed over if there is another one.
     """
 
-    path: str
     t: float
-    mtime: float | None = None
     changed: float | None = None
     size_bytes: float | None = None
-    disk_bytes: float | None = None
-    step: int | None = None
-    epoch: int | None = None
     position: int | None = None
     spread: int = 0
     log_epoch: float | None = None
@@ -66,8 +59,6 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     bad: str | None = None
     damage: tuple[Verdict, str] | None = None
     reported: bool = False
-    form: Form | None = None
-    holds: Holds | None = None
     left: str | None = None
     aside: str | None = None
     nonfinite: tuple[str, ...] | None = None
@@ -77,8 +68,6 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     fresh: bool = False
     written: float | None = None
     unclear: tuple[Verdict, str] | None = None
-    unknown_make: bool = False
-    unfinished: bool = False
     is_state: bool = False
     still_s: float | None = None
     before_t: float | None = None
@@ -274,16 +263,14 @@ def with_event(
     found = verdict, event.reason or verdict
     still_s = None if event.mtime is None or created_wall <= 0.0 else event.t - (event.mtime - created_wall)
     changed_t = event.changed if event.changed is not None and event.changed >= created_wall else None
+    step = event.step if event.step is not None or before is None or of_epoch else before.step
+    seen = {name: getattr(event, name) for name in CheckpointSeen.__struct_fields__}
     entry = KnownCheckpoint(
-        path=event.path,
+        **{**seen, "step": step, "epoch": epoch},
         t=t,
-        mtime=event.mtime,
         changed=event.changed if odd_time else None,
         size_bytes=event.size_bytes,
-        disk_bytes=event.disk_bytes,
-        step=event.step if event.step is not None or before is None or of_epoch else before.step,
         of_epoch=of_epoch,
-        epoch=epoch,
         position=None if old else position,
         spread=0 if old else spread,
         log_epoch=None if old else log_epoch,
@@ -293,12 +280,8 @@ def with_event(
         unsure=origin == "unknown",
         bad=None if complete or event.event != "complete" else (event.reason or event.verdict),
         damage=None if event.verdict in {None, "writing", *GOOD} else found,
-        form=event.form,
-        holds=event.holds,
         left=None if old or set_back else _seen_late(index, event, created_wall),
         unclear=None if understood else found,
-        unknown_make=event.unknown_make,
-        unfinished=event.unfinished,
         still_s=None if odd_time and not old else still_s,
         fresh=fresh and not complete,
         refused=event.refused is not None,

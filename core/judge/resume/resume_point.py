@@ -105,10 +105,11 @@ def left_behind(index: CheckpointIndex, path: str | None, support: ResumeSupport
     All of them for a path from elsewhere, and for None (the beginning). Those that a launch cannot be given are left
     out, and the one in doubt: the run may come back to it.
     """
-    to = find(index, path)
-    since = None if to is None else age_of(to)
-    own = [k for k in _usable(index, support) if k.own and not k.doubted]
-    return tuple(k.path for k in own if since is None or age_of(k) > since)
+    return tuple(k.path for k in _usable(index, support) if k.own and not k.doubted and _is_newer(k, find(index, path)))
+
+
+def _is_newer(known: KnownCheckpoint, than: KnownCheckpoint | None) -> bool:
+    return than is None or age_of(known) > age_of(than)
 
 
 def damaged_after(
@@ -123,7 +124,7 @@ def damaged_after(
         return not known.reported and known.bad == known.damage[1] and known.left is None and not of_nan
 
     damaged = [k for k in index.known if k.own and k.damage is not None and not k.is_state and is_untold(k)]
-    return by_age(k for k in damaged if good is None or age_of(k) > age_of(good))
+    return by_age(k for k in damaged if _is_newer(k, good))
 
 
 # A trainer that chooses its checkpoint by itself takes the newest file, whether it is whole or not.
@@ -135,9 +136,8 @@ def damaged_after(
 def in_front(index: CheckpointIndex, path: str | None, before_t: float | None) -> tuple[KnownCheckpoint, ...]:
     """Return the run's own that are newer than ``path`` and damaged, or not from before ``before_t``, oldest first."""
     good = find(index, path)
-    own = [k for k in index.known if k.own and k.unclear is None and k.path != path]
-    newer = by_age(k for k in own if good is None or age_of(k) > age_of(good))
-    return tuple(k for k in newer if k.damage or k.bad is not None or (before_t is not None and k.t >= before_t))
+    newer = [k for k in index.known if k.own and k.unclear is None and k.path != path and _is_newer(k, good)]
+    return by_age(k for k in newer if k.damage or k.bad is not None or (before_t is not None and k.t >= before_t))
 
 
 def start_in_words(path: str | None, step: int | None, front: Sequence[KnownCheckpoint] = ()) -> str:

@@ -6,7 +6,7 @@ from ...model.checkpoint import Overview, Sample, score_words
 from .. import quantity
 from ..checkpoint_list import CheckpointRow, how_many, step_words
 from ..columns import Column, level_style
-from ..state.concerns import AFTER_NAN
+from ..state.concerns import DOUBTS
 from ..words import Paragraph
 
 
@@ -35,13 +35,13 @@ def count_text(rows: Sequence[CheckpointRow]) -> str:
     """``2 of 6 complete``, ``6 complete, 4 of them saved after the loss became NaN``."""
     spoiled = sum(row.spoiled for row in rows)
     return how_many(row.verdict for row in rows) + (
-        f", {quantity.count(spoiled)} of them {AFTER_NAN}" if spoiled else ""
+        f", {quantity.count(spoiled)} of them {DOUBTS['nan']}" if spoiled else ""
     )
 
 
 def checkpoint_facts(row: CheckpointRow) -> tuple[Paragraph, ...]:
     """Facts that are known without opening it."""
-    c, said = row.judged, f"{AFTER_NAN}; as a file it is complete" if row.spoiled else row.word
+    c, said = row.judged, f"{DOUBTS['nan']}; as a file it is complete" if row.spoiled else row.word
     facts = [
         Paragraph(label="verdict", text=f"{said}: {row.why}" if row.why else said, style=row.level),
         Paragraph(label="verified", text=row.verified or "structure and sizes; [V] reads every byte and value"),

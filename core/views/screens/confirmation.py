@@ -48,7 +48,7 @@ def _price(now: Situation, title: str, *lines: str, confirm: str) -> Price:
 
 def answer_price(now: Situation, held: WithheldAction) -> Price:
     """What was withheld, key Y."""
-    action = held.action
+    action = held.fact
     why = f"{action.why} ({quantity.age(max(0.0, now.now_t - held.t))})"
     return Price(
         title=f"{action.question[:1].upper()}{action.question[1:]}",

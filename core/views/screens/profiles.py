@@ -116,16 +116,16 @@ def _why(now: Situation, current: str | None, waiting: str | None, ladder: Seque
         yield "No profile: your own config, unchanged."
     else:
         place = f", rung {list(ladder).index(current) + 1} of {len(ladder)}" if current in ladder else ""
-        of_it = [s for s in reversed(story.profile_switches) if s.profile == current]
-        switch, asked = (next((s for s in of_it if s.pending is pending), None) for pending in (False, True))
+        of_it = [s for s in reversed(story.profile_switches) if s.fact.profile == current]
+        switch, asked = (next((s for s in of_it if s.fact.pending is pending), None) for pending in (False, True))
         since = "since the run began: it is the profile of its settings"
         if switch is not None:
             at = quantity.clock(story.wall0 + switch.t, now.now_wall)
-            since = f"since {at}: {(asked or switch).why or 'no reason is known'}"
+            since = f"since {at}: {(asked or switch).fact.why or 'no reason is known'}"
         yield f"{current}{place}, {since}."
     if waiting is not None and waiting != current:
-        asked = next((s for s in reversed(story.profile_switches) if s.profile == waiting), None)
-        yield f"{waiting} is next: {asked.why if asked else 'asked for'}."
+        asked = next((s for s in reversed(story.profile_switches) if s.fact.profile == waiting), None)
+        yield f"{waiting} is next: {asked.fact.why if asked else 'asked for'}."
     yield from (f"{d.words}: it is not used again automatically." for d in story.failed_rungs)
     remedies = [c for c in story.attempt.changes if c.why and not c.of]
     yield from (f"beyond it: {c.key} {shown(c.before)} → {shown(c.after)} ({c.why})." for c in remedies[:4])

@@ -4,7 +4,7 @@ An acknowledged incident is still one. What was wrong when the last attempt ende
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -21,9 +21,13 @@ if TYPE_CHECKING:
     from ...model.observation import GpuSample, HostSample
 
 NAN = NAN_CLASSES
-AFTER_NAN = "saved after the loss became NaN"
-AFTER_DIVERGENCE = "saved after the loss diverged"
-"""What is said of a checkpoint of that time."""
+Doubt = Literal["nan", "diverged"]
+"""What speaks against the weights of a checkpoint: the loss was so when it was saved."""
+DOUBTS: dict[Doubt | None, str] = {
+    None: "",
+    "nan": "saved after the loss became NaN",
+    "diverged": "saved after the loss diverged",
+}
 FRESH_S = 30.0
 """A GPU sample that is older says nothing about now."""
 BEHIND_LINES = 500
@@ -84,27 +88,28 @@ def loss_state(story: RunStory) -> str:
     return story.loss_state if story.loss_state not in ("nan", "diverging") else "unknown"
 
 
-def doubt_of(c: Checkpoint, story: RunStory) -> str:
-    """What speaks against its weights: it was saved after the loss became NaN, or diverged; "" = nothing.
-
-    Decided by its step, or else by its time.
-    """
-    for incident, doubt in ((nan_since(story), AFTER_NAN), (diverged_since(story), AFTER_DIVERGENCE)):
+def doubt_of(c: Checkpoint, story: RunStory) -> Doubt | None:
+    """Decided by its step, or else by its time."""
+    since_when: tuple[tuple[Doubt, Incident | None], ...] = (
+        ("nan", nan_since(story)),
+        ("diverged", diverged_since(story)),
+    )
+    for doubt, incident in since_when:
         if incident is not None:
             known = c.step is not None and incident.step is not None
             at, since = (c.step, incident.step) if known else (story.written_t(c), incident.t)
             if at is not None and since is not None and at >= since:
                 return doubt
-    return ""
+    return None
 
 
-def barred(story: RunStory) -> frozenset[str]:
+def barred(story: RunStory) -> frozenset[Doubt]:
     """The doubts for which no restart takes a checkpoint: NaN, and a divergence that an attempt was ended for."""
     since = diverged_since(story)
     ended = since is not None and any(
         i.kind == "crash" and i.class_ in NAN and i.attempt == since.attempt for i in story.incidents
     )
-    return frozenset({AFTER_NAN, AFTER_DIVERGENCE} if ended else {AFTER_NAN})
+    return frozenset({"nan", "diverged"} if ended else {"nan"})
 
 
 def unresolved(incident: Incident, story: RunStory) -> bool:
@@ -283,7 +288,7 @@ def _troubles(now: Situation, life: SupervisorLife, own: Iterable[Trouble], run_
     yield from (trouble for trouble in own if trouble.kind not in told)
     if (held := story.question) is not None:
         text = f"{question_text(held, story.wall0)} {answers(story)}"
-        kind = "question" if held.action.asks else "withheld"
+        kind = "question" if held.fact.asks else "withheld"
         yield Trouble(kind=kind, level="danger", text=text, since=story.wall0 + held.t)
     for i in story.open_incidents:
         text = reason_now(i, now) if i.kind in {"health", "disk"} else f"{title_of(i)}: {i.reason}"

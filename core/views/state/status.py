@@ -14,7 +14,7 @@ from ..length_words import resume_object
 from ..metrics import view_command
 from ..run_summary import RunSummary, backup_state, summarise
 from ..words import commands, title_of
-from .concerns import current_readings, doubt_of, troubles
+from .concerns import DOUBTS, current_readings, doubt_of, troubles
 from .lost_time import lost_time
 from .run_progress import bounds_now, live_progress
 from .verdict import unconfirmed
@@ -50,7 +50,7 @@ def status_object(
     created, expected = story.run, None if story.run is None else story.run.expected
     folder = None if created is None else created.output_dir
     told = () if created is None or folder is None else (OutputPlace(folder=folder, why=created.output_why or "told"),)
-    asked = None if story.question is None else story.question.action
+    asked = None if story.question is None else story.question.fact
     up_s = None  # since the newest attempt began; after its end, its length
     if attempt is not None:
         last_t = now_t if story.state in LIVE_STATES else story.t
@@ -88,7 +88,7 @@ def status_object(
         "checkpoints": {
             "newest": msgspec.to_builtins(newest) if newest else None,
             "age_s": max(0.0, now.now_wall - newest.mtime) if newest else None,
-            "doubt": doubt_of(newest, story) if newest else "",
+            "doubt": DOUBTS[doubt_of(newest, story)] if newest else "",
             "count": summary.checkpoints,
             "best": _score(story.best),
             "quality": scores_of(story) or None,
@@ -97,7 +97,7 @@ def status_object(
         "backup": backup_state(story),
         "profile": story.profile,
         "ramp": {
-            "moves": [{"t": s.t, **msgspec.to_builtins(s.move)} for s in story.ramp],
+            "moves": [{"t": s.t, **msgspec.to_builtins(s.fact)} for s in story.ramp],
             "dead": [msgspec.to_builtins(rung) for rung in story.failed_rungs],
         },
         "budget": {"used": story.budget_used, "max": story.budget_max, "made": story.restarts_made},
@@ -126,7 +126,7 @@ def status_object(
 
 def _withheld(held: WithheldAction) -> dict[str, Any]:
     names = ("action", "why", "price", "lost_steps", "checkpoint", "incident", "attempt")
-    return {"t": held.t, "would": held.action.sentence, **{name: getattr(held.action, name) for name in names}}
+    return {"t": held.t, "would": held.fact.sentence, **{name: getattr(held.fact, name) for name in names}}
 
 
 def _score(found: Evaluation | None) -> dict[str, Any] | None:
