@@ -17,7 +17,6 @@ import msgspec
 from . import words
 from .flow import ValueFlow, says_resume
 from .labels import Event, Guard, is_own_load
-from .launch_target import Target
 from .options import Option
 from .project import Project, resolved
 from .values import KnownValues, all_names, word_given
@@ -78,8 +77,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     ``only_if``: it would do so if something were set that is not (``RESUME is set (train.py:2)``). ``why``: evidence, a
     clause each. ``unsure``: why nothing found is not "none", a clause each. ``reads``: the settings that it reads.
-    ``cut``: not all of the source was read. ``write``: the line of a script by which a training with its library goes
-    on. ``target``: what was read.
+    ``write``: the line of a script by which a training with its library goes on.
     """
 
     option: Candidate | None = None
@@ -88,24 +86,20 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     why: tuple[str, ...] = ()
     unsure: tuple[str, ...] = ()
     reads: frozenset[str] = frozenset()
-    cut: bool = False
     weights_only: WeightsOnly | None = None
     write: str = ""
-    target: Target | None = None
 
 
 def find_resume(
-    values: KnownValues,
-    options: Sequence[Option],
-    target: Target | None = None,
-    others: Collection[int] = (),
-    *,
-    closed: bool = True,
+    values: KnownValues, options: Sequence[Option], args: Sequence[str], others: Collection[int], *, closed: bool
 ) -> Finding:
-    """``others``: ids of functions of other subcommands. ``closed``: its parser takes no option that is not seen."""
+    """``args``: the trainer's words. ``others``: ids of functions of other subcommands.
+
+    ``closed``: its parser takes no option that is not seen.
+    """
     project = values.project
     flow = ValueFlow(values, options, others)
-    given = _given(flow.options, () if target is None else target.args)
+    given = _given(flow.options, args)
     candidates = [c for number in range(len(options)) if (c := _candidate(number, flow, given)) is not None]
     best = max(candidates, key=lambda c: (c.points - len(c.with_flags), -candidates.index(c)), default=None)
     alone = _by_itself(flow, given)
@@ -117,10 +111,8 @@ def find_resume(
         why=best.why if best is not None else alone.why,
         unsure=(*project.unread, *alone.unsure, *_unsure(project, flow, closed=closed)),
         reads=frozenset(flow.read),
-        cut=bool(project.unread),
         weights_only=_weights_only(project, (alone.by_itself,) if best is None else best.loads),
         write=next((line for library, line in words.TO_WRITE.items() if library in _imported(project)), ""),
-        target=target,
     )
 
 
