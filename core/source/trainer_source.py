@@ -200,10 +200,9 @@ class TrainerSource:
         if config:
             options += file_options(read.project, settings, config)
         chosen = subcommands.run_by(self.target.args)
-        for dest, file, line in subcommands.dests if chosen else ():
-            options.append(Option(name=dest, dest=dest, kind="switch", default=chosen, file=file, line=line))
+        known = dict.fromkeys(subcommands.dests, chosen) if chosen else {}
         others = {function for function, name in subcommands.of_function.items() if chosen and name != chosen}
-        return find_resume(read.values, options, self.target.args, others, closed=closed)
+        return find_resume(read.values, options, self.target.args, known, others, closed=closed)
 
     def _asked(self, ask: Callable[["_Reading"], _Said], otherwise: _Said) -> _Said:
         try:
