@@ -161,33 +161,6 @@ EMPTY_BYTES = 1e9
 """Memory in use without a known process below which a GPU is empty: a desktop takes some hundred MB."""
 
 
-class Load(msgspec.Struct, frozen=True, kw_only=True):
-    """One GPU. ``taken_bytes``: in use or reserved; None = not known. ``alone``: a run has it for itself.
-
-    ``foreign``: who else is there, a clause; empty if nobody is.
-    """
-
-    index: int
-    total_bytes: float | None
-    taken_bytes: float | None
-    runs: int = 0
-    alone: bool = False
-    foreign: str = ""
-
-    def objection(self, entry: QueueEntry) -> str:
-        """Why the entry does not fit on this GPU now; empty if it does."""
-        if self.taken_bytes is None or self.total_bytes is None:
-            return "its memory cannot be read"
-        if self.foreign and not entry.beside:
-            return self.foreign
-        if self.alone:
-            return "a run has it for itself"
-        if entry.need_bytes is None:
-            return f"{self.runs} run{'s' if self.runs > 1 else ''} on it" if self.runs else ""
-        free = self.total_bytes - self.taken_bytes
-        return "" if free >= entry.need_bytes else f"{memory(max(0.0, free))} left of {memory(self.total_bytes)}"
-
-
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
     """``gpus`` None: it fits nowhere now; ``why``: the reason. ``never``: it will not, whatever ends."""
 
@@ -196,55 +169,58 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     never: bool = False
 
 
-def loads(seen: Iterable[GpuSeen], entries: Iterable[QueueEntry], owners: Mapping[int, str]) -> tuple[Load, ...]:
-    """The load of each GPU. ``owners``: pid → id of the run that it belongs to, of the processes on GPUs."""
-    held = [entry for entry in entries if entry.holds]
-    return tuple(_load(gpu, [entry for entry in held if gpu.index in entry.on], owners) for gpu in seen)
+def place(entry: QueueEntry, seen: GpuSurvey, started: Iterable[QueueEntry], owners: Mapping[int, str]) -> Placement:
+    """The GPUs for an entry: those that it had before if they fit, else the least loaded ones.
+
+    ``started``: the entries that have GPUs. ``owners``: pid → id of the run that it belongs to, of processes on GPUs.
+    """
+    gpus, wants, need = seen.gpus, entry.wants, entry.need_bytes
+    if wants == 0:
+        return Placement(gpus=())
+    if seen.trouble is not None or not gpus:
+        return Placement(why=f"no GPU can be read: {seen.trouble or 'there is none'}")
+    if len(gpus) < wants:
+        return Placement(why=f"it wants {wants} GPUs, this machine has {len(gpus)}", never=True)
+    largest = sorted((gpu.mem_total_bytes or 0.0 for gpu in gpus), reverse=True)[wants - 1]
+    if need is not None and largest and need > largest:
+        return Placement(why=f"it needs {memory(need)}, the GPUs have {memory(largest)}", never=True)
+    held = {gpu.index: [other for other in started if other.holds and gpu.index in other.on] for gpu in gpus}
+    found = {gpu.index: _room(entry, gpu, held[gpu.index], owners) for gpu in gpus}
+    fits = [index for index, (objection, _) in found.items() if not objection]
+    if len(fits) < wants:
+        return Placement(why="; ".join(f"GPU {index}: {why}" for index, (why, _) in found.items() if why))
+    fits.sort(key=lambda index: (index not in entry.on, len(held[index]), found[index][1], index))
+    return Placement(gpus=tuple(sorted(fits[:wants])))
 
 
-def _load(gpu: GpuSeen, held: list[QueueEntry], owners: Mapping[int, str]) -> Load:
-    """Memory of a run that the driver does not report counts as not taken yet: all that it needs is reserved."""
-    used, users = gpu.mem_used_bytes, gpu.users or ()
+def _room(entry: QueueEntry, gpu: GpuSeen, held: list[QueueEntry], owners: Mapping[int, str]) -> tuple[str, float]:
+    """(why the entry does not fit on this GPU now, "" if it does; the share of its memory that is taken or reserved).
+
+    Memory of a run that the driver does not report counts as not taken yet: all that it needs is reserved.
+    """
+    used, total, users = gpu.mem_used_bytes, gpu.mem_total_bytes, gpu.users or ()
+    if used is None or not total:
+        return "its memory cannot be read", 1.0
     taken: dict[str | None, float] = {}
-    for run in {entry.run for entry in held}:
+    for run in {other.run for other in held}:
         parts = [user.mem_bytes for user in users if owners.get(user.pid, "") == run]
         taken[run] = 0.0 if None in parts else sum(filter(None, parts))
-    others = [str(user.pid) for user in users if owners.get(user.pid, "") not in taken]
-    alone = any(entry.need_bytes is None for entry in held)
-    explained = float("inf") if alone else sum(taken[entry.run] or entry.need_bytes or 0.0 for entry in held)
-    foreign = ""
-    if others:
-        foreign = f"process{'es' if len(others) > 1 else ''} {', '.join(others[:3])} that the queue did not start"
-    elif used is not None and used - explained > EMPTY_BYTES:
-        foreign = f"{memory(used)} in use by processes that are not known"
-    reserved = sum(max(0.0, (entry.need_bytes or 0.0) - taken[entry.run]) for entry in held)
-    return Load(
-        index=gpu.index, total_bytes=gpu.mem_total_bytes, taken_bytes=None if used is None else used + reserved,
-        runs=len(held), alone=alone, foreign=foreign,
-    )  # fmt: skip
-
-
-def place(entry: QueueEntry, found: tuple[Load, ...], trouble: str | None = None) -> Placement:
-    """The GPUs for an entry: those that it had before if they fit, else the least loaded ones."""
-    if entry.wants == 0:
-        return Placement(gpus=())
-    if trouble is not None or not found:
-        return Placement(why=f"no GPU can be read: {trouble or 'there is none'}")
-    if len(found) < entry.wants:
-        return Placement(why=f"it wants {entry.wants} GPUs, this machine has {len(found)}", never=True)
-    largest = sorted((load.total_bytes or 0.0 for load in found), reverse=True)[entry.wants - 1]
-    if entry.need_bytes is not None and largest and entry.need_bytes > largest:
-        return Placement(why=f"it needs {memory(entry.need_bytes)}, the GPUs have {memory(largest)}", never=True)
-    why = {load.index: load.objection(entry) for load in found}
-    fits = [load for load in found if not why[load.index]]
-    if len(fits) < entry.wants:
-        return Placement(why="; ".join(f"GPU {index}: {objection}" for index, objection in why.items() if objection))
-    fits.sort(
-        key=lambda load: (
-            load.index not in entry.on, load.runs, (load.taken_bytes or 0.0) / (load.total_bytes or 1.0), load.index
-        )
-    )  # fmt: skip
-    return Placement(gpus=tuple(sorted(load.index for load in fits[: entry.wants])))
+    foreign = [str(user.pid) for user in users if owners.get(user.pid, "") not in taken]
+    alone = any(other.need_bytes is None for other in held)
+    explained = float("inf") if alone else sum(taken[other.run] or other.need_bytes or 0.0 for other in held)
+    full = used + sum(max(0.0, (other.need_bytes or 0.0) - taken[other.run]) for other in held)
+    why = ""
+    if foreign and not entry.beside:
+        why = f"process{'es' if len(foreign) > 1 else ''} {', '.join(foreign[:3])} that the queue did not start"
+    elif used - explained > EMPTY_BYTES and not entry.beside:
+        why = f"{memory(used)} in use by processes that are not known"
+    elif alone:
+        why = "a run has it for itself"
+    elif entry.need_bytes is None and held:
+        why = f"{len(held)} run{'s' if len(held) > 1 else ''} on it"
+    elif total - full < (entry.need_bytes or 0.0):
+        why = f"{memory(max(0.0, total - full))} left of {memory(total)}"
+    return why, full / total
 
 
 # The start of the run of one entry, in a process of its own with the folder and the environment of the entry.
@@ -430,9 +406,9 @@ class QueueWorker:
             for variable in variables_of(pid) or ()
             if variable.startswith(mark)
         }
-        found = loads(seen.gpus, [e for e in queue.entries if e not in wanting], owners)
+        started = [entry for entry in queue.entries if entry not in wanting]
         for entry in wanting:
-            chosen = place(entry, found, seen.trouble)
+            chosen = place(entry, seen, started, owners)
             if chosen.gpus is not None:
                 if self._begin(entry, chosen.gpus):
                     return True

@@ -45,7 +45,7 @@ from .project import (
     text_of,
 )
 from .steps import Step
-from .values import UNKNOWN, KnownValues
+from .values import KnownValues
 
 PASSES = 6
 """Rounds until nothing changes; each carries a label over one more call."""
@@ -98,20 +98,11 @@ class ValueFlow:
         self._noted: set[tuple[str, int, int, str]] = set()
         self._seeds: dict[str, Labels] = {}
         self._environment: dict[str, Labels] = {}
-        number = sum(option.kind != "switch" for option in options)
-        self._telling = [_tells(option, number) for option in options]
-        self._values = values.given(options, {})
-        self._valued: dict[int, Any] = {}
-        self._switches: dict[tuple[str, str, int], int] = {}
-        """Values that the source sets itself and tests; from ``_settled`` on also those that cannot be seen."""
-        self._settled = False
+        self._telling = [_tells(option, len(options)) for option in options]
+        self.values = values
         roots = {name.partition(".")[0] for module in self._modules for name in module.aliases.values()}
         self._known_ways = [way for way in words.KNOWN_WAYS if way.library in roots]
         self._seed()
-        self._run()
-        self._noted.clear()
-        self._called_under.clear()
-        self._settled = True
         self._run()
 
     def _seed(self) -> None:
@@ -138,7 +129,7 @@ class ValueFlow:
                 free = id(scope.node) in self._unguarded
                 around = FREE if free else self._called_under.get(id(scope.node), FREE)
                 known: dict[int, Guards] = {}
-                for step in self._values.steps[id(scope.node)]:
+                for step in self.values.steps[id(scope.node)]:
                     tests = step.site.tests  # the same object for all steps of a block
                     if id(tests) not in known:
                         sides = (self._tests(test, scope)[not wanted] for test, wanted in tests)
@@ -430,8 +421,10 @@ class ValueFlow:
     # --- what is noted ---
 
     def _note(  # noqa: PLR0917
-        self, kind: str, labels: Labels, node: ast.AST, here: Here, full: str, receiver: str = ""
-    ) -> None:
+        self, kind: str, labels: Labels, node: ast.AST, here: Here, full: str, receiver: str = "",
+        test: ast.expr | None = None,
+    ) -> None:  # fmt: skip
+        """``test``: a value that must be on, beside the tests around the node."""
         if not labels and kind in _ONLY_WITH_LABELS:
             return
         line, column = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
@@ -439,11 +432,12 @@ class ValueFlow:
         before = self.events.get(key)
         guards = here.guards & before.guards if before is not None and key in self._noted else here.guards
         self._noted.add(key)
+        site = self.values.sites.get(id(node))
         texts = (text for each in ast.walk(node) if (text := text_of(each)) is not None)
         self.events[key] = Event(
             kind=kind, labels=labels | before.labels if before is not None else labels,
             guards=guards or here.guards, module=here.scope.module.shown, line=line, called=full, receiver=receiver,
-            text=tuple(texts)[:8],
+            text=tuple(texts)[:8], site=site if site is None or test is None else site.under(test),
         )  # fmt: skip
         if kind == "save" and not {each.of for each in labels} <= self._written:
             self._written |= {each.of for each in labels}
@@ -457,8 +451,9 @@ class ValueFlow:
             of = NOTHING if value is None or way.call else self._value(value, here)
             if isinstance(value, ast.Constant) and not value.value:
                 continue
-            on = here.under(_guards([each.of for each in of if each.of >= 0]))
-            self._note("known", self._own_load(node, here.scope), node, on, way.call or way.keyword, way.source)
+            options = [each.of for each in of if each.of >= 0]
+            on, test = here.under(_guards(options)), value if options else None
+            self._note("known", self._own_load(node, here.scope), node, on, way.call or way.keyword, way.source, test)
 
     def _own_load(self, node: ast.expr, scope: Scope) -> Labels:
         """The label of a load that no option feeds, or of what an object found (``manager.latest_checkpoint``)."""
@@ -512,51 +507,17 @@ class ValueFlow:
         return (yes, no) if isinstance(op, ast.Gt) and value in (0, -1) else (FREE, FREE)
 
     def _options_in(self, node: ast.expr, scope: Scope) -> list[int]:
-        if isinstance(node, ast.Constant):
-            return sorted(self._switch(node, NOTHING, scope))
         found = self._value(node, Here(scope))
         for each in ast.walk(node):
             if isinstance(each, ast.Call) and called(each) in words.LOOKS | {"isinstance", "len", "bool", "str"}:
                 of_method = [each.func.value] if isinstance(each.func, ast.Attribute) else []
                 found |= self._values_of([*each.args, *of_method], Here(scope))
-        of = {each.of for each in only_places(found) if each.of >= 0 and self._telling[each.of]}
-        return sorted(of or self._switch(node, found, scope))
+        return sorted({each.of for each in only_places(found) if each.of >= 0 and self._telling[each.of]})
 
-    def _switch(self, node: ast.expr, found: Labels, scope: Scope) -> set[int]:
-        """The number of a value that the source sets itself, or of one that is named after a resume and not seen."""
-        name = "the test" if isinstance(node, ast.Constant) else own_name(node)
-        held = self._values.first_value(node, scope) if isinstance(node, ast.Name) else node
-        kept = isinstance(node, ast.Name) and words.RESUME.search(asked := _asked_for(held))
-        name = asked if kept else _asked_for(node) or name  # ``path = config.get("resume")``, then ``if path``
-        if not name:
-            return set()
-        if id(node) not in self._valued:
-            self._valued[id(node)] = self._values.of(node, scope)
-        value = self._valued[id(node)]
-        unseen = isinstance(value, str) and UNKNOWN in value
-        of = found if isinstance(node, ast.Name) and not kept else self._key(name)
-        named = words.RESUME.search(name) or words.CHECKPOINT.search(name)
-        if unseen and (of or not self._settled or not named or words.FINDS.search(name)):
-            return set()
-        file, line = self._values.set_at(node, scope)
-        if (name, file, line) not in self._switches:
-            self._switches[name, file, line] = len(self.options)
-            default = None if unseen else value
-            self.options.append(
-                Option(name=name, dest=name, kind="switch", default=default, unseen=unseen, file=file, line=line)
-            )
-            self._telling.append(True)
-        return {self._switches[name, file, line]}
-
-
-def _asked_for(node: ast.expr | None) -> str:
-    """The key in ``config.get("resume")`` and ``config["resume"]``; "" if it is neither."""
-    match node:
-        case ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value=str() as key), *_]):
-            return key
-        case ast.Subscript(slice=ast.Constant(value=str() as key), value=ast.Name()):
-            return key
-    return ""
+    def carries(self, node: ast.expr, scope: Scope) -> bool:
+        """Whether an option, a path or what was found or loaded goes into this value."""
+        name = "" if isinstance(node, ast.Name) else own_name(node)
+        return bool(self._key(name) if name else self._value(node, Here(scope)))
 
 
 def _guards(of: Iterable[int], *, on: bool = True, value: str = "") -> Guards:
@@ -575,7 +536,7 @@ def says_resume(option: Option) -> bool:
 def _tells(option: Option, number: int) -> bool:
     """Whether a test of the option may decide about a resume; with few options, that of any flag may."""
     text = f"{option.name} {option.help} {' '.join(option.choices)}"
-    if option.kind == "switch" or words.RESUME.search(text) or words.CHECKPOINT.search(option.name):
+    if words.RESUME.search(text) or words.CHECKPOINT.search(option.name):
         return True
     small = option.takes in {"flag", "truth"} or (option.takes == "value" and not option.default)
     return small and number <= FEW_OPTIONS

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from .steps import Site
+
 
 class Label(NamedTuple):
     """``of``: number of the option; negative: of a text in the source, or of a load or search that no option feeds.
@@ -44,6 +46,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     called: str
     receiver: str = ""
     text: tuple[str, ...] = ()
+    site: Site | None = None
 
     def of(self, *hows: str) -> set[int]:
         """The options, texts and loads whose values go in in one of these ways; without one in any way."""

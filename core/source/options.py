@@ -31,8 +31,7 @@ from .project import (
     texts_in,
 )
 
-Kind = Literal["option", "positional", "override", "environment", "switch"]
-"""``switch``: no option, but a value that the source itself sets (``RESUME = False``), or one that cannot be seen."""
+Kind = Literal["option", "positional", "override", "environment"]
 Takes = Literal["value", "flag", "truth", "number"]
 """``flag``: no value; ``truth``: a value that says yes or no."""
 
@@ -63,8 +62,6 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     """The option that switches it off (``--no-resume``)."""
     aliases: tuple[str, ...] = ()
     """All names of an option (``-r``, ``--resume``)."""
-    unseen: bool = False
-    """Of a switch: its value cannot be seen."""
 
     @property
     def place(self) -> str:

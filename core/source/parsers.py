@@ -21,13 +21,13 @@ class Subcommands(NamedTuple):
 
     ``names``: of all of them. ``of_function``: id of the function that a subcommand calls → its name. ``of_call``: id
     of an ``add_argument`` → the subcommands that have it. ``dests``: the options that hold the name of the one that is
-    run, each with its file and line.
+    run.
     """
 
     names: frozenset[str]
     of_function: Mapping[int, str]
     of_call: Mapping[int, frozenset[str]]
-    dests: tuple[tuple[str, str, int], ...]
+    dests: tuple[str, ...]
 
     def after(self, function: Function) -> str:
         """``Option.after`` of what this function takes: a group's own options stand before the subcommand."""
@@ -57,18 +57,18 @@ class _Subparsers:
         self.parsers: dict[tuple[int, str], set[str]] = defaultdict(set)
         self.of_function = self._decorated()
         self.of_call: dict[int, frozenset[str]] = {}
-        self.dests: list[tuple[str, str, int]] = []
+        self.dests: list[str] = []
 
     def subcommands(self) -> Subcommands:
         modules = self.project.modules
         if any("add_subparsers" in module.text for module in modules):
-            scopes = [(m, scope, list(own_nodes(scope))) for m in modules for scope in (m.tree, *m.functions)]
+            scopes = [(scope, list(own_nodes(scope))) for m in modules for scope in (m.tree, *m.functions)]
             for last_round in (False, False, True):
-                for module, scope, nodes in scopes:
+                for scope, nodes in scopes:
                     for node in nodes:
                         self._read(node, scope)
                         if last_round and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                            self._note(module, node, node.func, scope)
+                            self._note(node, node.func, scope)
         names = {*self.of_function.values(), *(name for made in self.parsers.values() for name in made)} - {"", BEFORE}
         return Subcommands(frozenset(names), self.of_function, self.of_call, tuple(self.dests))
 
@@ -112,7 +112,7 @@ class _Subparsers:
             return self.parsers.get((id(scope), dotted(call.func.value)), set())
         return {""} if name.endswith("ArgumentParser") else set()
 
-    def _note(self, module: Module, call: ast.Call, method: ast.Attribute, scope: ast.AST) -> None:
+    def _note(self, call: ast.Call, method: ast.Attribute, scope: ast.AST) -> None:
         on = method.value
         owners = self._made(on, scope) if isinstance(on, ast.Call) else self.parsers.get((id(scope), dotted(on)), set())
         if method.attr == "add_argument" and owners:
@@ -122,7 +122,7 @@ class _Subparsers:
                 for function in self.functions.get(last(dotted(each.value)), ()):
                     self.of_function[id(function)] = next(iter(owners))
         elif method.attr == "add_subparsers" and (dest := text_of(keyword(call, "dest"))) is not None:
-            self.dests.append((dest, module.shown, call.lineno))
+            self.dests.append(dest)
 
 
 # --- whether the options that are seen are all that a project takes ---

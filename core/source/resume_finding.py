@@ -10,17 +10,18 @@ import ast
 import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
 import msgspec
 
 from . import words
 from .flow import ValueFlow, says_resume
-from .labels import Event, Guard, is_own_load
-from .launch_target import Target
+from .labels import Event, is_own_load
 from .options import Option
-from .project import Project, resolved
-from .values import KnownValues, all_names, word_given
+from .project import Project, own_name, resolved
+from .steps import Site
+from .values import KnownValues, value_given
 
 ENOUGH = 4
 """Points from which an option is taken: a name that says so, or a flow into a load that restores a training."""
@@ -78,8 +79,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     ``only_if``: it would do so if something were set that is not (``RESUME is set (train.py:2)``). ``why``: evidence, a
     clause each. ``unsure``: why nothing found is not "none", a clause each. ``reads``: the settings that it reads.
-    ``cut``: not all of the source was read. ``write``: the line of a script by which a training with its library goes
-    on. ``target``: what was read.
+    ``write``: the line of a script by which a training with its library goes on.
     """
 
     option: Candidate | None = None
@@ -88,27 +88,33 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     why: tuple[str, ...] = ()
     unsure: tuple[str, ...] = ()
     reads: frozenset[str] = frozenset()
-    cut: bool = False
     weights_only: WeightsOnly | None = None
     write: str = ""
-    target: Target | None = None
 
 
 def find_resume(
     values: KnownValues,
     options: Sequence[Option],
-    target: Target | None = None,
-    others: Collection[int] = (),
+    args: Sequence[str],
+    known: Mapping[str, Any],
+    others: Collection[int],
     *,
-    closed: bool = True,
+    closed: bool,
 ) -> Finding:
-    """``others``: ids of functions of other subcommands. ``closed``: its parser takes no option that is not seen."""
+    """``args``: the trainer's words. ``known``: what else is set, by dest. ``others``: functions of other subcommands.
+
+    ``closed``: its parser takes no option that is not seen.
+    """
     project = values.project
     flow = ValueFlow(values, options, others)
-    given = _given(flow.options, () if target is None else target.args)
+    told = ((number, value_given(option, args, {})) for number, option in enumerate(options))
+    given = {number: value for number, value in told if value is not None and "{" not in str(value)}
     candidates = [c for number in range(len(options)) if (c := _candidate(number, flow, given)) is not None]
     best = max(candidates, key=lambda c: (c.points - len(c.with_flags), -candidates.index(c)), default=None)
-    alone = _by_itself(flow, given)
+    # one that may have a default in a file that is not read is not known
+    seen = {o.dest: o.default for o in reversed(options) if o.default or o.kind != "override" or o.library == "config"}
+    seen |= {options[number].dest: value for number, value in given.items()}
+    alone = _by_itself(flow, given, values.given(options, seen | dict(known)))
     if best is not None and alone.by_itself and not words.RESUME.search(best.option.name):
         best = None  # a folder in which the trainer finds it, or a switch against it
     return msgspec.structs.replace(
@@ -117,10 +123,8 @@ def find_resume(
         why=best.why if best is not None else alone.why,
         unsure=(*project.unread, *alone.unsure, *_unsure(project, flow, closed=closed)),
         reads=frozenset(flow.read),
-        cut=bool(project.unread),
         weights_only=_weights_only(project, (alone.by_itself,) if best is None else best.loads),
         write=next((line for library, line in words.TO_WRITE.items() if library in _imported(project)), ""),
-        target=target,
     )
 
 
@@ -157,21 +161,6 @@ def _imported(project: Project) -> set[str]:
     return {name.partition(".")[0] for module in project.modules for name in module.aliases.values()}
 
 
-def _given(options: Sequence[Option], args: Sequence[str]) -> dict[int, str]:
-    """Options that the command gives: number → value; "" without one, "false" if it is switched off."""
-    found: dict[int, str] = {}
-    plain = [word for word in args if not word.startswith("-")]
-    for number, option in enumerate(options):
-        names = all_names(option) if option.kind != "switch" else ()
-        if (told := word_given(names, args, flag=option.takes == "flag")) is not None:
-            found[number] = "false" if told[0] == option.negated else told[1] or ""
-        place = option.dest.removeprefix("$argv")
-        needed = int(place) if place.isdigit() else 1
-        if option.kind == "positional" and len(plain) >= needed:
-            found[number] = plain[needed - 1]
-    return {number: value for number, value in found.items() if "{" not in value}
-
-
 def _unsure(project: Project, flow: ValueFlow, *, closed: bool) -> Iterator[str]:
     for option in flow.options:
         if option.says_resume and option.kind in {"option", "positional"}:
@@ -184,16 +173,15 @@ def _unsure(project: Project, flow: ValueFlow, *, closed: bool) -> Iterator[str]
         yield f"{unread[0]}, which may train and resume, is not read"
 
 
-def _candidate(number: int, flow: ValueFlow, given: Mapping[int, str]) -> Candidate | None:
+def _candidate(number: int, flow: ValueFlow, given: Mapping[int, Any]) -> Candidate | None:
     option = flow.options[number]
     name = f"{option.name} {option.dest}"
     says, named = f"{name} {option.help}", bool(words.RESUME.search(name))
     if (
-        option.kind == "switch"
-        or (option.library == "config" and option.default is False)
+        (option.library == "config" and option.default is False)
         or (number in given and option.kind == "positional")
         or words.TRACKERS.search(name)
-        or (given.get(number) and not named and not words.CHECKPOINT.search(option.name))
+        or (isinstance(given.get(number), str) and not named and not words.CHECKPOINT.search(option.name))
     ):
         return None  # the last: a name or a folder, by which the trainer finds it itself
     events = list(flow.events.values())
@@ -231,7 +219,7 @@ def _candidate(number: int, flow: ValueFlow, given: Mapping[int, str]) -> Candid
         points -= 3
     wanted = option.library == "lightning" or option.says_resume
     switched_off = any(g.of == number and not g.on for e in loading for g in e.guards) and not guarded
-    on_already = option.default is True or given.get(number) == ""
+    on_already = option.default is True or given.get(number) is True
     if (
         points < ENOUGH
         or (number in _saved(flow) and not named)
@@ -279,9 +267,7 @@ def _with_form(
         return change(found, wants="word", word=word) if word else None
     needed = [flow.options[g.of] for e in fed for g in e.guards if g.on and g.of != number]
     flags = dict.fromkeys(
-        each.name
-        for each in needed
-        if each.kind != "switch" and each.takes in _SWITCHED and each.default is not True and says_resume(each)
+        each.name for each in needed if each.takes in _SWITCHED and each.default is not True and says_resume(each)
     )
     with_flags = tuple(next(each for each in needed if each.name == name) for name in flags)
     if "path" in how or not how & {"inside", "found"}:
@@ -334,7 +320,8 @@ def _restores(events: Sequence[Event], of: set[int]) -> int:
     return max(points, min(2, len(parts)))
 
 
-def _by_itself(flow: ValueFlow, given: Mapping[int, str]) -> Finding:
+def _by_itself(flow: ValueFlow, given: Mapping[int, Any], values: KnownValues) -> Finding:
+    """``values``: with the options as the command gives them."""
     events = list(flow.events.values())
     written = {t for e in events if e.kind == "save" for t in e.text if len(t) > 2}
     saved = _saved(flow)
@@ -343,9 +330,10 @@ def _by_itself(flow: ValueFlow, given: Mapping[int, str]) -> Finding:
     for event in events:
         if event.kind not in {"load", "whole", "known"}:
             continue
-        holds, tested = _happens(event, flow, given)
+        site = event.site
+        holds, decides = (True, None) if site is None else values.reach(site, partial(_doubtful, flow=flow))
         own = event.of(*_PLACES)
-        fed = {n for n in own if n >= 0 and flow.options[n].kind != "switch"}
+        fed = {n for n in own if n >= 0}
         if not all(flow.options[n].default or flow.options[n].required or n in saved or given.get(n) for n in fed):
             continue
         no_place = bool(own) and all(is_own_load(each.of) and each.how == "path" for each in event.labels)
@@ -371,7 +359,7 @@ def _by_itself(flow: ValueFlow, given: Mapping[int, str]) -> Finding:
         elif words.RESUME.search(event.called):
             points += 1
         if points >= 3 and points > best.get(holds, (0,))[0]:
-            set_ = "" if tested is None else f"{tested.name} is set ({tested.place})"
+            set_ = "" if decides is None else _switch(decides, flow.options, values)
             unsure = (f"whether {set_} cannot be told",) if holds is None else ()
             evidence = tuple(why) if holds else ()
             alone = Finding(
@@ -381,32 +369,28 @@ def _by_itself(flow: ValueFlow, given: Mapping[int, str]) -> Finding:
     return next((best[holds][1] for holds in (True, None, False) if holds in best), Finding())
 
 
-def _happens(event: Event, flow: ValueFlow, given: Mapping[int, str]) -> tuple[bool | None, Option | None]:
-    """Whether a call is made if no more is given than the command gives, and the option that prevents it.
-
-    None: a value decides that cannot be seen.
-    """
-    chosen = [each for each in event.labels if each.how == "when"]
-    whens = [Guard(each.of, on=each.value != "-", value="" if each.value == "-" else each.value) for each in chosen]
-    tests = [(guard, _passes(guard, flow, given)) for guard in event.guards]
-    if whens and not any(_passes(guard, flow, given) is not False for guard in whens):
-        tests.append((whens[0], False))
-    for wanted in (False, None):
-        found = next((guard for guard, holds in tests if holds is wanted), None)
-        if found is not None:
-            return wanted, flow.options[found.of]
-    return True, None
+def _doubtful(at: Site, flow: ValueFlow) -> bool:
+    """Whether a value that cannot be seen is named after a resume, and nothing is known to go into it."""
+    if not isinstance(at.node, ast.expr):
+        return False
+    node = flow.values.asked_for(at.node, at.scope)
+    name = _name_of(node)
+    named = (words.RESUME.search(name) or words.CHECKPOINT.search(name)) and not words.FINDS.search(name)
+    return bool(named) and not flow.carries(node, at.scope)
 
 
-def _passes(guard: Guard, flow: ValueFlow, given: Mapping[int, str]) -> bool | None:
-    option = flow.options[guard.of]
-    if option.unseen:
-        return None
-    value = given.get(guard.of, option.default)
-    if value == "" and guard.of in given:
-        value = True
-    if guard.value:
-        return (str(value) == guard.value) is guard.on
-    if value is None and option.kind == "override" and option.library != "config":
-        return None  # it may have a default in a file that is not read
-    return (bool(value) and str(value).lower() not in {"none", "false", "0", "no", "off"}) is guard.on
+def _name_of(node: ast.expr) -> str:
+    """The last name of a value that is tested; "" for another expression."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value=str() as key), *_]):
+            return key
+    return own_name(node)
+
+
+def _switch(decides: Site, options: Sequence[Option], values: KnownValues) -> str:
+    """``RESUME is set (train.py:2)``."""
+    assert isinstance(decides.node, ast.expr)
+    name = _name_of(values.asked_for(decides.node, decides.scope))
+    option = next((each for each in options if name and name == each.dest), None)
+    place = ":".join(map(str, values.set_at(decides.node, decides.scope))) if option is None else option.place
+    return f"{(name or 'the test') if option is None else option.name} is set ({place})"

@@ -76,7 +76,7 @@ def goes_on_without(project: Project, name: str) -> str | None:
         for node in module.nodes:
             if isinstance(node, ast.If | ast.IfExp) and (looks := _looks_for(node.test, name)):
                 places.append(f"{module.shown}:{node.lineno}")
-                whole |= any(own_name(_without_form(each)) == name for each in looks)
+                whole |= any(own_name(each) == name for each in looks)
                 inside |= {id(each) for each in ast.walk(node)}
                 ends |= isinstance(node, ast.If) and any(map(_ends, ast.walk(node)))
     calls = (call for module in project.modules for call in module.calls if id(call) not in inside)
@@ -85,24 +85,18 @@ def goes_on_without(project: Project, name: str) -> str | None:
 
 
 def _looks_for(test: ast.expr, name: str) -> list[ast.expr]:
-    """What a test asks for that has the value ``name`` in it."""
+    """What a test asks for that has the value ``name`` in it, without a ``Path(…)`` or ``str(…)`` around it."""
     looks = (call for call in ast.walk(test) if isinstance(call, ast.Call) and called(call) in words.LOOKS)
-    asked = (call.args[0] if call.args else getattr(call.func, "value", call.func) for call in looks)
-    return [each for each in asked if _names(each, name)]
+    asked = [call.args[0] if call.args else getattr(call.func, "value", call.func) for call in looks]
+    bare = (
+        each.args[0] if isinstance(each, ast.Call) and called(each) in SAME_PATH and each.args else each
+        for each in asked
+    )
+    return [each for each in bare if _names(each, name)]
 
 
 def _names(node: ast.expr, name: str) -> bool:
     return any(own_name(each) == name for each in ast.walk(node))
-
-
-def _without_form(node: ast.expr) -> ast.expr:
-    """The path in ``Path(path)``, ``str(path)``, ``expanduser(path)``."""
-    while isinstance(node, ast.Call) and called(node) in SAME_PATH:
-        inner = node.args[0] if node.args else getattr(node.func, "value", None)
-        if inner is None:
-            break
-        node = inner
-    return node
 
 
 _LEAVES = frozenset({"exit", "_exit", "error", "fail", "abort", "die", "quit"})

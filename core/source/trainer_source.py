@@ -133,12 +133,17 @@ class TrainerSource:
         begun = [each for each, written in names if name.startswith("--") and written.startswith(name)]
         return exact[0] if exact else begun[0] if len(begun) == 1 else None
 
+    @cached_property
+    def cut(self) -> bool:
+        """Whether not all of its source was read."""
+        return self._asked(lambda read: bool(read.project.unread), True)
+
     def resume(self, settings: Mapping[str, Any], config: str = "") -> Finding:
         """How it resumes. ``settings``: those of the file ``config`` that its command names, by dotted key."""
         key = (tuple(settings.items()), config)
         if key not in self._findings:
             why = self.unread or "its source is nested too deeply to be followed"
-            nothing = Finding(unsure=(why,), cut=bool(self.unread), target=self.target)
+            nothing = Finding(unsure=(why,))
             self._findings[key] = self._asked(lambda read: self._found(read, settings, config), nothing)
         return self._findings[key]
 
@@ -195,10 +200,9 @@ class TrainerSource:
         if config:
             options += file_options(read.project, settings, config)
         chosen = subcommands.run_by(self.target.args)
-        for dest, file, line in subcommands.dests if chosen else ():
-            options.append(Option(name=dest, dest=dest, kind="switch", default=chosen, file=file, line=line))
+        known = dict.fromkeys(subcommands.dests, chosen) if chosen else {}
         others = {function for function, name in subcommands.of_function.items() if chosen and name != chosen}
-        return find_resume(read.values, options, self.target, others, closed=closed)
+        return find_resume(read.values, options, self.target.args, known, others, closed=closed)
 
     def _asked(self, ask: Callable[["_Reading"], _Said], otherwise: _Said) -> _Said:
         try:

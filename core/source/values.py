@@ -8,7 +8,7 @@ import ast
 import copy
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..model.checkpoint_files import is_other_file, is_temporary
@@ -24,7 +24,6 @@ from .project import (
     default_of,
     dotted,
     last,
-    own_nodes,
     parameters,
     resolved,
     root_of,
@@ -51,12 +50,17 @@ _NO_STATE = re.compile(
 _NO = frozenset({"", "none", "false", "0", "no", "off", "null"})
 
 
+Reach = tuple[bool | None, Site | None]
+"""Whether a place is reached (None: not known), and what decides."""
+
+
 class KnownValues:
     """``options``: what each is set to, by its ``dest``. ``asked``: those that were asked for since it was emptied.
 
     ``there``: a path that exists when the source runs, with something in it; "" = none is known to. ``calls``: all of
     them by their last names. ``handed``: functions that a call gets as an argument (``typer.run(main)``), by their
-    names. ``raises``: the statements that raise. ``steps``: of each function and module, by the id of its node.
+    names. ``sites``: of calls and dictionaries, by their ids. ``raises``: the statements that raise. ``steps``: of each
+    function and module, by the id of its node.
     """
 
     def __init__(self, project: Project) -> None:
@@ -67,6 +71,7 @@ class KnownValues:
         self.there = ""
         self.calls: dict[str, list[Site]] = {}
         self.handed: dict[str, list[Site]] = {}
+        self.sites: dict[int, Site] = {}
         self.raises: list[Site] = []
         self.steps: dict[int, list[Step]] = {}
         self.of_parameters: set[tuple[str, str]] = set()
@@ -83,10 +88,12 @@ class KnownValues:
                 path = scope.module.shown.removesuffix(".py").replace("/", ".")
                 self._modules.setdefault(path.rpartition(".")[2], []).append((path, scope))
             else:
-                self._note([*scope.node.decorator_list, scope.node.args], Site(scope.node, scope))
+                for each in (*scope.node.decorator_list, scope.node.args):
+                    self._note(each, Site(scope.node, scope))
             self.steps[id(scope.node)] = list(steps_of(scope.node.body, Site(scope.node, scope)))
             for step in self.steps[id(scope.node)]:
-                self._note([*step.values, *step.targets], step.site)
+                for each in (*step.values, *step.targets):
+                    self._note(each, step.site)
                 self._bind(step, scope)
 
     def given(self, declared: Iterable[Option], options: Mapping[str, Any]) -> "KnownValues":
@@ -95,24 +102,27 @@ class KnownValues:
         found.of_parameters = {(o.parameter, o.dest) for o in declared if o.parameter}
         return found
 
-    def _note(self, tops: Sequence[ast.AST], at: Site) -> None:
-        """Note the calls and the named values of these nodes. ``at``: what is around them."""
-        for top in tops:
-            nodes = [top, *own_nodes(top)]
-            loops = (*at.loops, *(each.iter for each in nodes if isinstance(each, ast.comprehension)))
-            for node in nodes:
-                match node:
-                    case ast.Call():
-                        site = Site(node, at.scope, at.tests, loops)
-                        self.calls.setdefault(called(node), []).append(site)
-                        for given in node.args:  # typer.run(main), mp.spawn(main, …)
-                            if isinstance(given, ast.Name) and given.id in self.scopes.functions:
-                                self.handed.setdefault(given.id, []).append(site)
-                        for each in node.keywords:
-                            self._fields.setdefault(each.arg or "", []).append((each.value, at.scope))
-                    case ast.Dict(keys=keys, values=values):
-                        for key, value in zip(keys, values, strict=True):
-                            self._fields.setdefault(text_of(key) or "", []).append((value, at.scope))
+    def _note(self, node: ast.AST, at: Site) -> None:
+        """Note the calls and the named values in an expression. ``at``: what is around it."""
+        at = at._replace(node=node, loops=(*at.loops, *(each.iter for each in getattr(node, "generators", ()))))
+        match node:
+            case ast.Call():
+                self.calls.setdefault(called(node), []).append(at)
+                self.sites[id(node)] = at
+                for given in node.args:  # typer.run(main), mp.spawn(main, …)
+                    if isinstance(given, ast.Name) and given.id in self.scopes.functions:
+                        self.handed.setdefault(given.id, []).append(at)
+                for each in node.keywords:
+                    self._fields.setdefault(each.arg or "", []).append((each.value, at.scope))
+            case ast.Dict(keys=keys, values=values):
+                self.sites[id(node)] = at
+                for key, value in zip(keys, values, strict=True):
+                    self._fields.setdefault(text_of(key) or "", []).append((value, at.scope))
+        for child in ast.iter_child_nodes(node):
+            inner = at
+            if isinstance(node, ast.IfExp) and child is not node.test:
+                inner = at.under(node.test, wanted=child is node.body)
+            self._note(child, inner)
 
     def _bind(self, step: Step, scope: Scope) -> None:
         match step.site.node:
@@ -158,25 +168,43 @@ class KnownValues:
                     if path and (is_temporary(last_part) or not is_other_file(last_part)):
                         yield path, site.place
 
-    def happens(self, site: Site, seen: tuple[str, ...] = ()) -> bool | None:
+    def happens(self, site: Site) -> bool | None:
         """Whether a place is reached; None if that is not known."""
-        truths = [(self.truth(test, site.scope), wanted) for test, wanted in site.tests]
-        if any(truth is not None and truth is not wanted for truth, wanted in truths):
-            return False
-        reached = self._is_reached(site.scope, seen)
-        return reached if reached is not True else None if any(truth is None for truth, _ in truths) else True
+        return self.reach(site)[0]
 
-    def _is_reached(self, scope: Scope, seen: tuple[str, ...]) -> bool | None:
-        if not isinstance(scope.node, FUNCTIONS):
-            return True
-        if scope.name in seen:
-            return None
+    def reach(
+        self, site: Site, doubts: Callable[[Site], bool] = lambda _at: True, known: dict[int, Reach] | None = None
+    ) -> Reach:
+        """Whether a place is reached, None if that is not known; the value that decides, or the function.
+
+        ``doubts``: whether a value that is not known may decide, or a function of which no call is; else it holds.
+        ``known``: the functions that this question has come to, by the ids of their nodes.
+        """
+        unseen: Site | None = None
+        for part, wanted in (each for test in site.tests for each in _parts(*test)):
+            value = self.truth(part, site.scope)
+            at = Site(part.left if isinstance(part, ast.Compare) else part, site.scope)
+            if value is not None and value is not wanted:
+                return False, at
+            if value is None and doubts(at):
+                unseen = unseen or at
+        known, function = {} if known is None else known, site.scope.node
+        if isinstance(function, FUNCTIONS) and id(function) not in known:
+            at = Site(function, site.scope)
+            known[id(function)] = (None, at) if doubts(at) else (True, None)  # if it calls itself, or nothing calls it
+            calls = [each for each in self.callers(site.scope) if each.scope.node is not function]
+            found = [self.reach(each, doubts, known) for each in calls]
+            if any(holds for holds, _ in found) or (not found and function.decorator_list):
+                known[id(function)] = True, None  # without a call: a command of click, hydra, typer
+            elif found:
+                known[id(function)] = next((each for each in found if each[0] is None), found[0])
+        holds, decides = known.get(id(function), (True, None))
+        return (None if unseen else True, unseen) if holds else (holds, decides)
+
+    def callers(self, scope: Scope) -> tuple[Site, ...]:
+        """Where a function is called, or handed to a call."""
         name = scope.owner if scope.name in {"__init__", "__post_init__"} else scope.name
-        sites = (*self.calls.get(name, ()), *self.handed.get(name, ()))
-        callers = [self.happens(site, (*seen, scope.name)) for site in sites]
-        if not callers and scope.node.decorator_list:
-            return True  # a command of click, hydra, typer
-        return True if True in callers else None if None in callers or not callers else False
+        return (*self.calls.get(name, ()), *self.handed.get(name, ()))
 
     def truth(self, node: ast.expr, scope: Scope) -> bool | None:
         """Whether a test holds; None if that is not known."""
@@ -276,14 +304,16 @@ class KnownValues:
             return self._option(name, unknown)
         return constant(set_[0][0])
 
-    def first_value(self, node: ast.Name, scope: Scope) -> ast.expr | None:
-        """What a variable is set to first, in its function or around it; None if that is not known."""
+    def asked_for(self, node: ast.expr, scope: Scope) -> ast.expr:
+        """``config.get("resume")`` for a variable that is set to that first; any other value as it is."""
         at: Scope | None = scope
-        while at is not None:
+        while isinstance(node, ast.Name) and at is not None:
             if bound := self._bound.get((id(at.node), node.id)):
-                return bound[0]
+                held = bound[0]
+                asks = isinstance(held, ast.Call | ast.Subscript) and words.RESUME.search(_key_in(held))
+                return held if asks and held is not None else node
             at = at.parent
-        return None
+        return node
 
     def set_at(self, node: ast.expr, scope: Scope) -> tuple[str, int]:
         """The file and line that set a variable, a parameter or a field; else those of the expression itself."""
@@ -373,11 +403,23 @@ class KnownValues:
         return unknown
 
 
+def _parts(test: ast.expr, wanted: bool) -> Iterator[tuple[ast.expr, bool]]:
+    """The tests that must all hold, or all fail, if this one is to be as wanted."""
+    match test:
+        case ast.UnaryOp(op=ast.Not(), operand=inner):
+            yield from _parts(inner, not wanted)
+        case ast.BoolOp(op=op, values=values) if isinstance(op, ast.And) is wanted:
+            for each in values:
+                yield from _parts(each, wanted)
+        case _:
+            yield test, wanted
+
+
 def set_options(declared: tuple[Option, ...], args: tuple[str, ...], environment: Mapping[str, str]) -> dict[str, Any]:
     """What each option is set to by the trainer's words and environment, by its ``dest``; else its default."""
     found: dict[str, Any] = {}
     for option in declared:
-        if (value := _given(option, args, environment)) is not None:
+        if (value := value_given(option, args, environment)) is not None:
             found[option.dest] = value
         elif option.required or option.kind == "positional":
             found.setdefault(option.dest, f"{UNKNOWN}{option.name}{UNKNOWN}")
@@ -401,14 +443,29 @@ def word_given(names: Collection[str], args: Sequence[str], *, flag: bool = Fals
     return found
 
 
-def _given(option: Option, args: Sequence[str], environment: Mapping[str, str]) -> Any:
-    """The value that the words give an option, None if they give none."""
+def value_given(option: Option, args: Sequence[str], environment: Mapping[str, str]) -> Any:
+    """The value that the words give an option, None if they give none. One that means none is ""."""
     if option.kind == "environment":
         return environment.get(option.dest.removeprefix("$"))
+    if option.kind == "positional":
+        place, plain = option.dest.removeprefix("$argv"), [word for word in args if not word.startswith("-")]
+        return next(iter(plain[int(place) - 1 if place.isdigit() else 0 :]), None)
     found = word_given(all_names(option), args, flag=option.takes == "flag")
     if found is None or found[0] == option.negated:
         return None if found is None else False
     text, truth = found[1], option.takes in {"truth", "flag"} or isinstance(option.default, bool)
     if text is None:
         return True
-    return text.lower() not in _NO if truth or text.lower() in {"true", "false"} else text
+    if truth or text.lower() in {"true", "false"}:
+        return text.lower() not in _NO
+    return "" if text.lower() in _NO - {"0"} else text
+
+
+def _key_in(node: ast.expr) -> str:
+    """The text in ``config.get("resume")`` and ``config["resume"]``; "" if there is none."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value=str() as key), *_]):
+            return key
+        case ast.Subscript(slice=ast.Constant(value=str() as key)):
+            return key
+    return ""

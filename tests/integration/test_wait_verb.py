@@ -53,7 +53,8 @@ def test_a_run_that_nothing_watches_does_not_block_for_ever(world: World) -> Non
     watcher = world.headless()
     world.at_step(5)
     os.kill(watcher.process.pid, signal.SIGKILL)
-    assert world.do("wait").code == 5
+    told = world.do("wait")
+    assert (told.code, "no supervisor watches it: `trainwatch resume job" in told.out) == (5, True)
     os.kill(world.attempt().trainer.pid, signal.SIGKILL)
 
 

@@ -156,27 +156,6 @@ def test_a_new_run_that_goes_on_in_a_folder_is_compared_with_the_run_that_saved_
     assert (found is not None and "dataset_path was ./a, is now ./b" in found.found) == told
 
 
-def denoiser(channels: int) -> dict[str, Any]:
-    """The weights of the shipped DiT example."""
-    return {
-        "level.0.weight": torch.ones(channels, 2),
-        "level.2.weight": torch.ones(channels, channels),
-        "first.weight": torch.ones(channels, 1, 3, 3),
-        "middle.weight": torch.ones(channels, channels, 3, 3),
-        "last.weight": torch.ones(1, channels, 3, 3),
-    }
-
-
-@pytest.mark.parametrize(("held", "wanted", "result"), [(16, 32, "fail"), (32, 16, "fail"), (16, 16, "pass")])
-def test_channels_in_the_config_are_compared_with_the_checkpoint(
-    tmp_path: Path, held: int, wanted: int, result: str
-) -> None:
-    state_directory(tmp_path, denoiser(held))
-    found = checked(tmp_path, f"model:\n  image_size: 24\n  channels: {wanted}\n")
-    assert found.result == result
-    assert (f"model.channels is {wanted} in the config and {held} in the checkpoint" in found.found) == (held != wanted)
-
-
 class Recipe:
     rank = 4
 

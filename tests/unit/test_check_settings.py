@@ -15,7 +15,6 @@ from trainwatch.core.app.preflight.check import Check, Machine
 from trainwatch.core.app.preflight.gpu_checks import check_advice, check_gpus, check_need, check_torch, interpreter
 from trainwatch.core.app.preflight.host_checks import check_resume_point
 from trainwatch.core.app.preflight.launch_checks import check_notify, check_paths, check_profile
-from trainwatch.core.app.preflight.resume_checks import check_checkpoint_named
 from trainwatch.core.config.shipped import load_presets
 from trainwatch.core.model.preset import Profile
 from trainwatch.core.model.run import RunSpec
@@ -137,7 +136,6 @@ def test_paths_of_the_config_must_exist(tmp_path: Path) -> None:
     assert missing.result == "fail"
     assert "dataset_path = ./gone; vae = v.safetensors" in missing.found
     assert check_paths(plan(tmp_path, {"pretrained_model_name_or_path": "stabilityai/sdxl-base"}), here) is None
-    assert result(check_checkpoint_named(plan(tmp_path, {"resume": str(tmp_path / "no")}), here)) == "fail"
     assert check_paths(plan(tmp_path, {"train_data_dir": "https://host/x", "resume": "{resume}"}), here) is None
     subsets = {"datasets": [{"subsets": [{"image_dir": "gone"}]}]}
     assert result(check_paths(plan(tmp_path, subsets), here)) == "fail"

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from trainwatch.core.app.gpu_survey import GpuSeen, GpuUser
-from trainwatch.core.app.queue import amount, loads, place
+from trainwatch.core.app.gpu_survey import GpuSeen, GpuSurvey, GpuUser
+from trainwatch.core.app.queue import amount, place
 from trainwatch.core.model.launch import QueueEntry
 
 GB = 1e9
@@ -35,7 +35,7 @@ def live(number: int, *on: int, need: float | None = 6.0) -> QueueEntry:
 def chosen(
     wanted: QueueEntry, *gpus: GpuSeen, held: tuple[QueueEntry, ...] = (), owners: dict[int, str] | None = None
 ) -> Any:
-    found = place(wanted, loads(gpus, (*held, wanted), owners or {}))
+    found = place(wanted, GpuSurvey(gpus=gpus), held, owners or {})
     return found.gpus if found.gpus is not None else found.why
 
 
@@ -80,15 +80,16 @@ def test_a_need_that_is_not_known_takes_a_gpu_alone() -> None:
 
 def test_memory_that_cannot_be_read_is_no_room() -> None:
     assert "cannot be read" in chosen(entry(), gpu(0, None))
-    assert place(entry(), (), "the driver does not answer").why == "no GPU can be read: the driver does not answer"
-    assert place(entry(), ()).gpus is None
+    stuck = GpuSurvey(trouble="the driver does not answer")
+    assert place(entry(), stuck, (), {}).why == "no GPU can be read: the driver does not answer"
+    assert place(entry(), GpuSurvey(), (), {}).gpus is None
 
 
 def test_what_can_never_fit_does_not_hold_up_the_others() -> None:
-    one = loads([gpu(0)], (), {})
-    assert place(entry(need=24.0), one).never
-    assert place(entry(wants=2), one).never
-    assert not place(entry(need=15.9), one).never
+    one = GpuSurvey(gpus=(gpu(0),))
+    assert place(entry(need=24.0), one, (), {}).never
+    assert place(entry(wants=2), one, (), {}).never
+    assert not place(entry(need=15.9), one, (), {}).never
 
 
 @pytest.mark.parametrize(

@@ -247,13 +247,6 @@ class Runner:
             torch.save({"NET": self.net.state_dict(), "EPOCHS_RUN": epoch}, self.snapshot_path)
 Runner(net, opt, "snapshot.pt").train(9)
 """
-LAST_CHECKPOINT = """
-from transformers import Trainer, TrainingArguments
-from transformers.trainer_utils import get_last_checkpoint
-args = TrainingArguments("out")
-last = get_last_checkpoint(args.output_dir)
-Trainer(args=args).train(resume_from_checkpoint=last)
-"""
 FRESH = argparse_script(
     'parser.add_argument("--fresh", action="store_true")',
     'path = os.path.join(args.out, "state.pth")\nif os.path.isfile(path) and not args.fresh:'
@@ -289,31 +282,19 @@ for step in range(100):
 """
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        MANAGER,
-        NEWEST_BY_NAME,
-        SAME_OBJECT,
-        OWN_STATE,
-        SNAPSHOT,
-        LAST_CHECKPOINT,
-        FRESH,
-        "import keras\nmodel.fit(x, callbacks=[keras.callbacks.BackupAndRestore('backup')])\n",
-        "import lightning as L\nL.Trainer().fit(Model(), ckpt_path='last')\n",
-    ],
-    ids=[
-        "what a manager found",
-        "a step in a name",
-        "an object that saves and loads",
-        "a file of its own",
-        "a snapshot",
-        "the last checkpoint",
-        "a flag against it",
-        "a callback",
-        "a word for it",
-    ],
-)
+BY_ITSELF = {
+    "what a manager found": MANAGER,
+    "a step in a name": NEWEST_BY_NAME,
+    "an object that saves and loads": SAME_OBJECT,
+    "a file of its own": OWN_STATE,
+    "a snapshot": SNAPSHOT,
+    "a flag against it": FRESH,
+    "a callback": "import keras\nmodel.fit(x, callbacks=[keras.callbacks.BackupAndRestore('backup')])\n",
+    "a word for it": "import lightning as L\nL.Trainer().fit(Model(), ckpt_path='last')\n",
+}
+
+
+@pytest.mark.parametrize("text", BY_ITSELF.values(), ids=BY_ITSELF)
 def test_a_trainer_that_goes_on_by_itself_is_recognised(tmp_path: Path, text: str) -> None:
     found = way(tmp_path, text)
 

@@ -81,7 +81,7 @@ def second_start_of(spec: RunSpec, preset: Preset, way: ResumeWay) -> SecondStar
     settings, config = ({}, "") if source.unread else _settings(spec, preset, json=True)
     args, env = source.target.args, {**os.environ, **spec.env}
     found = source.deletes(args, env, settings, spec.output_dir)
-    known = frozenset() if source.resume(settings, config).cut else frozenset(o.name for o in source.options)
+    known = frozenset() if source.cut else frozenset(o.name for o in source.options)
     saved = (path.partition(UNKNOWN)[0].rpartition("/")[0] for path, _ in source.saves(env))
     outputs = [spec.output_dir, *(os.path.join(spec.cwd, path) for path in saved if path)]  # noqa: PTH118  no path
     in_shell = shell_deletes(source.target.shells, args, list(filter(None, outputs)), spec.cwd, env)
@@ -205,11 +205,11 @@ def _contradicts(source: TrainerSource, style: ResumeStyle) -> bool:
     if not first.startswith("-"):
         return False
     option = source.option(first.partition("=")[0])
-    finding = source.resume({})
     if option is None:  # one that reads words by their places takes no option
         by_place = bool(source.options) and all(each.kind == "positional" for each in source.options)
-        return source.declares_all or (by_place and not finding.cut and not source.unread)
-    return option.library == "transformers" and option.dest not in finding.reads and not finding.cut
+        return source.declares_all or (by_place and not source.cut and not source.unread)
+    finding = source.resume({})
+    return option.library == "transformers" and option.dest not in finding.reads and not source.cut
 
 
 def _by_command(written: Written, source: TrainerSource) -> ResumeWay:

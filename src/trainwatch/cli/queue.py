@@ -157,26 +157,21 @@ def act_start(args: argparse.Namespace) -> int:
     return ExitCode.DONE
 
 
+AS_IT_IS = ("id", "name", "run", "beside", "cwd", "why", "added_wall", "started_wall", "over_wall")
+
+
 def _as_json(entry: "QueueEntry", place: int | None) -> dict[str, Any]:
     """``state``: queued, starting, started, or how it ended. ``gpus``: those that it has."""
     return {
-        "id": entry.id,
-        "name": entry.name,
+        **{name: getattr(entry, name) for name in AS_IT_IS},
         "state": entry.ending if entry.state == "over" else entry.state,
         "over": entry.state == "over",
         "place": place,
-        "run": entry.run,
         "gpus": list(entry.on),
         "gpus_wanted": entry.wants,
         "gpu_memory_bytes": entry.need_bytes,
         "gpu_memory_why": entry.need_why,
-        "beside": entry.beside,
         "command": list(entry.command),
-        "cwd": entry.cwd,
-        "why": entry.why,
-        "added_wall": entry.added_wall,
-        "started_wall": entry.started_wall,
-        "over_wall": entry.over_wall,
         "waits_s": round(time.time() - entry.added_wall, 1) if entry.state == "queued" else None,
     }
 

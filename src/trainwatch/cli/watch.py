@@ -268,6 +268,8 @@ def wait_verb(args: argparse.Namespace) -> int:
     name = run.load_spec().name
     late = f" after {args.timeout:g} s" if code is ExitCode.TIMEOUT else ""
     said = f"{name} is {now.state.replace('_', ' ')}{late}" + (f": {now.reason}" if now.reason else "")
+    if now.kind == "unwatched":
+        said += f"; no supervisor watches it: `{typed('resume', run.id)}` goes on with it"
     put(args, {"run": name, "state": now.state, "step": now.step, "reason": now.reason}, said)
     return code
 
