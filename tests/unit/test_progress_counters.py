@@ -75,9 +75,7 @@ case("rate asked for alone", "step 4/9 base_lr: 0.02 loss: 0.5\n", step=4, lr=0.
 SETTINGS = "  Num Epochs = 4\n  Total optimization steps = 2,400\n"
 WORDED = "num epochs / epochs: 3\ntotal training steps: 900\n"
 case("steps of the run", SETTINGS + bar("", 800, 2400), step=800, run_step=800, run_total_steps=2400, eta_s=20.0)
-case(
-    "steps in words", WORDED + bar("", 300, 900), step=300, run_total_steps=900, total_epochs=3, epoch=None, eta_s=20.0
-)
+case("steps in words", WORDED + bar("", 300, 900), step=300, run_total_steps=900, total_epochs=3, eta_s=20.0)
 case("steps of an epoch", SETTINGS + bar("", 200, 600), step=200, run_total_steps=None, eta_s=None)
 case("epochs of the run", SETTINGS + bar("Steps: ", 800, 2400), step=800, total_epochs=4, epoch=None)
 for name, said in {
@@ -92,6 +90,8 @@ case(
     "numbers before a prompt", "step 8/90, loss: 0.5, prompt: a cat, step 9999/9999\n", step=8, total_steps=90, loss=0.5
 )
 case("numbers of prompts", "prompt: 12.5 tok/s, response: 31, step 8/90, loss: 0.5\n", step=8, total_steps=90, loss=0.5)
+case("files copied", "step 8/90 loss: 0.5\n<< it 01200 of 50000 files copied >>\n", step=8, total_steps=90)
+case("a bar to no end", "Training: |  | 2/? [00:01<00:00,  1.00it/s, train_loss=1.0]", step=2, eta_s=None)
 case("remaining memory", "step 40/400 loss 0.5 memory remaining: 6m\n", step=40, eta_s=None)
 case(
     "JSON over lines",
@@ -124,7 +124,8 @@ def accumulated(steps: int, after: int) -> Iterator[str]:
             yield f"optimizer step {i // 8}/100 | lr 1e-4 | 4.00 s/optimizer step\n"
 
 
-case("micro-batches before the first step", "".join(accumulated(0, 5)), step=5, total_steps=800, loss=0.895)
+STRAY = lines(MICRO.strip(), range(1, 21)) + "step 7\n" + lines(MICRO.strip(), range(21, 41))
+case("one line with a step among micro-batches", STRAY, step=40, total_steps=800, loss=0.86)
 case("micro-batches after a step", "".join(accumulated(3, 5)), step=3, total_steps=100, loss=0.871, sec_per_step=4.0)
 NAMED = "epoch={epoch} epochs=10 step={{i}} total_steps=391 loss={{loss:.4f}}\n"
 case("an end of the run by its name", lines(NAMED.format(epoch=0), range(1, 20)), step=19, run_total_steps=391)

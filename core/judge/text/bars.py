@@ -82,9 +82,8 @@ def read_bar(
         return enter(reading, phase)
     if seconds is None and loss is not None and groups.get("elapsed") and not groups.get("rate"):
         seconds = _pace_by_clocks(groups, count, total, known=reading.progress.sec_per_step)
-    news = TrainingFields(
-        seconds=seconds, loss=loss, epoch=label.epoch, eta=parse_clock(groups.get("left")), bar_eta=True
-    )
+    left = None if total is None else parse_clock(groups.get("left"))  # "1/? [00:01<00:00]": to no known end
+    news = TrainingFields(seconds=seconds, loss=loss, epoch=label.epoch, eta=left, bar_eta=True)
     if label.epochs or unit in ("epoch", "epochs", "ep"):
         news.epoch, news.seconds = Position(count, total), None
         return advance(reading, news, "epochs")

@@ -7,7 +7,18 @@ from msgspec.structs import replace
 
 from ...model.progress import Phase
 from ...model.text import LazyPattern
-from .fields import Loss, Position, find_leading, find_loss, find_lr, find_pair, parse_number, position_in, position_of
+from .fields import (
+    THINGS,
+    Loss,
+    Position,
+    find_leading,
+    find_loss,
+    find_lr,
+    find_pair,
+    parse_number,
+    position_in,
+    position_of,
+)
 from .run_count import TrainingFields
 
 LINES_BETWEEN = 60
@@ -164,9 +175,8 @@ _TRAINING = LazyPattern(
     r"|batch(?:es)?|acc|accuracy|learning|progress|finetuning|pretraining)(?![a-z])"
 )
 _OTHER_TASK = LazyPattern(
-    r"(?<![a-z])(?:worker|node|shard|chunk|image|sample|prompt|token|document|doc|file|frame|video|audio|clip|row|line|record|package|object"
-    r"|question|request|example|record|test|val|eval\w*|valid\w*|memory|mem|ram|vram|gib|mib|mb|gb|attempt|retry|trial|fold|seed|layer|block"
-    r"|module|tensor|param|parameter|weight|checkpoint|ckpt|cached?|caching|latent|bucket|vocab|merge|port|rank|device|gpu|job|task"
+    rf"(?<![a-z])(?:{THINGS}|worker|node|test|val|eval\w*|valid\w*|memory|mem|ram|vram|attempt|retry|trial|fold|seed|layer|block"
+    r"|module|param|parameter|weight|checkpoint|ckpt|cached?|caching|bucket|vocab|merge|port|rank|device|gpu|job|task"
     r"|index|indices|split|dataset|data|ready|connected|waiting|sleeping|failed|skipped|ppl|perplexity)s?(?![a-z])"
 )
 _UNITS = LazyPattern(r"(?:it|s|sec|ms|step|iter)/(?:s|sec|it|step|iter)\b|(?<=\d)\s?(?:ms|s|sec|min|h|k|m|gb?|gib|%)\b")

@@ -228,8 +228,10 @@ def find_step(low: str) -> Position | None:
             continue  # "save_steps 500", "warmup steps: 100": settings
         if found["key"].startswith("round") and found["total"] is None:
             continue  # of a federation; its clients count epochs
-        if _RATE_BEFORE.search(low, max(0, found.start() - 5), found.start()) is not None:
-            continue  # "fps step: 81211"
+        if _RATE_BEFORE.search(low, max(0, found.start() - 5), found.start()) is not None or _OF_THINGS.match(
+            low, found.end()
+        ):
+            continue  # "fps step: 81211", "it 1200 of 5000 files"
         if best is None or rank < best[0]:
             best = (rank, found)
     if best is None:
@@ -249,6 +251,12 @@ def find_step(low: str) -> Position | None:
 
 _SLASHED = LazyPattern(r"(?<![\d/.])(?P<step>\d+)/(?P<total>\d+)(?![\d/.])")
 _RATE_BEFORE = LazyPattern(r"(?:fps|per)[ _]$")
+THINGS = (
+    "shard|chunk|image|sample|prompt|token|document|doc|file|frame|video|audio|clip|row|line|record|package|object|question"
+    "|request|example|byte|[kmg]i?b|tensor|latent"
+)
+"""What a task goes through: a count of them is no step."""
+_OF_THINGS = LazyPattern(rf"\s+(?:{THINGS})s?(?![\w/-]|\s?[:=]|\s+[\d.])")
 
 
 TOTAL_SO_FAR = LazyPattern(

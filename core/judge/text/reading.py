@@ -133,8 +133,11 @@ def finish(reading: Reading, words: EndWords, line: str) -> Reading:
 def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
     """The reading with the fields of a training line, and a heartbeat if its counter moved."""
     old, chosen, run, count = reading.progress, reading.chosen, reading.run, news.count
-    if count is not None and count.micro and reading.counts and not run.source.startswith(MICRO):
-        count = news.seconds = None  # steps are counted, too: a sign of life only
+    before = next((each.step for each in reading.counters if each.name == counter), None)
+    rises = count is not None and before is not None and count.step > before
+    if count is not None and reading.counts and count.micro != run.source.startswith(MICRO):
+        if count.micro or not (rises or count.total is not None):  # steps are counted, too, or one step is named
+            count = news.seconds = None  # a sign of life only
     anew = count is not None and news.epoch is None and run.named is None and count.step < (run.step or 0)
     if chosen and run.others and anew and reading.rank.endswith(chosen):  # beside another count that goes on
         return enter(replace(reading, name=None, run=without_counts(run)), "eval")
