@@ -40,7 +40,6 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     exact and has a total, so lines without a total do not override its step. ``side``: a bar of another phase.
     ``run``: the count over all epochs. ``lossy``: a loss was printed since the last line with a counter.
     ``end_words``: the strongest words of an end since the last training line, and ``end_text``, their line.
-    ``interval``: steps between the last two printed ones. ``first_epoch``: the first epoch that was printed.
     ``losses``: how long the printed loss has been NaN; ``curve``: how it has moved. ``beside``: losses are printed in
     the lines of the counters; ``alone``: in lines of their own. ``rank``: the rank that the newest line names.
     ``name``: a word of evaluation that is the name of a logger or a run, as the only count of the log shows; "" = none
@@ -65,8 +64,6 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     lossy: bool = False
     losses: LossRun = LossRun()
     curve: LossCurve = LossCurve()
-    interval: int = 1
-    first_epoch: float | None = None
     beside: bool = False
     alone: bool = False
     rank: str = ""
@@ -135,9 +132,9 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
     old, chosen, run, count = reading.progress, reading.chosen, reading.run, news.count
     before = next((each.step for each in reading.counters if each.name == counter), None)
     rises = count is not None and before is not None and count.step > before
-    if count is not None and reading.counts and count.micro != run.source.startswith(MICRO):
-        if count.micro or not (rises or count.total is not None):  # steps are counted, too, or one step is named
-            count = news.seconds = None  # a sign of life only
+    other = count is not None and reading.counts and count.micro != run.source.startswith(MICRO)
+    if count is not None and other and (count.micro or not (rises or count.total is not None)):
+        count = news.seconds = None  # steps are counted, too, or one of them is named: a sign of life only
     anew = count is not None and news.epoch is None and run.named is None and count.step < (run.step or 0)
     if chosen and run.others and anew and reading.rank.endswith(chosen):  # beside another count that goes on
         return enter(replace(reading, name=None, run=without_counts(run)), "eval")
@@ -196,8 +193,6 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
         zero_based=reading.zero_based or epoch == 0,
         beside=reading.beside or (news.loss is not None and place),
         alone=reading.alone or (news.loss is not None and not place),
-        first_epoch=epoch if reading.first_epoch is None else reading.first_epoch,
-        interval=step - old.step if step is not None and old.step is not None and step > old.step else reading.interval,
         lossy=news.loss is not None or (reading.lossy and news.bare),
         opening=_opening(reading, news, run, epoch),
         round_ends=_round_ends(reading, step, total),

@@ -214,7 +214,7 @@ def is_evaluated(run: RunCount, step: int, total: int | None) -> bool:
 def with_epoch(run: RunCount, epoch: Position, *, bar: bool = False) -> RunCount:
     """Take a line with an epoch and no counter. ``bar``: a bar that counts finished epochs."""
     if not epoch.is_whole:
-        after = replace(run, broken=True)
+        after = _broken(run, epoch)
     elif run.beside:
         after = replace(run, epochs=run.epochs or epoch.total)
     else:
@@ -237,7 +237,7 @@ def with_count(run: RunCount, source: str, printed: Position, news: TrainingFiel
         run = without_counts(run)
     beside = news.epoch is not None and news.epoch.is_whole
     if news.epoch is not None:
-        run = replace(_named(run, news.epoch), beside=True) if beside else replace(run, broken=True)
+        run = replace(_named(run, news.epoch), beside=True) if beside else _broken(run, news.epoch)
     if news.rule.base is not None or news.rule.names_last != run.names_last:
         base = news.rule.base if news.rule.base is not None else run.base
         run = replace(run, base=base, names_last=news.rule.names_last)
@@ -248,6 +248,10 @@ def with_count(run: RunCount, source: str, printed: Position, news: TrainingFiel
     return replace(
         run, source=source, others=0, step=step, total=total, epoch=run.named, gap=gap, moved=run.moved or rose
     )
+
+
+def _broken(run: RunCount, printed: Position) -> RunCount:
+    return replace(run, broken=True, first_named=printed.value if run.first_named is None else run.first_named)
 
 
 def _named(run: RunCount, printed: Position, *, bar: bool = False) -> RunCount:
