@@ -16,7 +16,7 @@ from .shapes import CompiledShape, ShapeTable
 def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> Reading:
     """The reading after a line of no known shape: fields by name or form, else words that announce a phase."""
     low = shapes.in_english(line.lower())
-    if low.startswith(_SUMMARIES):
+    if low.startswith("wandb:"):  # what it prints about a run that it has watched
         _, end = shapes.words_of_line(low)
         return reading if end is None else finish(reading, end, line)
     if low[:1] == "|" and (figure := _FIGURE.match(low)) is not None:
@@ -47,11 +47,11 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
     if (task := shapes.task_of(low)) not in (None, "train"):
         return enter(reading, task)
     if news.bare:
-        if reading.progress.phase == "eval" and 0 < reading.announced >= number - HEADING_LINES:
+        if reading.heading(number) == "eval":
             # a bare loss below "Validation results:" belongs to it
             return _with_skeletons(reading, columns.counter_of(low, reading.skeletons, "eval", loss=True))
         # of no step: a mean, where losses stand beside the counters, or a part of one
-        mean = loss.value is not None and reading.beside and not reading.alone
+        mean = loss.value is not None and reading.losses_in == "counted"
         part = not loss.own and reading.lossy
         if (mean or part) and not (_may_be_counter(reading) and columns.has_count(low)):
             return reading
@@ -160,10 +160,7 @@ def _shown(
     alone: bool = False,
 ) -> columns.Found:
     """The counter that the line names (``step``) or has the form of, once those before it have shown that it rises."""
-    now, known = reading.progress.phase, reading.skeletons
-    under = now not in ("train", "finish", "unknown") and 0 < reading.announced >= number - HEADING_LINES
-    heading = now if under else None
-    found = columns.counter_of(low, known, heading, step=step, loss=loss, alone=alone)
+    found = columns.counter_of(low, reading.skeletons, reading.heading(number), step=step, loss=loss, alone=alone)
     if found.step is None:
         return found
     label = low[max(0, found.step.at - LABEL_CHARS) : found.step.at].rstrip(" [(:")
@@ -172,10 +169,6 @@ def _shown(
 
 LABEL_CHARS = 80
 """Characters before a counter that may name what it counts."""
-_SUMMARIES = ("wandb:",)
-"""What a logger prints about a run that it has watched: no lines of the training."""
-
-
 SETTINGS, FLAGS = 8, 3
 """A line that names at least so many values, of which so many are true, false or none, is a list of settings."""
 _RESTORED = LazyPattern(
@@ -190,10 +183,6 @@ _BESIDE_A_LOSS = ("stop", "converge", "train_runtime")
 """Words of which one stands in a line that names a loss and announces the end of the training."""
 _FIGURE = LazyPattern(r"\|\s*(?P<name>[a-z][a-z_/ ]*?)\s*\|\s*(?P<value>[-+\d.e]+|nan)\s*\|\s*$")
 """One row of a table of figures: "| loss | 0.0312 |"."""
-
-
-HEADING_LINES = 3
-"""Lines below a heading that still belong to it."""
 
 
 _PACE = LazyPattern(

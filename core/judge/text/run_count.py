@@ -55,15 +55,13 @@ NO_RULE = Rule()
 class TrainingFields(msgspec.Struct):
     """Fields of one training line; None = not named.
 
-    ``glued``: an epoch behind the bar, in its postfix or in a message on the same line, which tells nothing about what
-    the bar counts. ``overall``: the step that the line calls global. ``eta``: seconds to go; of a bar (``bar_eta``)
+    ``overall``: the step that the line calls global. ``eta``: seconds to go; of a bar (``bar_eta``)
     those to its own end; ``run_eta``: named as those of the run. ``drawn``: a bar before its first step. ``rule``: what
     is known about the counter beforehand. ``measure``: name and value of a measure of quality.
     """
 
     count: Position | None = None
     epoch: Position | None = None
-    glued: Position | None = None
     overall: int | None = None
     loss: Loss | None = None
     lr: float | None = None
@@ -204,11 +202,10 @@ def without_counts(run: RunCount) -> RunCount:
     )
 
 
-def is_evaluated(run: RunCount, step: int, total: int | None) -> bool:
-    """True if a bar that begins again without the line of a new epoch above it belongs to an evaluation."""
-    if run.apart != "before" or run.step is None or _advanced(run) or not _at_end(run):
-        return False
-    return step < run.step or total != run.total
+def is_beside(run: RunCount, step: int, total: int | None, epoch: Position | None = None) -> bool:
+    """True if a bar counts anew although no epoch was begun, in the line above it or by ``epoch``: an evaluation's."""
+    same = run.apart == "before" and not _advanced(run) if epoch is None else epoch.value == run.named
+    return same and run.step is not None and _at_end(run) and (step < run.step or total != run.total)
 
 
 def with_epoch(run: RunCount, epoch: Position, *, bar: bool = False) -> RunCount:
