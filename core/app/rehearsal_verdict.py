@@ -37,7 +37,7 @@ def reading_of(state: JudgeState) -> Reading:
 def tells_apart(state: JudgeState, place: int | None) -> bool:
     """Whether a resume from ``place`` prints other first steps than a new start, as the judge checks it."""
     reading = reading_of(state)
-    first, gap = reading.opening.first_step, max(reading.interval, widest_gap(reading.opening.counted))
+    first, gap = reading.opening.first_step, max(reading.run.gap, widest_gap(reading.opening.counted))
     if place is None or first is None or (gap > 1 and place < STARTED_OVER_STEPS):
         return False
     return place >= first + max(2 * gap, state.attempt.printed_every // 2)

@@ -229,7 +229,7 @@ class Stages:
             return self._waited > 2 * longest
         fall = fall_until(reading.curve, place)
         told = not reading.curve.seen or (fall is not None and fall.clear)
-        return (told and step >= place + LINES_AFTER * max(1, reading.interval)) or self._waited > longest
+        return (told and step >= place + LINES_AFTER * max(1, reading.run.gap)) or self._waited > longest
 
     def _kill(self, run: RunDirectory, state: JudgeState) -> None:
         self._next("restart")

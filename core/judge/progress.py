@@ -13,7 +13,7 @@ from ..model.progress import Phase, Progress
 from .text.columns import values_in
 from .text.fields import Metrics, find_loss, is_evaluation, metrics_of, row_of, unwrapped
 from .text.line_reading import read_segment
-from .text.lines import Finished, LineFold, fold, is_dense, message_of, own_text, plain
+from .text.lines import Finished, Gates, LineFold, fold, is_dense, message_of, own_text, plain
 from .text.loss_run import LossRun
 from .text.reading import Reading
 from .text.run_count import next_attempt
@@ -119,7 +119,14 @@ def read_progress(state: ProgressState, text: str, shapes: ShapeTable, *, skim: 
 def _read_finished(reading: Reading, done: Finished, shapes: ShapeTable) -> Reading:
     """The reading after the segments with a gate; below the head of a table, after all: its rows have none."""
     gates = shapes.gates.among(done.text)
-    for number, line in done.segments() if gates is not None or reading.goes_on else ():
+    segments = done.segments() if gates is not None or reading.goes_on else ()
+    return _read_lines(reading, segments, shapes, gates)
+
+
+def _read_lines(
+    reading: Reading, segments: Iterable[tuple[int, str]], shapes: ShapeTable, gates: Gates | None
+) -> Reading:
+    for number, line in segments:
         if reading.goes_on or (gates is not None and gates.passes(line)):
             reading = read_segment(reading, line, number, shapes)
     return reading
@@ -166,11 +173,7 @@ def read_dense(reading: Reading, done: Finished, shapes: ShapeTable) -> Reading:
     kept = [place for place, part in enumerate(parts) if part]
 
     def read(reading: Reading, places: list[int]) -> Reading:
-        for place in places:
-            line = plain(parts[place])
-            if reading.goes_on or shapes.gates.passes(line):
-                reading = read_segment(reading, line, numbers[place], shapes)
-        return reading
+        return _read_lines(reading, ((numbers[at], plain(parts[at])) for at in places), shapes, shapes.gates)
 
     at = 0
     while at < len(kept):

@@ -103,6 +103,8 @@ def test_the_loss_of_a_game_or_a_reward_does_not_diverge(line: str) -> None:
     good = falling(200)
     world = train(World(judge()).begin(), line, [*good, *[good[-1] * 1e4] * 60])
     assert not [i for i in world.incidents if i.class_ == "diverging"]
+    train(world, PLAIN, [good[-1] * 1e4] * 300)
+    assert bool(world.incidents) == ("loss: -" not in line), "nothing is beside it any more"
 
 
 def test_a_flat_loss_that_never_fell_does_not_diverge() -> None:

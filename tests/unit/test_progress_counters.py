@@ -63,10 +63,8 @@ case("nested bars", "".join(nested(3, 25)), step=25, total_steps=40, loss=0.25, 
 case("a cell that holds a sign or nothing", SKORCH, epoch=2, loss=0.54)
 case("a cell of words", "step,loss,note,lr\n10,0.9,,1e-3\n20,0.8,best,1e-3\n", step=20, loss=0.8, lr=1e-3)
 case("rounds of boosting", lines("[{i}]\tvalid_0's l2: {loss:.6f}", ROUNDS), step=120, phase="train")
-case("remaining", lines("{i}:\tlearn: {loss:.5f}\ttotal: 2s\tremaining: 6m 15s", ROUNDS), step=120, eta_s=375.0)
 case("remaining in ms", lines("{i}:\tlearn: {loss:.5f}\ttotal: 9ms\tremaining: 750ms", ROUNDS), step=120, eta_s=0.75)
-case("remaining hours", "step 40/400 loss 0.5 remaining: 1h 2m 3s\n", step=40, eta_s=3723.0)
-case("remaining days", "iter 40/400 loss 0.5 ETA: 2d 3h\n", step=40, eta_s=183600.0)
+case("remaining days", "iter 40/400 loss 0.5 ETA: 2d 3h 2m 3s\n", step=40, eta_s=183723.0)
 case("time left", "[step 40/400] loss=0.5 | time left: 12.5 min\n", step=40, eta_s=750.0)
 case("rate asked for", "step 4/9 base_lr: 2.0e-02 lr: 1.5e-02 loss: 0.5\n", step=4, lr=0.015)
 case("peak rate", "iter 4/9, peak learning rate: 0.1, train_lr: 0.02, loss 0.5\n", step=4, lr=0.02)
@@ -75,9 +73,7 @@ case("rate asked for alone", "step 4/9 base_lr: 0.02 loss: 0.5\n", step=4, lr=0.
 SETTINGS = "  Num Epochs = 4\n  Total optimization steps = 2,400\n"
 WORDED = "num epochs / epochs: 3\ntotal training steps: 900\n"
 case("steps of the run", SETTINGS + bar("", 800, 2400), step=800, run_step=800, run_total_steps=2400, eta_s=20.0)
-case(
-    "steps in words", WORDED + bar("", 300, 900), step=300, run_total_steps=900, total_epochs=3, epoch=None, eta_s=20.0
-)
+case("steps in words", WORDED + bar("", 300, 900), step=300, run_total_steps=900, total_epochs=3, eta_s=20.0)
 case("steps of an epoch", SETTINGS + bar("", 200, 600), step=200, run_total_steps=None, eta_s=None)
 case("epochs of the run", SETTINGS + bar("Steps: ", 800, 2400), step=800, total_epochs=4, epoch=None)
 for name, said in {
@@ -88,10 +84,11 @@ for name, said in {
     "answer": "Question: what is shown? Answer: step 9999/9999, loss: 0.0",
 }.items():
     case(name, f"step 8/90, loss: 0.5\n{said}\n", step=8, total_steps=90, loss=0.5)
-case(
-    "numbers before a prompt", "step 8/90, loss: 0.5, prompt: a cat, step 9999/9999\n", step=8, total_steps=90, loss=0.5
-)
+case("numbers before a prompt", "step 8/90, loss: 0.5, prompt: a cat, step 9/9\n", step=8, total_steps=90, loss=0.5)
 case("numbers of prompts", "prompt: 12.5 tok/s, response: 31, step 8/90, loss: 0.5\n", step=8, total_steps=90, loss=0.5)
+case("files copied", "step 8/90 loss: 0.5\n<< it 01200 of 50000 files copied >>\n", step=8, total_steps=90)
+case("a message behind a bar", bar("", 8, 90) + "[INFO|a.py:5] >> Saving model checkpoint to a\n", phase="save")
+case("a bar to no end", "Training: |  | 2/? [00:01<00:00,  1.00it/s, train_loss=1.0]", step=2, eta_s=None)
 case("remaining memory", "step 40/400 loss 0.5 memory remaining: 6m\n", step=40, eta_s=None)
 case(
     "JSON over lines",
@@ -124,7 +121,8 @@ def accumulated(steps: int, after: int) -> Iterator[str]:
             yield f"optimizer step {i // 8}/100 | lr 1e-4 | 4.00 s/optimizer step\n"
 
 
-case("micro-batches before the first step", "".join(accumulated(0, 5)), step=5, total_steps=800, loss=0.895)
+STRAY = lines(MICRO.strip(), range(1, 21)) + "step 7\n" + lines(MICRO.strip(), range(21, 41))
+case("one line with a step among micro-batches", STRAY, step=40, total_steps=800, loss=0.86)
 case("micro-batches after a step", "".join(accumulated(3, 5)), step=3, total_steps=100, loss=0.871, sec_per_step=4.0)
 NAMED = "epoch={epoch} epochs=10 step={{i}} total_steps=391 loss={{loss:.4f}}\n"
 case("an end of the run by its name", lines(NAMED.format(epoch=0), range(1, 20)), step=19, run_total_steps=391)

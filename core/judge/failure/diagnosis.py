@@ -132,7 +132,7 @@ def is_news(line: str, catalogue: CompiledCatalogue) -> bool:
         rows = catalogue.matches(line)
         if rows or (rows is not None and (evidence.find_exception(peel(line).text, catalogue) is not None)):
             return True
-    return catalogue.shapes.phase_of_line(line.lower()) is not None
+    return catalogue.shapes.words_of_line(line.lower())[0] is not None
 
 
 SPECIFIC = 0.8

@@ -3,7 +3,7 @@
 Sources: loss scaling of mixed precision (PyTorch's GradScaler), runs that ended with a loss 10,000 times its lowest.
 Known false alarms: warm restarts of the learning rate raise the loss for a while, so it must last, and the
 finding ends with the loss's return; losses of games and of reinforcement learning rise as the opponent or the reward
-does, so a loss beside a reward or a discriminator, and one that was ever negative, does not diverge.
+does, so a loss does not diverge beside a reward or a discriminator, nor if it was ever negative.
 """
 
 from typing import Literal
@@ -121,7 +121,7 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``first``: of the run; ``floor``: the lowest mean of a block, ``floor_age`` losses ago. ``block``: under way.
     ``far``, ``risen``: steps in a row above ``FAR`` and ``RISEN`` times it. ``former``: first and floor are of an
-    attempt before. ``may_rise``: it was negative, or has another aim. ``since_t``, ``since_step``: the first loss after
+    attempt before. ``may_rise``: it was negative. ``since_t``, ``since_step``: the first loss after
     the last block near the best window, where a rise began; ``lasting``: the high ones are so many that the loss
     diverged; ``low``: steps in a row below the bound since.
     """

@@ -97,7 +97,7 @@ def on_checkpoint(builder: StepBuilder, event: CheckpointEvent) -> None:
     if event.step is not None and live and is_new:
         late = checkpoint_index.may_be_of_before(state.checkpoints, event.t)
         attempt = with_saved(attempt, event.step, least=places[0], late=late)
-    slack = slack_of(attempt, pace_s, every=state.reading.now.interval)
+    slack = slack_of(attempt, pace_s, every=state.reading.now.run.gap)
     position, spread = saved_position(attempt, event.step, places, slack, since or 0)
     index = checkpoint_index.with_event(
         state.checkpoints,

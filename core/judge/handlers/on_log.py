@@ -246,7 +246,7 @@ def _on_loss(builder: StepBuilder) -> None:
     if told and not seen.diverges:
         builder.close_all("the loss is near its lowest again", DIVERGING)
     elif seen.diverges and not told and loss.OTHER_AIM.search(state.diagnosis.tail):
-        builder.set(loss=replace(seen, may_rise=True))
+        builder.set(loss=replace(seen, lasting=False, high=0, long=replace(seen.long, finding=None, rises=0)))
     elif seen.diverges:
         apply.on_divergence(builder)
     if told != (builder.open_of(DIVERGING) is not None):

@@ -372,9 +372,9 @@ def shown_progress(knowledge: Knowledge, state: JudgeState) -> Progress:
         return pace.with_own_pace(progress, state.pace, state.clock.step_s)
     # A log that prints an epoch as it ends, and no step. One that was read late tells no times.
     first, last = attempt.first_beat_t, attempt.beat_t
-    if attempt.adopted or first is None or last is None or now.first_epoch is None:
+    if attempt.adopted or first is None or last is None or run.first_named is None:
         return progress
-    return pace.with_epoch_pace(progress, epoch - now.first_epoch, last - first, epoch + (run.base == 0))
+    return pace.with_epoch_pace(progress, epoch - run.first_named, last - first, epoch + (run.base == 0))
 
 
 def progress_made(knowledge: Knowledge, state: JudgeState) -> ProgressMade:

@@ -186,7 +186,7 @@ def _last_save(state: JudgeState, now: Reading) -> _LastSave:
     newest, attempt = newest_own(state.checkpoints), state.attempt
     if newest is None or attempt.beat_t is None or newest.t < attempt.beat_t - SAVE_SLACK_S:
         return _LastSave()
-    gap, run_at, whole = max(1, attempt.stride, now.interval), attempt.position, newest.complete
+    gap, run_at, whole = max(1, attempt.stride, now.run.gap), attempt.position, newest.complete
     near = newest.latest is None or run_at is None or run_at - newest.latest <= gap
     name, writing = base_name(newest.path), not whole and newest.bad is None
     return _LastSave(name, whole, whole and FINAL.search(name) is not None, writing, whole and near)
@@ -232,7 +232,7 @@ def _place(now: Reading, epochs: Literal["last", "near", "left", "unknown"], int
     if short:
         return Place("short", words)
     # Whether a bar counts within the epoch shows only when the epoch changes.
-    if epochs == "left" and progress.epoch == now.first_epoch:
+    if epochs == "left" and progress.epoch == now.run.first_named:
         return Place("short", f"{in_epochs}, {words}")
     return Place("end", words) if step >= total else Place("unknown", words, last_line)
 
@@ -267,7 +267,7 @@ def _epochs(now: Reading, first_epoch_seen: bool) -> Literal["last", "near", "le
     gap = 1 if _counts_done(now) or now.main is not None else now.run.epoch_gap
     if gap > 1 and epoch + gap > last:
         return "near"
-    counted_from = now.zero_based or (gap > 1 and now.first_epoch == 1)
+    counted_from = now.zero_based or (gap > 1 and now.run.first_named == 1)
     open_ = not first_epoch_seen or (gap > 1 and not counted_from)
     return "unknown" if open_ and epoch + gap >= total else "left"
 
@@ -294,14 +294,14 @@ def place(state: JudgeState) -> Place:
     log, attempt = main_reading(state), state.attempt
     now = log.now
     # Where an attempt has printed one line only, the distance of two is that of the attempt before.
-    interval = max(now.interval, attempt.widest_gap_before if log.now.heartbeats < TWO_LINES else 1)
+    interval = max(now.run.gap, attempt.widest_gap_before if log.now.heartbeats < TWO_LINES else 1)
     found = _place(now, _epochs(now, now.zero_based or attempt.resume_from is None), interval)
     found = found if _is_training(now) or found.at != "end" else Place("unknown", found.words)
     if found.at == "short" and (saved := _place_of_save(state, now)) is not None:
         return saved
     if found.at == "short" and _counts_anew(state) and attempt.position is not None:
         whole = attempt.run_total_before or 0
-        if abs(whole - attempt.position) <= max(1, attempt.stride, now.interval):
+        if abs(whole - attempt.position) <= max(1, attempt.stride, now.run.gap):
             return Place("end", f"step {attempt.position} of {whole}, counted over the resume")
     return found
 
@@ -319,7 +319,7 @@ def _place_of_save(state: JudgeState, now: Reading) -> Place | None:
     saved = {k.step * attempt.stride: k for k in mine if k.step is not None}
     furthest = max(saved, default=0)
     alike = any(at <= step and k.position == at + (attempt.offset or 0) for at, k in saved.items())
-    if furthest <= step + max(1, now.interval) or not (alike or furthest == total):
+    if furthest <= step + max(1, now.run.gap) or not (alike or furthest == total):
         return None
     words = f"step {furthest} of {total}, as {base_name(saved[furthest].path)} holds"
     return Place("end" if furthest >= total else "short", words)
@@ -510,7 +510,7 @@ def _by_steps(state: JudgeState, log: ProgressState, told: ToldLength, *, resume
     words = f"step {step} of {total} (by {told.steps_by})"
     if step == total and told.steps_sure:  # that a count of another thing ends at just this number is no chance
         return Place("end", words)
-    gap, first_step, at = max(log.now.interval, run.gap), attempt.first_step, attempt.resumed_at
+    gap, first_step, at = run.gap, attempt.first_step, attempt.resumed_at
     before: int | None = 0
     if resumed and (first_step is None or first_step <= (gap + 1 if at is None else at - 1)):
         before = None if at is None else at * attempt.stride  # the counter may leave them out
@@ -566,7 +566,7 @@ def _is_whole_elsewhere(state: JudgeState, made: int, total: int, told: ToldLeng
 
 def _epochs_before(attempt: AttemptProgress, now: Reading) -> int | None:
     """The same for epochs, the most that there can be. A checkpoint that holds epoch 3 may be one of four epochs."""
-    first = now.first_epoch if now.run.broken else now.run.first_named
+    first = now.run.first_named
     if first is not None:
         return 0 if first > 1 else attempt.resume_epochs
     done = whole_epochs(attempt, now.run.whole or now.run.total)
@@ -577,7 +577,7 @@ def _epochs_begun(now: Reading, *, resumed: bool) -> tuple[float | None, int]:
     """Epochs of the run that have begun, the most that there can be; and those that the attempt has shown."""
     run, printed = now.run, now.progress.epoch
     if run.broken and printed is not None:
-        return printed + 1, max(1, int(printed - (now.first_epoch or 0)) + 1)
+        return printed + 1, max(1, int(printed - (now.run.first_named or 0)) + 1)
     if run.named is not None:
         base = (
             0 if run.apart == "bar" else run.base if run.base is not None else int(run.first_named == 1 and not resumed)

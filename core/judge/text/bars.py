@@ -20,6 +20,7 @@ from .fields import (
     find_loss,
     find_lr,
     find_seconds_per_step,
+    is_evaluation,
     parse_clock,
     parse_count,
     parse_number,
@@ -27,14 +28,11 @@ from .fields import (
 )
 from .lines import message_of
 from .reading import Bar, Reading, advance, enter
-from .run_count import Rule, TrainingFields, is_evaluated, without_counts
+from .run_count import Rule, TrainingFields, is_beside, without_counts
 from .shapes import CompiledShape, ShapeTable
 
-ANNOUNCED_LINES = 4
-"""A bar without a label belongs to words such as "caching latents" that stand at most this many lines above it."""
 FASTEST_STEP_S = 1e-4
 """No optimizer step is faster: an unlabelled bar at 48 000 000 it/s counts bytes."""
-_FOREIGN_LOSS = LazyPattern(r"(?<![a-z])(?:val|valid|validation|test|eval)[_/ ]loss\b")
 _PAIR = LazyPattern(r"\s*\[(?P<epoch>\d+)/(?P<epochs>\d+)\]\s(?=.{0,300}loss)")
 
 
@@ -74,7 +72,7 @@ def read_bar(
     phase = shapes.units.get(groups.get("unit") or unit) or label.phase
     if shape.row.loss_means_training:
         seconds = find_seconds_per_step(rest if loss is not None else line.lower())
-        evaluates = loss is None or is_evaluated(reading.run, count, total)
+        evaluates = loss is None or is_beside(reading.run, count, total)
         phase = "eval" if evaluates else "train"
     elif phase is None and seconds is not None and seconds < FASTEST_STEP_S:
         phase = "load"
@@ -82,27 +80,26 @@ def read_bar(
         return enter(reading, phase)
     if seconds is None and loss is not None and groups.get("elapsed") and not groups.get("rate"):
         seconds = _pace_by_clocks(groups, count, total, known=reading.progress.sec_per_step)
-    news = TrainingFields(
-        seconds=seconds, loss=loss, epoch=label.epoch, eta=parse_clock(groups.get("left")), bar_eta=True
-    )
+    left = None if total is None else parse_clock(groups.get("left"))  # "1/? [00:01<00:00]": to no known end
+    news = TrainingFields(seconds=seconds, loss=loss, epoch=label.epoch, eta=left, bar_eta=True)
     if label.epochs or unit in ("epoch", "epochs", "ep"):
         news.epoch, news.seconds = Position(count, total), None
         return advance(reading, news, "epochs")
     if news.epoch is None:
         _read_columns(news, groups, before)
     trusted = phase == "train" or loss is not None or news.epoch is not None
-    if not trusted and _FOREIGN_LOSS.search(rest) is not None:
+    if not trusted and is_evaluation(rest, None):
         return enter(reading, "eval")
     unknown = reading.main is None or reading.main.label != label.key
-    announced = reading.progress.phase == "eval" and 0 < reading.announced >= number - ANNOUNCED_LINES
-    if loss is not None and phase is None and label.epoch is None and unknown and announced:
+    if loss is not None and phase is None and label.epoch is None and unknown and reading.heading(number) == "eval":
         return enter(reading, "eval")
     if not trusted:
         other = _side_phase(reading, label.key, total, rest, number)
         if other is not None:
             return replace(enter(reading, other), side=Bar(label.key, total, other))
-    if _is_second(reading, label, count, total):
-        return enter(reading, "eval")
+    shorter = not unknown and total is not None and total < (reading.run.total or 0)
+    if shorter and label.epoch is not None and is_beside(reading.run, count, total, label.epoch):
+        return enter(reading, "eval")  # fastai: the same label, in the same epoch
     if news.epoch is None and ("poch" in before or before.lstrip()[:1] == "["):
         _read_description(news, before.lower())
     news.rule = _rule(shape.rule, label, news, rest)
@@ -114,17 +111,6 @@ def read_bar(
     return advance(_with_training_bar(reading, Bar(label.key, total), trusted, firm), news, "bar")
 
 
-def _is_second(reading: Reading, label: Label, count: int, total: int | None) -> bool:
-    """Whether the bar counts anew in an epoch whose training bar, of the same label, is at its end (fastai)."""
-    main, now = reading.main, reading.progress
-    if main is None or main.label != label.key or label.epoch is None or total in (None, main.total):
-        return False
-    at_end = now.step is not None and now.total_steps is not None and now.step >= SECOND_SHARE * now.total_steps
-    return at_end and label.epoch.value == now.epoch and total < (main.total or 0) and count <= total
-
-
-SECOND_SHARE = 0.9
-"""Share of the training bar after which a shorter one in the same epoch is another count."""
 CLOCK_S = 10.0
 """A bar's clocks show whole seconds: a pace from fewer of them is off by more than a tenth."""
 
@@ -185,7 +171,7 @@ def _read_postfix(news: TrainingFields, rest: str) -> None:
         news.overall = parse_count(found["step"])
     news.lr = find_lr(rest) or news.lr
     if news.epoch is None and "epoch" in rest:
-        news.glued = find_epoch(rest)
+        news.epoch = find_epoch(rest)
 
 
 _STEP_IN_POSTFIX = LazyPattern(r"(?<![a-z_])(?:global_)?step=(?P<step>\d+)(?![\d.])")
@@ -235,11 +221,9 @@ def _side_phase(reading: Reading, key: str, total: int | None, rest: str, number
         return None
     if main is not None:
         return now if now in ("eval", "sample", "save", "preprocess", "load", "compile") else "eval"
-    if now in ("eval", "sample", "preprocess", "save") and 0 < reading.announced >= number - ANNOUNCED_LINES:
-        return now
-    if now == "load" and total is None and reading.announced == number - 1:  # "Loading images ...", then "100it ["
-        return now
-    return None
+    if now == "load" and (total is not None or reading.announced != number - 1):
+        return None  # below "Loading images ..." only "100it [" is of it
+    return reading.heading(number)
 
 
 def _read_columns(news: TrainingFields, groups: dict[str, str | None], before: str) -> None:

@@ -7,7 +7,18 @@ from msgspec.structs import replace
 
 from ...model.progress import Phase
 from ...model.text import LazyPattern
-from .fields import Loss, Position, find_leading, find_loss, find_lr, find_pair, parse_number, position_in, position_of
+from .fields import (
+    THINGS,
+    Loss,
+    Position,
+    find_leading,
+    find_loss,
+    find_lr,
+    find_pair,
+    parse_number,
+    position_in,
+    position_of,
+)
 from .run_count import TrainingFields
 
 LINES_BETWEEN = 60
@@ -164,9 +175,8 @@ _TRAINING = LazyPattern(
     r"|batch(?:es)?|acc|accuracy|learning|progress|finetuning|pretraining)(?![a-z])"
 )
 _OTHER_TASK = LazyPattern(
-    r"(?<![a-z])(?:worker|node|shard|chunk|image|sample|prompt|token|document|doc|file|frame|video|audio|clip|row|line|record|package|object"
-    r"|question|request|example|record|test|val|eval\w*|valid\w*|memory|mem|ram|vram|gib|mib|mb|gb|attempt|retry|trial|fold|seed|layer|block"
-    r"|module|tensor|param|parameter|weight|checkpoint|ckpt|cached?|caching|latent|bucket|vocab|merge|port|rank|device|gpu|job|task"
+    rf"(?<![a-z])(?:{THINGS}|worker|node|test|val|eval\w*|valid\w*|memory|mem|ram|vram|attempt|retry|trial|fold|seed|layer|block"
+    r"|module|param|parameter|weight|checkpoint|ckpt|cached?|caching|bucket|vocab|merge|port|rank|device|gpu|job|task"
     r"|index|indices|split|dataset|data|ready|connected|waiting|sleeping|failed|skipped|ppl|perplexity)s?(?![a-z])"
 )
 _UNITS = LazyPattern(r"(?:it|s|sec|ms|step|iter)/(?:s|sec|it|step|iter)\b|(?<=\d)\s?(?:ms|s|sec|min|h|k|m|gb?|gib|%)\b")
@@ -228,14 +238,11 @@ def counter_of(
     text, needed = _TIMES.sub(" ", low), None
     value = _BROKEN.search(text)
     if step is None:
-        pair = find_pair(low)
-        step = pair or (_leading(text) or _field(text) if loss else None)
-        needed = _lines_beside_a_loss(low, pair, text) if loss else _lines_needed(text)
+        step, needed = _unnamed(low, text, loss=loss)
     elif (alone or value is not None) and _OTHER_TASK.search(_UNITS.sub(" ", text)) is None:
         needed = LINES_WITH_WORDS if alone or _MEASURED.search(text) is not None else LINES_WITHOUT_WORDS
-    leading = find_leading(low) if loss else None
     if step is None or needed is None:
-        return Found(leading, known)
+        return Found(None, known)
     mine = Skeleton(_key(text), step.step, step.total, value="" if value is None else value[0], phase=heading)
     before = next((each for each in known if each.key == mine.key), None)
     if before is not None:
@@ -245,7 +252,7 @@ def counter_of(
         return Found(None, known, mine.phase)
     if needed >= LINES_WITHOUT_WORDS and not (before is not None and mine.value != before.value):
         needed = LINES_OF_A_CONSTANT if loss else mine.lines + 1
-    return Found(step if mine.lines >= needed else leading, known)
+    return Found(step if mine.lines >= needed else None, known)
 
 
 def is_measured(low: str) -> bool:
@@ -292,40 +299,34 @@ def is_alone(known: tuple[Skeleton, ...]) -> bool:
 
 def has_count(low: str) -> bool:
     """The line has a form that may show a count."""
-    if find_pair(low) is not None or find_leading(low) is not None:
-        return True
-    text = _TIMES.sub(" ", low)
-    return _leading(text) is not None or _field(text) is not None
+    return _unnamed(low, _TIMES.sub(" ", low), loss=True)[0] is not None
 
 
-def _leading(text: str) -> Position | None:
-    return position_in(_LEADING_COUNT.match(text) or _TRAIN_COUNT.search(text), "step")
+def _unnamed(low: str, text: str, *, loss: bool) -> tuple[Position | None, int | None]:
+    """A count without a name, and how many lines of its form show that it is the step; None = none can.
 
-
-def _field(text: str) -> Position | None:
-    """The only whole number of the line that fills a field."""
-    found = list(_FIELD_COUNT.finditer(text))
-    return position_in(found[0], "step") if len(found) == 1 else None
-
-
-def _lines_beside_a_loss(low: str, pair: Position | None, text: str = "") -> int:
-    """One line is enough if the pair has no name, or a word of training: "correct 12/64" is no position.
-
-    So it is for a count that stands apart in front of the fields: "412 | loss 0.5".
+    ``text``: the line without times. Beside a loss one line is enough if the pair has no name, or a word of training
+    ("correct 12/64" is no position), and for a count that stands apart in front of the fields: "412 | loss 0.5".
     """
-    if pair is None:
-        found = _LEADING_COUNT.match(text) or _TRAIN_COUNT.search(text)
-        return 1 if found is not None and found["apart"] and "(" not in found[0] else LINES_WITH_WORDS
-    name = _NAME_BEFORE.search(low[: pair.at])
-    if name is None or _is_of_training(name["name"]) or _SAMPLES.fullmatch(name["name"]) is not None:
-        return 1
-    return LINES_WITHOUT_WORDS
+    pair = find_pair(low)
+    if not loss:
+        return pair, _lines_needed(text)
+    if (leading := find_leading(low)) is not None:
+        return leading, 1
+    if pair is not None:
+        name = _NAME_BEFORE.search(low[: pair.at])
+        known = name is None or _is_of_training(name["name"]) or _SAMPLES.fullmatch(name["name"]) is not None
+        return pair, 1 if known else LINES_WITHOUT_WORDS
+    if (found := _LEADING_COUNT.match(text) or _TRAIN_COUNT.search(text)) is not None:
+        return position_in(found, "step"), 1 if found["apart"] and "(" not in found[0] else LINES_WITH_WORDS
+    fields = list(_FIELD_COUNT.finditer(text))  # the only whole number that fills one
+    return position_in(fields[0], "step") if len(fields) == 1 else None, LINES_WITH_WORDS
 
 
 def unnamed_pair(low: str) -> Position | None:
     """A pair that nothing names, or a word of training does."""
-    pair = find_pair(low)
-    return pair if pair is not None and _lines_beside_a_loss(low, pair) == 1 else None
+    pair, lines = _unnamed(low, "", loss=True)
+    return pair if lines == 1 else None
 
 
 def _is_of_training(word: str) -> bool:
@@ -364,8 +365,6 @@ def leads(low: str, step: Position | None, epoch: Position | None) -> bool:
     if at < 0 or (step is not None and low[step.at - 1 : step.at] == "/"):
         return False
     listed = sum(1 for _ in _FIELD.finditer(low)) >= LEAST_FIELDS and _SETTINGS.search(low) is None
-    if _PREPARES.search(low) is not None:
-        return False
     if step is not None and epoch is not None and None not in (step.total, epoch.total):
         return True
     if listed and any(counter is not None and counter.total is not None for counter in (step, epoch)):
@@ -377,7 +376,6 @@ def leads(low: str, step: Position | None, epoch: Position | None) -> bool:
     return (listed or len(low) - at <= LONGEST_COUNTER_LINE) and _HEAD_OF_COUNTER.search(low[:at]) is not None
 
 
-_PREPARES = LazyPattern(r"\b(?:cach(?:ed|ing)|latents?|tokeni[sz]\w+|download\w*|preprocess\w*)\b")
 LONGEST_COUNTER_LINE = 60
 """A longer line that begins with a counter is a sentence about something else. In characters."""
 LEAST_FIELDS = 3

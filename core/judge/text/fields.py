@@ -220,16 +220,19 @@ def position_in(found: re.Match[str] | None, group: str | int = 0) -> Position |
 def find_step(low: str) -> Position | None:
     """The counter that most likely is the optimizer step: ``step`` rather than ``batch``."""
     best: tuple[int, re.Match[str]] | None = None
+    measured = "loss" in low
     for found in _STEP.finditer(low):
-        key = found["key"].partition("_in_")[0]
-        rank = 2 * _STEP_RANK.get(key, 5) - (5 if found["total"] and key in _STEP_RANK else 0)
+        key, total = found["key"].partition("_in_")[0], found["total"]
+        rank = 2 * _STEP_RANK.get(key, 5) - (5 if total and key in _STEP_RANK else 0)
         rank += 20 * (found["micro"] is not None)
-        if found["key"] in ("steps", "iters", "iterations", "updates") and found["total"] is None and "loss" not in low:
+        if not measured and total is None and found["key"] in ("steps", "iters", "iterations", "updates"):
             continue  # "save_steps 500", "warmup steps: 100": settings
-        if found["key"].startswith("round") and found["total"] is None:
+        if found["key"].startswith("round") and total is None:
             continue  # of a federation; its clients count epochs
         if _RATE_BEFORE.search(low, max(0, found.start() - 5), found.start()) is not None:
             continue  # "fps step: 81211"
+        if not measured and _OF_THINGS.match(low, found.end()) is not None:
+            continue  # "it 1200 of 50000 files copied"
         if best is None or rank < best[0]:
             best = (rank, found)
     if best is None:
@@ -249,6 +252,12 @@ def find_step(low: str) -> Position | None:
 
 _SLASHED = LazyPattern(r"(?<![\d/.])(?P<step>\d+)/(?P<total>\d+)(?![\d/.])")
 _RATE_BEFORE = LazyPattern(r"(?:fps|per)[ _]$")
+THINGS = (
+    "shard|chunk|image|sample|prompt|token|document|doc|file|frame|video|audio|clip|row|line|record|package|object|question"
+    "|request|example|byte|[kmg]i?b|tensor|latent"
+)
+"""What a task goes through: a count of them is no step."""
+_OF_THINGS = LazyPattern(rf":?\s+(?:{THINGS})s?(?![\w/-]|\s?[:=]|\s+[\d.])")
 
 
 TOTAL_SO_FAR = LazyPattern(

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from ...model.text import LazyPattern
 from . import columns, fields
 from .bars import read_bar
-from .lines import message_of, own_text, plain
+from .lines import REST_OF_BAR, message_of, own_text, plain
 from .reading import BY_FORM, Bar, Reading, advance, announce, enter, finish, with_later_epoch, with_run
 from .run_count import MICRO, Rule, TrainingFields, with_epoch
 from .shapes import CompiledShape, ShapeTable
@@ -16,8 +16,8 @@ from .shapes import CompiledShape, ShapeTable
 def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> Reading:
     """The reading after a line of no known shape: fields by name or form, else words that announce a phase."""
     low = shapes.in_english(line.lower())
-    if low.startswith(_SUMMARIES):
-        end = shapes.end_of_line(low)
+    if low.startswith("wandb:"):  # what it prints about a run that it has watched
+        _, end = shapes.words_of_line(low)
         return reading if end is None else finish(reading, end, line)
     if low[:1] == "|" and (figure := _FIGURE.match(low)) is not None:
         low = f"{figure['name']}: {figure['value']}"
@@ -41,17 +41,17 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
     if loss is None:
         return _read_without_loss(reading, news, line, low, number, shapes=shapes)
     if any(word in low for word in _BESIDE_A_LOSS):
-        end = shapes.end_of_line(low)
+        _, end = shapes.words_of_line(low)
         if end in ("early_stop", "framework"):
             return finish(with_later_epoch(reading, epoch), end, line)
     if (task := shapes.task_of(low)) not in (None, "train"):
         return enter(reading, task)
     if news.bare:
-        if reading.progress.phase == "eval" and 0 < reading.announced >= number - HEADING_LINES:
+        if reading.heading(number) == "eval":
             # a bare loss below "Validation results:" belongs to it
             return _with_skeletons(reading, columns.counter_of(low, reading.skeletons, "eval", loss=True))
         # of no step: a mean, where losses stand beside the counters, or a part of one
-        mean = loss.value is not None and reading.beside and not reading.alone
+        mean = loss.value is not None and reading.losses_in == "counted"
         part = not loss.own and reading.lossy
         if (mean or part) and not (_may_be_counter(reading) and columns.has_count(low)):
             return reading
@@ -69,8 +69,8 @@ def _read_without_loss(
     head = columns.columns_of(low, number, reading.columns) if news.bare else None
     if head is not None:
         return replace(reading, columns=head)
-    words = shapes.phase_of_line(low)
-    if words == "finish" and (end := shapes.end_of_line(low)) is not None:
+    words, end = shapes.words_of_line(low)
+    if end is not None:
         return finish(with_later_epoch(with_declared(reading, low), epoch), end, line)
     if fields.is_evaluation(low, None) and (not news.bare or words is None):
         reading, trains = judged(with_later_epoch(reading, epoch), low, step, epoch, lr=False)
@@ -160,10 +160,7 @@ def _shown(
     alone: bool = False,
 ) -> columns.Found:
     """The counter that the line names (``step``) or has the form of, once those before it have shown that it rises."""
-    now, known = reading.progress.phase, reading.skeletons
-    under = now not in ("train", "finish", "unknown") and 0 < reading.announced >= number - HEADING_LINES
-    heading = now if under else None
-    found = columns.counter_of(low, known, heading, step=step, loss=loss, alone=alone)
+    found = columns.counter_of(low, reading.skeletons, reading.heading(number), step=step, loss=loss, alone=alone)
     if found.step is None:
         return found
     label = low[max(0, found.step.at - LABEL_CHARS) : found.step.at].rstrip(" [(:")
@@ -172,10 +169,6 @@ def _shown(
 
 LABEL_CHARS = 80
 """Characters before a counter that may name what it counts."""
-_SUMMARIES = ("wandb:",)
-"""What a logger prints about a run that it has watched: no lines of the training."""
-
-
 SETTINGS, FLAGS = 8, 3
 """A line that names at least so many values, of which so many are true, false or none, is a list of settings."""
 _RESTORED = LazyPattern(
@@ -192,10 +185,6 @@ _FIGURE = LazyPattern(r"\|\s*(?P<name>[a-z][a-z_/ ]*?)\s*\|\s*(?P<value>[-+\d.e]
 """One row of a table of figures: "| loss | 0.0312 |"."""
 
 
-HEADING_LINES = 3
-"""Lines below a heading that still belong to it."""
-
-
 _PACE = LazyPattern(
     r"^\W*(?:iteration|step) time: \d[\d.]* ?m?s\W*$|^\W*speed: \d[\d.]*s/iter\b|\bper step time: \d[\d.]* ?m?s\b"
     r"|^\W*\d[\d.]* ?(?:it|iter|iteration|step|update)s?/s|^\W*(?:it|iter|iteration|step|update)s?/s(?:ec(?:ond)?)?\b"
@@ -210,8 +199,8 @@ _PACE = LazyPattern(
 def read_segment(reading: Reading, line: str, number: int, shapes: ShapeTable) -> Reading:
     """The reading after this plain segment, which stands on line ``number`` (from 1).
 
-    A segment without news returns the same object. If a line holds several bars, the last one counts. What transports
-    the line (a container's log, a journal, a launcher) is taken off first.
+    A segment without news returns the same object. If a line holds several bars, the last one counts, and what stands
+    behind it is a line of its own. What transports the line (a container's log, a launcher) is taken off first.
     """
     own, rank, _ = own_text(_WRITTEN.sub(r"\g<name>", line) if _has(line, _WRITTEN_GATES) else line)
     if reading.chosen and (said := fields.without_name(own, reading.chosen)) != own:
@@ -278,12 +267,11 @@ def _read_own(reading: Reading, line: str, number: int, shapes: ShapeTable) -> R
             return read_step(reading, shape, found.groupdict(), line if shape.own else message_of(line))
         while (again := shape.pattern.search(line, found.end())) is not None:
             found = again
-        read = read_bar(reading, shape, found, line, number, shapes=shapes)
-        rest = line[found.end() :]
-        behind = rest[rest.find("]") + 1 :].strip() if read.run.is_of_a_part or read.run.through else ""
-        if behind.startswith("{") and behind.endswith("}"):  # what was printed while the bar had no end of line
-            return read_words(read, behind, number, shapes)
-        return read_end(read, rest[rest.find("]") + 1 :], shapes) if "rain" in rest and "`" in rest else read
+        closed = REST_OF_BAR.match(line, found.end())
+        end = closed.end() if closed is not None and found[0].count("[") > found[0].count("]") else len(line)
+        reading, behind = read_bar(reading, shape, found, line[:end], number, shapes=shapes), line[end:].strip()
+        # what was printed while the bar had no end of line is a line of its own
+        return _read_own(reading, behind, number, shapes) if behind and shapes.gates.passes(behind) else reading
     return read_words(reading, message_of(line), number, shapes)
 
 
@@ -294,7 +282,7 @@ def _has(line: str, gates: tuple[str, ...]) -> bool:
     return False
 
 
-# Lines of a known shape that is printed for training steps only, rows of a table, and the end on the line of a bar.
+# Lines of a known shape that is printed for training steps only, and rows of a table.
 
 
 def read_step(reading: Reading, shape: CompiledShape, groups: dict[str, str | None], line: str) -> Reading:
@@ -405,13 +393,6 @@ def read_row(reading: Reading, line: str, number: int) -> Reading | None:
         return None
     table = replace(table, until=number + columns.LINES_BETWEEN)
     return advance(replace(reading, columns=table), news, "columns")
-
-
-def read_end(reading: Reading, rest: str, shapes: ShapeTable) -> Reading:
-    """The reading after a bar on whose line a framework then says that the training is over."""
-    low = rest.lower()
-    end = shapes.end_of_line(low)
-    return finish(with_declared(reading, low), end, rest) if end in ("framework", "early_stop") else reading
 
 
 def with_declared(reading: Reading, low: str) -> Reading:

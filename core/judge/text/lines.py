@@ -362,9 +362,10 @@ def _words(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
+_TO_ITS_END = r"[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*\]"
+REST_OF_BAR = LazyPattern(_TO_ITS_END)
 _BAR = LazyPattern(
-    r"(?:\|\s*[\d.,]+[kKMG]?\w*/[\d.,?]+[kKMG]?\w*|\b\d+[a-zA-Z]\w*)\s\[(?=\d*:?\d\d:\d\d"
-    r"|\?)[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*\]"
+    rf"(?:\|\s*[\d.,]+[kKMG]?\w*/[\d.,?]+[kKMG]?\w*|\b\d+[a-zA-Z]\w*)\s\[(?=\d*:?\d\d:\d\d|\?){_TO_ITS_END}"
 )
 """tqdm: ``| 612/2900 [12:01<…, avr_loss=0.1]`` or ``29948it [35:34, 7.00s/it]``."""
 _STAMP = LazyPattern(r"(?<=[\w.])\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: [IWEF] ")

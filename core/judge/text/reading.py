@@ -1,5 +1,7 @@
 """What was read from a log so far, and how one more training line changes it."""
 
+from typing import Literal
+
 import msgspec
 from msgspec.structs import replace
 
@@ -12,6 +14,8 @@ from .run_count import AGAIN_SHARE, MICRO, RunCount, TrainingFields, with_count,
 
 BY_FORM = "form"
 """The source of counts that are known by the form of their lines only."""
+HEADING_LINES = 4
+"""A line or bar without a name of its own belongs to words such as "caching latents" at most this many lines above."""
 COUNTERS_KEPT = 4
 """Counters kept apart (bar, step line …), so that two that disagree do not count as movement."""
 
@@ -40,9 +44,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     exact and has a total, so lines without a total do not override its step. ``side``: a bar of another phase.
     ``run``: the count over all epochs. ``lossy``: a loss was printed since the last line with a counter.
     ``end_words``: the strongest words of an end since the last training line, and ``end_text``, their line.
-    ``interval``: steps between the last two printed ones. ``first_epoch``: the first epoch that was printed.
-    ``losses``: how long the printed loss has been NaN; ``curve``: how it has moved. ``beside``: losses are printed in
-    the lines of the counters; ``alone``: in lines of their own. ``rank``: the rank that the newest line names.
+    ``losses``: how long the printed loss has been NaN; ``curve``: how it has moved. ``losses_in``: whether
+    losses are printed in the lines of the counters, or some in lines of their own. ``rank``: of the newest line.
     ``name``: a word of evaluation that is the name of a logger or a run, as the only count of the log shows; "" = none
     is known, None = the training counts without one. It stands in ``rank`` if the newest line carries it.
     ``opening``: the first lines with a counter. ``skeletons``: the newest lines with a pair of numbers that no known
@@ -65,10 +68,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     lossy: bool = False
     losses: LossRun = LossRun()
     curve: LossCurve = LossCurve()
-    interval: int = 1
-    first_epoch: float | None = None
-    beside: bool = False
-    alone: bool = False
+    losses_in: Literal["", "counted", "own"] = ""
     rank: str = ""
     name: str | None = ""
     opening: Opening = Opening()
@@ -91,6 +91,12 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     def goes_on(self) -> bool:
         """The next line may be of a table or record, whose lines pass no gate."""
         return self.columns is not None or bool(self.record)
+
+    def heading(self, number: int) -> Phase | None:
+        """The phase other than training that words announced a few lines above line ``number``."""
+        phase = self.progress.phase
+        near = 0 < self.announced >= number - HEADING_LINES and phase not in ("train", "finish", "unknown")
+        return phase if near else None
 
     @property
     def counts(self) -> bool:
@@ -133,16 +139,18 @@ def finish(reading: Reading, words: EndWords, line: str) -> Reading:
 def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
     """The reading with the fields of a training line, and a heartbeat if its counter moved."""
     old, chosen, run, count = reading.progress, reading.chosen, reading.run, news.count
-    if count is not None and count.micro and reading.counts and not run.source.startswith(MICRO):
-        count = news.seconds = None  # steps are counted, too: a sign of life only
+    before = next((each.step for each in reading.counters if each.name == counter), None)
+    rises = count is not None and before is not None and count.step > before
+    other = count is not None and reading.counts and count.micro != run.source.startswith(MICRO)
+    if count is not None and other and (count.micro or not (rises or count.total is not None)):
+        count = news.seconds = None  # steps are counted, too, or one of them is named: a sign of life only
     anew = count is not None and news.epoch is None and run.named is None and count.step < (run.step or 0)
     if chosen and run.others and anew and reading.rank.endswith(chosen):  # beside another count that goes on
         return enter(replace(reading, name=None, run=without_counts(run)), "eval")
     step, total, epoch, epochs = old.step, old.total_steps, old.epoch, old.total_epochs
-    printed = news.epoch if news.epoch is not None else news.glued
-    if printed is not None:
-        epoch = printed.step if printed.value == printed.step else printed.value
-        epochs = printed.total if printed.total is not None else epochs
+    if news.epoch is not None:
+        epoch = news.epoch.step if news.epoch.value == news.epoch.step else news.epoch.value
+        epochs = news.epoch.total if news.epoch.total is not None else epochs
     through = count is not None and _grows_through(reading, news, count, counter)
     strong = counter == "bar" or (count is not None and count.total is not None)
     if count is not None and (through or strong or not reading.firm or reading.main is None):
@@ -153,8 +161,6 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
     if count is not None and run.through and run.others:
         pass  # of another counter than that of the run
     elif run is not reading.run and count is not None:
-        if news.glued is not None:
-            run = with_epoch(run, news.glued)
         if strong or (total is not None and count.step > total):
             total = count.total
         step = count.step
@@ -180,7 +186,7 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
         sec_per_step=seconds,
         eta_s=None if run.through and counter == "bar" else _time_left(run, news, step, total, seconds),
     )
-    place = count is not None or printed is not None
+    place: Literal["own", "counted"] = "own" if count is None and news.epoch is None else "counted"
     after = replace(
         reading,
         progress=progress,
@@ -191,10 +197,7 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
         losses=losses,
         curve=_curve(reading.curve, news, run.run_step, progress.lr),
         zero_based=reading.zero_based or epoch == 0,
-        beside=reading.beside or (news.loss is not None and place),
-        alone=reading.alone or (news.loss is not None and not place),
-        first_epoch=epoch if reading.first_epoch is None else reading.first_epoch,
-        interval=step - old.step if step is not None and old.step is not None and step > old.step else reading.interval,
+        losses_in=reading.losses_in if news.loss is None or reading.losses_in == "own" else place,
         lossy=news.loss is not None or (reading.lossy and news.bare),
         opening=_opening(reading, news, run, epoch),
         round_ends=_round_ends(reading, step, total),

@@ -55,15 +55,13 @@ NO_RULE = Rule()
 class TrainingFields(msgspec.Struct):
     """Fields of one training line; None = not named.
 
-    ``glued``: an epoch behind the bar, in its postfix or in a message on the same line, which tells nothing about what
-    the bar counts. ``overall``: the step that the line calls global. ``eta``: seconds to go; of a bar (``bar_eta``)
+    ``overall``: the step that the line calls global. ``eta``: seconds to go; of a bar (``bar_eta``)
     those to its own end; ``run_eta``: named as those of the run. ``drawn``: a bar before its first step. ``rule``: what
     is known about the counter beforehand. ``measure``: name and value of a measure of quality.
     """
 
     count: Position | None = None
     epoch: Position | None = None
-    glued: Position | None = None
     overall: int | None = None
     loss: Loss | None = None
     lr: float | None = None
@@ -204,17 +202,16 @@ def without_counts(run: RunCount) -> RunCount:
     )
 
 
-def is_evaluated(run: RunCount, step: int, total: int | None) -> bool:
-    """True if a bar that begins again without the line of a new epoch above it belongs to an evaluation."""
-    if run.apart != "before" or run.step is None or _advanced(run) or not _at_end(run):
-        return False
-    return step < run.step or total != run.total
+def is_beside(run: RunCount, step: int, total: int | None, epoch: Position | None = None) -> bool:
+    """True if a bar counts anew although no epoch was begun, in the line above it or by ``epoch``: an evaluation's."""
+    same = run.apart == "before" and not _advanced(run) if epoch is None else epoch.value == run.named
+    return same and run.step is not None and _at_end(run) and (step < run.step or total != run.total)
 
 
 def with_epoch(run: RunCount, epoch: Position, *, bar: bool = False) -> RunCount:
     """Take a line with an epoch and no counter. ``bar``: a bar that counts finished epochs."""
     if not epoch.is_whole:
-        after = replace(run, broken=True)
+        after = _broken(run, epoch)
     elif run.beside:
         after = replace(run, epochs=run.epochs or epoch.total)
     else:
@@ -237,7 +234,7 @@ def with_count(run: RunCount, source: str, printed: Position, news: TrainingFiel
         run = without_counts(run)
     beside = news.epoch is not None and news.epoch.is_whole
     if news.epoch is not None:
-        run = replace(_named(run, news.epoch), beside=True) if beside else replace(run, broken=True)
+        run = replace(_named(run, news.epoch), beside=True) if beside else _broken(run, news.epoch)
     if news.rule.base is not None or news.rule.names_last != run.names_last:
         base = news.rule.base if news.rule.base is not None else run.base
         run = replace(run, base=base, names_last=news.rule.names_last)
@@ -248,6 +245,10 @@ def with_count(run: RunCount, source: str, printed: Position, news: TrainingFiel
     return replace(
         run, source=source, others=0, step=step, total=total, epoch=run.named, gap=gap, moved=run.moved or rose
     )
+
+
+def _broken(run: RunCount, printed: Position) -> RunCount:
+    return replace(run, broken=True, first_named=printed.value if run.first_named is None else run.first_named)
 
 
 def _named(run: RunCount, printed: Position, *, bar: bool = False) -> RunCount:

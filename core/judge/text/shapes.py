@@ -43,9 +43,7 @@ class ShapeTable:
         words += [gate for row in shapes.line_words for gate in row.gates]
         self.gates = gates_of((*words, *GATES, *shapes.translations.gates), self.own, pairs=True)
         self._labels = tuple((row.phase, _any_of(row.patterns, short)) for row in shapes.bar_labels)
-        self._words = tuple((row.phase, _any_of(row.patterns, short)) for row in shapes.line_words)
-        ends = (row for row in shapes.line_words if row.phase == "finish")
-        self._ends = tuple((row.end, _any_of(row.patterns, short)) for row in ends)
+        self._words = tuple((row, _any_of(row.patterns, short)) for row in shapes.line_words)
         self.units = {unit: row.phase for row in shapes.bar_units for unit in row.units}
         """The phase of a bar that counts in this unit."""
         self._translations = tuple((LazyPattern(row.pattern), row.english) for row in shapes.translations.words)
@@ -72,13 +70,10 @@ class ShapeTable:
         named = [(found.start(), phase) for phase, pattern in self._labels if (found := pattern.search(label))]
         return min(named, key=itemgetter(0))[1] if named else None
 
-    def phase_of_line(self, line: str) -> Phase | None:
-        """The phase that a lower-cased line without step or loss announces, None if it announces none."""
-        return next((phase for phase, pattern in self._words if pattern.search(line)), None)
-
-    def end_of_line(self, line: str) -> EndWords | None:
-        """What a lower-cased line proves about the end of the training; None if it announces none."""
-        return next((words for words, pattern in self._ends if pattern.search(line)), None)
+    def words_of_line(self, line: str) -> tuple[Phase | None, EndWords | None]:
+        """The phase that a lower-cased line announces, and what it proves about the end of the training."""
+        row = next((row for row, pattern in self._words if pattern.search(line)), None)
+        return (None, None) if row is None else (row.phase, row.end if row.phase == "finish" else None)
 
     def in_english(self, line: str) -> str:
         """The lower-cased line with its field names in English; a line in Latin letters is returned unchanged."""
