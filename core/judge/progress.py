@@ -156,7 +156,7 @@ _SAME = b"0123456789 :#=>." + "".join("━─╸╺╴▕▏▎▍▌▋▊▉�
 """Bytes in which two redraws of a bar may differ."""
 _KEPT = attrgetter(
     *("progress.phase", "progress.total_steps", "progress.total_epochs", "end_words", "loss_is_nan"),
-    *("main", "proven", "firm", "side", "run.per_epoch", "run.through", "run.base", "zero_based", "lossy", "name"),
+    *("main", "proven", "side", "run.per_epoch", "run.through", "run.base", "zero_based", "lossy", "name"),
 )
 _SHOWN = attrgetter("progress.loss", "progress.lr", "progress.sec_per_step")
 """Fields that a row of one kind does not change, and those that it goes on showing."""

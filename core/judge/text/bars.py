@@ -107,8 +107,7 @@ def read_bar(
     _read_postfix(news, rest)
     news.count = Position(count, total)
     news.drawn = seconds is None and (count == 0 or "?" in (groups.get("rate") or ""))
-    firm = total is not None and (groups["step"] or "")[-1:].isdigit()
-    return advance(_with_training_bar(reading, Bar(label.key, total), trusted, firm), news, "bar")
+    return advance(_with_training_bar(reading, Bar(label.key, total), trusted), news, "bar")
 
 
 CLOCK_S = 10.0
@@ -155,14 +154,14 @@ def _read_description(news: TrainingFields, before: str) -> None:
     news.lr = find_lr(before)
 
 
-def _with_training_bar(reading: Reading, bar: Bar, trusted: bool, firm: bool) -> Reading:
+def _with_training_bar(reading: Reading, bar: Bar, trusted: bool) -> Reading:
     proven = trusted or (reading.proven and reading.main == bar)
-    if (reading.main, reading.side, reading.proven, reading.firm) == (bar, None, proven, firm):
+    if (reading.main, reading.side, reading.proven) == (bar, None, proven):
         return reading
     run = reading.run
     if reading.main is not None and not reading.proven and reading.main != bar and not run.through:
         run = without_counts(run)  # the bar before it was of something else
-    return replace(reading, main=bar, side=None, proven=proven, firm=firm, run=run)
+    return replace(reading, main=bar, side=None, proven=proven, run=run)
 
 
 def _read_postfix(news: TrainingFields, rest: str) -> None:

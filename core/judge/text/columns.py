@@ -361,17 +361,15 @@ def _key(text: str) -> str:
 
 def leads(low: str, step: Position | None, epoch: Position | None) -> bool:
     """True if the line is about its counter, although it has no loss: "epoch 9/40", "[step 4]", "… INFO: Epoch 3"."""
-    at = min(counter.at for counter in (step, epoch) if counter is not None) if step or epoch else -1
+    counters = [counter for counter in (step, epoch) if counter is not None]
+    at = min((counter.at for counter in counters), default=-1)
     if at < 0 or (step is not None and low[step.at - 1 : step.at] == "/"):
         return False
+    ends = [counter.total is not None for counter in counters]
+    if all(ends) and len(ends) > 1:
+        return True
     listed = sum(1 for _ in _FIELD.finditer(low)) >= LEAST_FIELDS and _SETTINGS.search(low) is None
-    if step is not None and epoch is not None and None not in (step.total, epoch.total):
-        return True
-    if listed and any(counter is not None and counter.total is not None for counter in (step, epoch)):
-        return True
-    if listed and epoch is not None and epoch.broken:
-        return True
-    if listed and step is not None and is_measured(low):
+    if listed and (any(ends) or (epoch is not None and epoch.broken) or (step is not None and is_measured(low))):
         return True
     return (listed or len(low) - at <= LONGEST_COUNTER_LINE) and _HEAD_OF_COUNTER.search(low[:at]) is not None
 

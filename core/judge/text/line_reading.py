@@ -93,7 +93,7 @@ def _read_without_loss(
 
 
 def _read_training(reading: Reading, news: TrainingFields, low: str, number: int, shapes: ShapeTable) -> Reading:
-    """The reading after a line that holds a training loss, columns.leads with a counter, or has the form of one."""
+    """The reading after a line that holds a training loss, leads with a counter, or has the form of one."""
     loss, step, epoch, lr, bare = news.loss, news.count, news.epoch, news.lr, news.bare
     source = "line" if step is None else MICRO if step.micro else "step"
     if step is None and _may_be_counter(reading):
@@ -104,23 +104,18 @@ def _read_training(reading: Reading, news: TrainingFields, low: str, number: int
         if found.step is not None and (epoch is None or epoch.at < found.step.at):
             step, source = found.step, BY_FORM
             epoch = epoch or fields.epoch_beside(low, step)
-    amount = (
-        step is not None and step.amount and not columns.is_measured(low) and fields.find_seconds_per_step(low) is None
-    )
-    amount = amount and columns.leads(low, step, epoch)  # "running training: 420 steps": nothing is measured
-    if (
-        loss is None
-        and source != BY_FORM
-        and (bare or (lr is None and (amount or not columns.leads(low, step, epoch))))
-    ):
-        step = step or fields.position_in(fields.TOTAL_SO_FAR.search(low))
-        if step is None or not (amount or _may_be_counter(reading)):
-            return reading
-        source = "step"
-        found = _shown(reading, low, number, shapes, step=step, alone=amount)
-        reading = _with_skeletons(reading, found)
-        if found.step is None:
-            return reading
+    if loss is None and source != BY_FORM:
+        leads = columns.leads(low, step, epoch)
+        amount = leads and step is not None and step.amount and not columns.is_measured(low)
+        amount = amount and fields.find_seconds_per_step(low) is None  # "running training: 420 steps"
+        if bare or (lr is None and (amount or not leads)):
+            step, source = step or fields.position_in(fields.TOTAL_SO_FAR.search(low)), "step"
+            if step is None or not (amount or _may_be_counter(reading)):
+                return reading
+            found = _shown(reading, low, number, shapes, step=step, alone=amount)
+            reading = _with_skeletons(reading, found)
+            if found.step is None:
+                return reading
     news.epoch, news.count = epoch, step
     if step is not None and step.total is None and epoch is not None:  # "epoch: 4 | 120/812 | … step: 33412"
         pair = columns.unnamed_pair(low)

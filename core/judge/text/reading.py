@@ -40,8 +40,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """The state after the lines so far.
 
     ``announced``: the line on which words (not a bar) named the phase. ``heartbeats``: how often the position advanced
-    in training. ``main``: the training bar; ``proven``: it has shown a loss or a training label; ``firm``: its count is
-    exact and has a total, so lines without a total do not override its step. ``side``: a bar of another phase.
+    in training. ``main``: the training bar; ``proven``: it has shown a loss or a training label. ``side``: a bar of
+    another phase.
     ``run``: the count over all epochs. ``lossy``: a loss was printed since the last line with a counter.
     ``end_words``: the strongest words of an end since the last training line, and ``end_text``, their line.
     ``losses``: how long the printed loss has been NaN; ``curve``: how it has moved. ``losses_in``: whether
@@ -60,7 +60,6 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     end_text: str = ""
     main: Bar | None = None
     proven: bool = False
-    firm: bool = False
     side: Bar | None = None
     run: RunCount = RunCount()
     zero_based: bool = False
@@ -153,7 +152,7 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
         epochs = news.epoch.total if news.epoch.total is not None else epochs
     through = count is not None and _grows_through(reading, news, count, counter)
     strong = counter == "bar" or (count is not None and count.total is not None)
-    if count is not None and (through or strong or not reading.firm or reading.main is None):
+    if count is not None and (through or strong or reading.main is None or reading.main.total is None):
         source = _source(reading, counter)
         if through and not run.through:
             run = replace(without_counts(run), through=source, per_epoch=False, seen=True, whole=None)
