@@ -32,6 +32,17 @@ def person(world: World, request: pytest.FixtureRequest) -> Iterator[Terminal]:
         yield made
 
 
+def step_back(person: Terminal, before: str) -> str:
+    """Move the cursor of the timeline, and see where it is: keys pressed ahead pass by what is looked for."""
+
+    def place(text: str) -> str:
+        found = re.search(r"╭─ (\d\d:\d\d:\d\d · .+?) ─", text)
+        return found[1] if found else before
+
+    person.press("Left")
+    return place(person.until(lambda text: place(text) != before, "the event before"))
+
+
 def confirm(person: Terminal, question: str) -> None:
     """Answer it; a typed yes where it is not known how much is lost, which may change while the question is open."""
 
@@ -94,7 +105,9 @@ def test_a_run_is_operated_by_keys_from_launch_to_finish(world: World, person: T
     assert older is not None
     assert any((c.step or 0) > older for c in story.checkpoints), "it is not the newest"
 
-    person.press_until("Left", "· hang ·")
+    at = ""
+    while "· hang ·" not in at:
+        at = step_back(person, at)
     person.press("[")
     person.until(lambda text: re.search(r"60 s about \d\d:", text) and "◼" in text, "the minute around the hang")
     person.press("Escape", "Escape")
