@@ -206,7 +206,7 @@ def how_to_resume(story: RunStory, run: tuple[str, ...]) -> str:
     if lacks_place(story):
         return ways_on(run, finished=finished)
     point, newest = point_before(story), _newest(story, frozenset())
-    doubt = "" if newest is None else doubt_of(newest, story).removeprefix("saved after ")
+    doubt = "" if newest is None else DOUBTS[doubt_of(newest, story)].removeprefix("saved after ")
     if doubt and point is not None:
         return f"`{typed('resume', *run, '--from', point.path)}` goes back to before {doubt}"
     if doubt:
