@@ -205,7 +205,7 @@ def test_a_verb_is_a_row_and_its_name(monkeypatch: pytest.MonkeyPatch, capsys: p
         assert main(["greet", "you"]) == 0
         assert capsys.readouterr().out == "hello you\n"
         with pytest.raises(SystemExit):
-            main(["--help"])
+            main(["help", "all"])
         assert "  greet        greet\n" in capsys.readouterr().out
         with pytest.raises(SystemExit):
             main(["greet", "--help"])

@@ -1,16 +1,15 @@
 """The first page if no run is open: this machine as it is now, the runs, and what to do first."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from ...core.model.machine_details import MachineDetails
 from ...core.model.ports import MachineFeed
 from ...core.model.story import Situation
-from ...core.views.columns import Column
 from ...core.views.dashboard import HeaderView, gpu_pane_view, memory_view
-from ...core.views.machine_page import PROCESS_COLUMNS, TREE_COLUMNS, host_page_view, most_first
+from ...core.views.machine_page import PROCESS_COLUMNS_ALONE, TREE_COLUMNS_ALONE, host_page_view, most_first
 from ...core.views.words import Paragraph
 from ..background import Poller, Snapshot, TaskQueue
 from ..keys import Key
@@ -30,8 +29,6 @@ POLL_S, PROCESSES_S, TRAINING_S = 1.0, 2.0, 10.0
 """How often readings, processes and a training to adopt are read."""
 LIST_LEAST, FIRST_ROWS, PROCESSES_LEAST = 6, 5, 5
 METERS = 5
-NOT_READ = frozenset({"whose", "read", "written"})
-"""Columns of processes that only those of a run fill."""
 DEMO = Key("d", "demo", "demo", "a short real training that crashes once and hangs once", acts=True)
 ADOPT = Key("a", "adopt", "adopt", "supervise a training that runs already", acts=True)
 
@@ -135,12 +132,10 @@ class StartScreen(RunsScreen):
         gpus, tree = self.details.gpus, self.details.tree
         if gpus is not None and gpus.processes:
             rows = sorted(gpus.processes, key=lambda row: (row.gpu, most_first(row.mem_bytes), row.pid))
-            self.processes.show_table(_read_here(PROCESS_COLUMNS), rows, title=f"processes on the GPUs · {len(rows)}")
+            self.processes.show_table(PROCESS_COLUMNS_ALONE, rows, title=f"processes on the GPUs · {len(rows)}")
         else:
             others = tree.others if tree is not None else ()
-            self.processes.show_table(
-                _read_here(TREE_COLUMNS), others, title="processes that use most", message="Reading …"
-            )
+            self.processes.show_table(TREE_COLUMNS_ALONE, others, title="processes that use most", message="Reading …")
 
     def _first(self) -> list[Paragraph]:
         found = f"adopt what trains here: {self.training}" if self.training else ADOPT.help
@@ -158,7 +153,3 @@ class StartScreen(RunsScreen):
         said = run_in_terminal(self.app, self.application.picker.verb(verb), f"Back from `trainwatch {verb}`.")
         self.show_message(said)
         self.action_reload()
-
-
-def _read_here(columns: Sequence[Column[Any]]) -> list[Column[Any]]:
-    return [column for column in columns if column.title not in NOT_READ]
