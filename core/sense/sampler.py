@@ -37,6 +37,8 @@ class ProblemReport:
         self._said.pop(subject, None)
 
 
+LONGEST_WAIT_S = 86_400.0
+"""A longer wait ends then: the system call takes 24 days at most, and who waits looks again at what is due."""
 JOIN_S = 1.0
 """Longest wait for a sensor's thread at its end. Threads are daemons, so a stuck file system delays nothing else."""
 
@@ -65,9 +67,8 @@ class Wakeup:
         poll = select.poll()
         for descriptor in (self._read, *others):
             poll.register(descriptor, select.POLLIN)
-        return any(
-            each == self._read for each, _ in poll.poll(None if timeout_s is None else max(0.0, timeout_s) * 1000)
-        )
+        limit_ms = None if timeout_s is None else 1000 * min(max(0.0, timeout_s), LONGEST_WAIT_S)
+        return any(each == self._read for each, _ in poll.poll(limit_ms))
 
     def clear(self) -> None:
         try:

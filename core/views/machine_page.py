@@ -187,9 +187,9 @@ def _facts(now: Situation, known: HostDetails | None, *, old: bool) -> Iterator[
     return (_fact(name, text, "unknown" if old else "safe") for name, text in facts)
 
 
-_BYTES: tuple[Column[TreeProcess], ...] = (
-    Column(title="read", text=lambda p: rate(p.read), width=11, right=True, from_width=74),
-    Column(title="written", text=lambda p: rate(p.written), width=11, right=True, from_width=74),
+READ: Column[TreeProcess] = Column(title="read", text=lambda p: rate(p.read), width=11, right=True, from_width=74)
+WRITTEN: Column[TreeProcess] = Column(
+    title="written", text=lambda p: rate(p.written), width=11, right=True, from_width=74
 )
 TREE_COLUMNS: tuple[Column[TreeProcess], ...] = (
     Column(title="pid", text=lambda p: str(p.pid), width=8, right=True),
@@ -200,14 +200,13 @@ TREE_COLUMNS: tuple[Column[TreeProcess], ...] = (
     Column(title="RAM", text=lambda p: quantity.memory(p.rss_bytes), width=9, right=True),
     Column(title="threads", text=lambda p: quantity.count(p.threads), width=8, right=True, style="label",
            from_width=110),
-    *_BYTES,
+    READ,
+    WRITTEN,
     Column(title="age", text=lambda p: quantity.duration(p.age_s), width=10, right=True, style="label",
            from_width=100),
     Column(title="command", text=lambda p: "  " * p.depth + command(p.command), before=2, style="label"),
 )  # fmt: skip
 """The processes of the run."""
-TREE_COLUMNS_ALONE = tuple(column for column in TREE_COLUMNS if column not in _BYTES)
-"""Those of the machine if no run is open: bytes are counted of a run only."""
 TREE_SORTS: dict[str, Callable[[TreeProcess], float | None]] = {
     "tree": lambda _: None,
     "CPU": lambda p: p.cpu_pct,
@@ -425,14 +424,14 @@ GPU_COLUMNS: tuple[Column[GpuCard], ...] = (
 """The list of several GPUs; one with trouble has a sentence instead."""
 
 
-_WHOSE: Column[GpuProcess] = Column(
+WHOSE: Column[GpuProcess] = Column(
     title="whose", text=lambda p: whether(p.own, "own", "other"), width=5, before=2,
     style=lambda p: "accent" if p.own else "label",
 )  # fmt: skip
 PROCESS_COLUMNS: tuple[Column[GpuProcess], ...] = (
     Column(title="GPU", text=lambda p: str(p.gpu), width=3, right=True, style="label"),
     Column(title="pid", text=lambda p: str(p.pid), width=8, right=True),
-    _WHOSE,
+    WHOSE,
     Column(title="user", text=lambda p: p.user or "–", width=12, fit=True, before=1, style="label", from_width=64),
     Column(title="type", text=lambda p: p.kind, width=4, before=1, style="label", from_width=110),
     Column(title="memory", text=lambda p: quantity.memory(p.mem_bytes), width=10, right=True, style="strong"),
@@ -445,8 +444,6 @@ PROCESS_COLUMNS: tuple[Column[GpuProcess], ...] = (
     Column(title="command", text=lambda p: command(p.command), before=2, style="label"),
 )  # fmt: skip
 """The processes on the GPUs. ``whose`` is "–" if the driver's pids are of another namespace."""
-PROCESS_COLUMNS_ALONE = tuple(column for column in PROCESS_COLUMNS if column is not _WHOSE)
-"""The same if no run is open."""
 PROCESS_SORTS: dict[str, Callable[[GpuProcess], float | None]] = {
     "memory": lambda p: p.mem_bytes,
     "GPU time": lambda p: p.sm_pct,

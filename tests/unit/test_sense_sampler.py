@@ -1,7 +1,7 @@
 import threading
 
 from tests.integration.sense_world import HandClock, ListInbox, identity, running, target, wait_until
-from trainwatch.core.sense.sampler import Sampler, SamplersInOneThread
+from trainwatch.core.sense.sampler import Sampler, SamplersInOneThread, Wakeup
 
 US = identity(1)
 
@@ -35,3 +35,10 @@ def test_another_attempt_is_sampled_at_once() -> None:
         wait_until(lambda: len(rarely.taken) == 1, "the first sample")
         sensor.follow(followed)
         wait_until(lambda: [each for _, each in rarely.taken] == [None, followed], "a sample of the attempt")
+
+
+def test_a_wait_of_a_month_does_not_end_the_thread() -> None:
+    waiting = Wakeup()
+    waiting.wake()
+    assert waiting.wait(30 * 86_400.0)
+    waiting.close()

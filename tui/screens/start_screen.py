@@ -1,15 +1,16 @@
 """The first page if no run is open: this machine as it is now, the runs, and what to do first."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ...core.model.machine_details import MachineDetails
 from ...core.model.ports import MachineFeed
 from ...core.model.story import Situation
+from ...core.views.columns import Column
 from ...core.views.dashboard import HeaderView, gpu_pane_view, memory_view
-from ...core.views.machine_page import PROCESS_COLUMNS_ALONE, TREE_COLUMNS_ALONE, host_page_view, most_first
+from ...core.views.machine_page import PROCESS_COLUMNS, READ, TREE_COLUMNS, WHOSE, WRITTEN, host_page_view, most_first
 from ...core.views.words import Paragraph
 from ..background import Poller, Snapshot, TaskQueue
 from ..keys import Key
@@ -132,10 +133,12 @@ class StartScreen(RunsScreen):
         gpus, tree = self.details.gpus, self.details.tree
         if gpus is not None and gpus.processes:
             rows = sorted(gpus.processes, key=lambda row: (row.gpu, most_first(row.mem_bytes), row.pid))
-            self.processes.show_table(PROCESS_COLUMNS_ALONE, rows, title=f"processes on the GPUs · {len(rows)}")
+            self.processes.show_table(_but(PROCESS_COLUMNS, WHOSE), rows, title=f"processes on the GPUs · {len(rows)}")
         else:
             others = tree.others if tree is not None else ()
-            self.processes.show_table(TREE_COLUMNS_ALONE, others, title="processes that use most", message="Reading …")
+            self.processes.show_table(
+                _but(TREE_COLUMNS, READ, WRITTEN), others, title="processes that use most", message="Reading …"
+            )
 
     def _first(self) -> list[Paragraph]:
         found = f"adopt what trains here: {self.training}" if self.training else ADOPT.help
@@ -153,3 +156,7 @@ class StartScreen(RunsScreen):
         said = run_in_terminal(self.app, self.application.picker.verb(verb), f"Back from `trainwatch {verb}`.")
         self.show_message(said)
         self.action_reload()
+
+
+def _but(columns: Sequence[Column[Any]], *of_a_run: Column[Any]) -> list[Column[Any]]:
+    return [column for column in columns if column not in of_a_run]
