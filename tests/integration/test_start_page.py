@@ -13,7 +13,7 @@ def test_without_a_run_the_machine_and_what_to_do_first_are_shown(tmp_path: Path
     env |= {"TRAINWATCH_HOME": str(tmp_path / "home"), "TMUX_TMPDIR": str(tmp_path)}
     with terminal((100, 30), tmp_path, env) as person:
         person.trainwatch()
-        person.see("start here", "d  see it work", "l  start a training", "a  ")
+        person.see("start here", "d  see the demo", "l  start a training", "a  ")
         person.until(lambda text: re.search(r"RAM +[\d.]+ of [\d.]+ GiB", text), "the memory of the machine")
         person.until(lambda text: re.search(r"cpu +\d+ %", text), "the use of the processor")
         person.until(

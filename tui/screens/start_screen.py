@@ -30,6 +30,8 @@ POLL_S, PROCESSES_S, TRAINING_S = 1.0, 2.0, 10.0
 """How often readings, processes and a training to adopt are read."""
 LIST_LEAST, FIRST_ROWS, PROCESSES_LEAST = 6, 5, 5
 METERS = 5
+SIDE_FROM = 64
+"""Columns from which GPUs and machine have room beside each other."""
 DEMO = Key("d", "demo", "demo", "a short real training that crashes once and hangs once", acts=True)
 ADOPT = Key("a", "adopt", "adopt", "supervise a training that runs already", acts=True)
 
@@ -60,7 +62,9 @@ class StartScreen(RunsScreen):
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
         """The list, or what to do first; GPUs beside the machine; the chosen run and processes, if there is room."""
-        machine = 2 + max(METERS, min(len(self.gpu.view.gpus) + 1, height // 3))
+        gpus, beside = len(self.gpu.view.gpus), width >= SIDE_FROM
+        gpu_rows = 2 + min(4 if gpus == 1 else max(2, gpus + 1), height // 3)
+        machine = max(2 + METERS, gpu_rows) if beside else 2 + METERS + gpu_rows
         cards = self.cards or ()
         rows = FIRST_ROWS if self.cards == () else max(LIST_LEAST, min(len(cards) + 3, height // 2))
         machine = machine if height - machine >= rows else 0
@@ -68,10 +72,15 @@ class StartScreen(RunsScreen):
         about = ABOUT_ROWS if cards and left >= ABOUT_ROWS + PROCESSES_LEAST else 0
         processes = left - about if left - about >= PROCESSES_LEAST else 0
         half = width // 2
+        panes = (
+            ((machine, (("gpu", half), ("memory", width - half))),)
+            if beside or not machine
+            else ((gpu_rows, (("gpu", width),)), (2 + METERS, (("memory", width),)))
+        )
         bands = (
             (height - machine - about - processes, (("first" if self.cards == () else "runs", width),)),
             (about, (("about", width),)),
-            (machine, (("gpu", half), ("memory", width - half))),
+            *panes,
             (processes, (("processes", width),)),
         )
         return stack((0, top, width, height), bands)
@@ -141,8 +150,8 @@ class StartScreen(RunsScreen):
             )
 
     def _first(self) -> list[Paragraph]:
-        found = f"adopt what trains here: {self.training}" if self.training else ADOPT.help
-        lines = {"d": f"see it work: {DEMO.help}", "l": "start a training: trainwatch run -- COMMAND", "a": found}
+        found = f"adopt what trains here: {self.training}" if self.training else "adopt a training that runs already"
+        lines = {"d": "see the demo: a crash, a hang", "l": "start a training", "a": found}
         keys = {key.shown for key in self.offered()}
         return [Paragraph(text, mark=("key", f"{key}  ")) for key, text in lines.items() if key in keys]
 
