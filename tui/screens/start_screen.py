@@ -18,7 +18,7 @@ from ..panes.dashboard_panes import GpuPane, MemoryPane
 from ..panes.pane import Pane
 from ..panes.rows_pane import PagePane, RowsPane
 from ..places import run_in_terminal
-from ..run_session import Box, stack
+from ..run_session import Band, Box, stack
 from ..ui.chart import window
 from .place_screen import headline
 from .runs_screen import ABOUT_ROWS, NO_RUN, RUNS_KEYS, RunsScreen
@@ -71,24 +71,21 @@ class StartScreen(RunsScreen):
         left = height - rows - machine
         about = ABOUT_ROWS if cards and left >= ABOUT_ROWS + PROCESSES_LEAST else 0
         processes = left - about if left - about >= PROCESSES_LEAST else 0
-        half = width // 2
-        panes = (
-            ((machine, (("gpu", half), ("memory", width - half))),)
-            if beside or not machine
-            else ((gpu_rows, (("gpu", width),)), (2 + METERS, (("memory", width),)))
-        )
-        bands = (
+        bands: list[Band] = [
             (height - machine - about - processes, (("first" if self.cards == () else "runs", width),)),
             (about, (("about", width),)),
-            *panes,
-            (processes, (("processes", width),)),
-        )
+        ]
+        if beside and machine:
+            bands.append((machine, (("gpu", width // 2), ("memory", width - width // 2))))
+        elif machine:
+            bands += [(gpu_rows, (("gpu", width),)), (2 + METERS, (("memory", width),))]
+        bands.append((processes, (("processes", width),)))
         return stack((0, top, width, height), bands)
 
     def on_mount(self) -> None:
         super().on_mount()
         if self.application.interval_s > 0:
-            self.tasks.fetch(self.application.picker.machine, self._opened)
+            self.tasks.fetch(self._begin, self._opened)
 
     def on_unmount(self) -> None:
         self._left = True
@@ -96,13 +93,16 @@ class StartScreen(RunsScreen):
         if self.feed is not None:
             self.feed.close()
 
+    def _begin(self) -> MachineFeed:
+        """In a thread; what it begins ends also if the page was left meanwhile."""
+        self.feed = feed = self.application.picker.machine()
+        if self._left:
+            feed.close()
+        return feed
+
     def _opened(self, feed: MachineFeed | None, trouble: str) -> None:
         if feed is None:
             self.show_message(trouble)
-            return
-        self.feed = feed
-        if self._left:
-            self.on_unmount()
             return
         self.poller = Poller(feed, self._polls, self._polled, period_s=POLL_S)
         self.poller.poll()
