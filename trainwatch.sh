@@ -339,6 +339,7 @@ case $verb in
         for option in "$@"; do
             if [ "$option" = --torch ]; then setup_torch; fi
         done
+        export TRAINWATCH_SCRIPT="$0"
         exec "$venv/bin/trainwatch" demo "$@"
         ;;
     test) run_tests "$@" ;;
@@ -385,6 +386,7 @@ case $verb in
     help | -h | --help) usage ;;
     *)
         setup_base
+        export TRAINWATCH_SCRIPT="$0"
         exec "$venv/bin/trainwatch" "$verb" "$@"
         ;;
 esac

@@ -266,9 +266,9 @@ def parted(run_id: str) -> tuple[str, str] | None:
     return None if found is None else (found[1], found[2])
 
 
-def called_from(host: str) -> None:
-    """From now on the suggested commands are for a person on another machine who calls this one ``host``."""
-    _called[0] = f"trainwatch --on {shlex.quote(host)}"
+def called_as(*words: str) -> None:
+    """From now on the suggested commands begin with these words: what this person types to reach this program."""
+    _called[0] = shlex.join(words)
 
 
 def typed(verb: str, *words: str) -> str:

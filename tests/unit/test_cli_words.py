@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -140,3 +141,13 @@ def test_the_help_of_a_verb_with_parts_lists_them_and_no_placeholder(verb: str) 
     )
     assert "parts:" in done.stdout
     assert "None" not in done.stdout
+
+
+@pytest.mark.parametrize(("link", "said"), [(False, "`./trainwatch.sh run -- "), (True, "`trainwatch run -- ")])
+def test_a_command_that_is_suggested_can_be_typed_in_a_checkout(tmp_path: Path, link: bool, said: str) -> None:
+    if link:
+        (tmp_path / "trainwatch").symlink_to("/bin/true")
+    env = {"PATH": str(tmp_path), "TRAINWATCH_HOME": str(tmp_path / "home"), "TRAINWATCH_SCRIPT": "./trainwatch.sh"}
+    command = [sys.executable, "-m", "trainwatch", "status", "none"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert said in done.stderr

@@ -15,10 +15,17 @@ from .parser import build_parser, refuse_command, refuse_misplaced, refuse_unkno
 def run_verb(words: Sequence[str]) -> int:
     """Run one verb. Returns its exit code (``core.app.errors.ExitCode``)."""
     make_writable()
-    if host := os.environ.pop("TRAINWATCH_ON", ""):  # of this call only: no process that it starts has it
-        from trainwatch.core.model.text import called_from
+    # Both of this call only: no process that it starts has them.
+    host, script = os.environ.pop("TRAINWATCH_ON", ""), os.environ.pop("TRAINWATCH_SCRIPT", "")
+    if host or script:
+        import shutil
 
-        called_from(host)
+        from trainwatch.core.model.text import called_as
+
+        if host:
+            called_as("trainwatch", "--on", host)
+        elif shutil.which("trainwatch") is None:  # it is not linked yet
+            called_as(script)
     with without_secrets():
         return _run(list(words))
 
