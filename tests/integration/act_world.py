@@ -1,6 +1,7 @@
 """Real attempts for tests of core/act: started, watched and always cleared away."""
 
 import os
+import re
 import signal
 import sys
 import time
@@ -82,8 +83,8 @@ class World:
         """The pid that the trainer printed as ``NAME=PID``."""
 
         def look() -> int:
-            words = [w for w in self.log(target).split() if w.startswith(f"{name}=")]
-            return int(words[0].partition("=")[2]) if words else 0
+            found = re.search(rf"{name}=(\d+)\s", self.log(target))  # another process may have begun the line
+            return int(found[1]) if found else 0
 
         return wait_for(look, f"{name}= in the log")
 
