@@ -8,6 +8,7 @@ import argparse
 import itertools
 import os
 import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -59,15 +60,17 @@ def film(out: Path) -> None:
     from tests.fakes.tmux_terminal import terminal
 
     place = new_place()
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("TMUX", "TRAINWATCH", "NO_COLOR"))}
+    env |= {"TRAINWATCH_HOME": str(place / "home"), "COLORTERM": "truecolor", "TMUX_TMPDIR": str(place)}
     try:
-        env = {k: v for k, v in os.environ.items() if not k.startswith(("TMUX", "TRAINWATCH", "NO_COLOR"))}
-        env |= {"TRAINWATCH_HOME": str(place / "home"), "COLORTERM": "truecolor", "TMUX_TMPDIR": str(place)}
         with terminal(SIZE, place, env) as person:
             person.tmux("set", "-ga", "terminal-overrides", ",*:Tc")
             person.trainwatch("demo", "--fake-gpu")
             person.see("╭")
             taken = list(frames(person))
     finally:
+        # The demo has a tmux session of its own.
+        subprocess.run(["tmux", "kill-server"], env=env, capture_output=True, check=False)  # noqa: S607
         shutil.rmtree(place, ignore_errors=True)
     images = []
     for _, shown, name in taken:
