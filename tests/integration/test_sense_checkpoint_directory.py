@@ -388,8 +388,10 @@ def test_an_empty_mount_point_is_no_list_and_says_nothing_about_the_checkpoints_
     assert inbox.of(CheckpointEvent) == []
     assert any("counts as unknown" in each for each in told)
     (out / "step-7.pt").write_bytes(WHOLE)
-    (out / "step-8.pt").write_bytes(WHOLE)
-    age(out / "step-8.pt")
+    elsewhere = out.parent / "step-8.pt"  # so that the folder never shows it with the time of now
+    elsewhere.write_bytes(WHOLE)
+    age(elsewhere)
+    elsewhere.rename(out / "step-8.pt")
     assert sensor.list_all(60.0, expected=True) is None
     assert story(inbox, "step-8.pt") == ["complete/complete"]
     assert not [e for e in inbox.of(CheckpointEvent) if e.event == "removed"]
