@@ -269,7 +269,7 @@ async def test_enter_does_not_restart_a_run_that_has_run() -> None:
         assert starter.started == []
 
 
-@pytest.mark.parametrize("key", ["x", *map(second, "kPwS")])
+@pytest.mark.parametrize("key", ["x", *map(second, "KPwS")])
 async def test_keys_on_a_finished_run_show_that_it_is_finished(key: str) -> None:
     async with showing(finished()) as (app, pilot):
         await pilot.press(key)
