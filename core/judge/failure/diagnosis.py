@@ -179,9 +179,8 @@ def diagnose(
     if end is not None and found.failure == "unknown":
         lines = (*found.cascade, *([] if found.cause is None else [found.cause]))
         found = with_lines(replace(found, cause=EvidenceLine(end.line, end.text)), lines)
-    if who:
-        found = replace(found, explanation=f"{who} {found.explanation}")
-    return fused(found, about, catalogue)
+    found = fused(found, about, catalogue)  # its words replace the explanation; who ended first stays true
+    return replace(found, explanation=f"{who} {found.explanation}") if who else found
 
 
 Said = tuple[str, float, Finding | None]
