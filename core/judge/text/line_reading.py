@@ -262,8 +262,8 @@ def _read_own(reading: Reading, line: str, number: int, shapes: ShapeTable) -> R
             return read_step(reading, shape, found.groupdict(), line if shape.own else message_of(line))
         while (again := shape.pattern.search(line, found.end())) is not None:
             found = again
-        closed = REST_OF_BAR.match(line, found.end())
-        end = closed.end() if closed is not None and found[0].count("[") > found[0].count("]") else len(line)
+        closed = REST_OF_BAR.match(line[found.end() :]) if found[0].count("[") > found[0].count("]") else None
+        end = len(line) if closed is None else found.end() + closed.end()
         reading, behind = read_bar(reading, shape, found, line[:end], number, shapes=shapes), line[end:].strip()
         # what was printed while the bar had no end of line is a line of its own
         return _read_own(reading, behind, number, shapes) if behind and shapes.gates.passes(behind) else reading

@@ -363,7 +363,8 @@ def _words(value: object) -> str | None:
 
 
 _TO_ITS_END = r"[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*\]"
-REST_OF_BAR = LazyPattern(_TO_ITS_END)
+REST_OF_BAR = LazyPattern(rf"\A{_TO_ITS_END}")
+"""From behind its bracket. Only there: sought at each character, it would take the square of a line."""
 _BAR = LazyPattern(
     rf"(?:\|\s*[\d.,]+[kKMG]?\w*/[\d.,?]+[kKMG]?\w*|\b\d+[a-zA-Z]\w*)\s\[(?=\d*:?\d\d:\d\d|\?){_TO_ITS_END}"
 )
