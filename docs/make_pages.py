@@ -187,6 +187,15 @@ training uses it
 .B 5
 no supervisor is running
 .TP
+.B 6
+the run needs a person: it is held, stopped or paused, or a question is open
+.TP
+.B 7
+the run goes on (\fBstatus \-\-exit\-code\fR)
+.TP
+.B 124
+the time limit of \fBwait\fR passed
+.TP
 .B 130
 interrupted
 .PP
@@ -273,7 +282,7 @@ def _setting_rows(node: ast.ClassDef, value: Any) -> Iterator[tuple[str, Any, st
         why = _flowing(str(said)).replace("``", "`").replace("|", "\\|")
         names = [f"`{_toml(choice)}`" for choice in _choices(statement.annotation)]
         choices = "" if all(name.replace('"', "") in why for name in names) else ", ".join(names)
-        if not names:
+        if not names and not re.search(r"`\w+`: ", why):
             why = re.split(r"(?<=[.])\s+(?=[A-Z`])", why)[0]  # the rest is for who reads the source
         yield name, getattr(value, name), " ".join(part for part in (choices and f"One of {choices}.", why) if part)
 
