@@ -99,9 +99,15 @@ def test_settings_that_are_shown_exist(block: Block, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
 def test_links_lead_somewhere(page: Path) -> None:
-    targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text())
-    gone = [target for target in targets if "://" not in target and not (page.parent / target).exists()]
-    assert gone == []
+    links = re.findall(r"\]\(([^)#]*)#?([^)]*)\)", page.read_text())
+    files = [((page.parent / target) if target else page, anchor) for target, anchor in links if "://" not in target]
+    assert [f"{file}#{anchor}" for file, anchor in files if not file.exists()] == []
+    assert [f"{file}#{anchor}" for file, anchor in files if anchor and anchor not in anchors(file)] == []
+
+
+def anchors(page: Path) -> set[str]:
+    titles = re.findall(r"^#+ (.+)$", page.read_text(), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 def test_every_page_can_be_reached_from_the_readme() -> None:
