@@ -5,6 +5,7 @@
 #   ./trainwatch.sh test [PYTEST…]    the test suite, PyTorch part included
 #   ./trainwatch.sh test --all        the same and the slow ones: every fault in every framework … (minutes longer)
 #   ./trainwatch.sh check             format, lint, types, import contracts, then the tests: what CI runs
+#   ./trainwatch.sh docs              the documentation as a site, in build/site; fails on a broken link
 #   ./trainwatch.sh frameworks [ROW…] real frameworks, installed and trained tiny, with faults (--help; hours for all)
 #   ./trainwatch.sh slurm             install Slurm's daemons, and test against a cluster of two nodes on this machine
 #   ./trainwatch.sh setup [--dev]     only set up: .venv (and the developers' tools with --dev)
@@ -243,6 +244,21 @@ setup_dev() {
     let_others
 }
 
+install_docs() {
+    require_writable
+    say "installing what builds the documentation into .venv"
+    pip install -q -e "$here[docs]" || die "the install failed: $pip_failed"
+    stamp docs
+}
+
+setup_docs() {
+    setup_base
+    stamped docs && return 0
+    one_at_a_time
+    stamped docs || install_docs
+    let_others
+}
+
 # --- PyTorch, for the tests --------------------------------------------------------------------------------------
 
 has_torch() { stamped torch || { "$python" -c 'import torch' >/dev/null 2>&1 && stamp torch; }; }
@@ -358,6 +374,12 @@ case $verb in
     frameworks)
         setup_base
         exec "$python" "$here/bench/frameworks.py" "$@"
+        ;;
+    docs)
+        setup_docs
+        cd "$here"
+        NO_MKDOCS_2_WARNING=1 "$python" -m mkdocs build --strict "$@" || die "the documentation has mistakes: see the lines above"
+        say "built: $here/build/site/index.html"
         ;;
     release)
         setup_dev

@@ -143,14 +143,14 @@ def write(outcome: dict[str, dict[str, list[str]]]) -> None:
     before = constants.rows()
     text = constants.TABLE.read_text(encoding="utf-8")
     head = text[: text.index("| constant")]
-    lines = ["| constant | value | unit | why | scenario that fails |", "|---|---|---|---|---|"]
+    lines = ["| constant | value | scenario that fails |", "|---|---|---|"]
     for constant in constants.defined():
         tried = outcome.get(constant.id, {})
         names = dict.fromkeys(name for failed in tried.values() for name in failed)
         cell = ", ".join(f"`{name}`{_marks(tried, name)}" for name in names)
         if not cell and constant.id in before:
             cell = before[constant.id].cell
-        lines.append(f"| `{constant.id}` | {constant.value:g} | {constant.unit} | {constant.in_table} | {cell} |")
+        lines.append(f"| `{constant.id}` | {constant.value:g} | {cell} |")
     constants.TABLE.write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
 
 

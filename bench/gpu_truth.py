@@ -214,11 +214,14 @@ def page(found: dict[str, Any]) -> str:
     of = found["machine"]
     lines = ["# Truth on a real GPU", "", "Written by `bench/gpu_truth.py --write-docs`.", ""]
     lines += [f"{of['date']}, {'; '.join(of['cards'])}, {of['system']}.", "", "## Figures", ""]
-    lines += ["| GPU | when | figure | trainwatch | nvidia-smi | agrees |", "|---|---|---|---|---|---|"]
-    for f in found["figures"]:
-        mark = {True: "yes", False: "**no**", None: "not known to both"}[f["agrees"]]
+    gpus, agree = {f["gpu"] for f in found["figures"]}, [f for f in found["figures"] if f["agrees"]]
+    names = ", ".join(dict.fromkeys(f["field"] for f in agree))
+    seen = f"{len(found['figures'])} figures of {len(gpus)} GPU, at rest and under load: {len(agree)} agree"
+    lines.append(f"{seen} with nvidia-smi ({names}).")
+    for f in (f for f in found["figures"] if not f["agrees"]):
+        mark = "**differs**" if f["agrees"] is False else "not known to both"
         ours, theirs = rounded(f["ours"]), f"{rounded(f['low'])} … {rounded(f['high'])}"
-        lines.append(f"| {f['gpu']} | {f['when']} | {f['field']} | {ours} | {theirs} | {mark} |")
+        lines.append(f"- GPU {f['gpu']}, {f['when']}, {f['field']}: {ours}, nvidia-smi {theirs}: {mark}")
     lines += ["", "## Faults", "", "| fault | cause | after | gate | remedy | end |", "|---|---|---|---|---|---|"]
     for f in found["faults"]:
         after, gate = rounded(f["detect_s"], " s"), "; ".join(f["gate"])

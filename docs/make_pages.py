@@ -1,8 +1,7 @@
 """Writes the pages of docs that are made from the program itself: ``python docs/make_pages.py``; tests compare.
 
 - ``docs/cookbook.md``: commands and files come from the gallery (bench/gallery), what trainwatch says before a start
-  from ``run --dry-run`` in a folder with these files, versions and results from the tables of docs/frameworks.md,
-  which real runs wrote, and the last numbers of a log from tests/fixtures/frameworks.
+  from ``run --dry-run`` in a folder with these files, versions from docs/frameworks.md, which real runs wrote.
 - the table of failure classes in ``docs/failure-taxonomy.md``: from configs/failures.toml.
 - ``docs/trainwatch.1``, the manual page: from the texts of the command line. The wheel installs it.
 - ``docs/settings.md``: from core/model/settings.py, where names, defaults and reasons stand.
@@ -16,14 +15,12 @@ import argparse
 import ast
 import contextlib
 import io
-import json
 import os
 import re
 import shlex
 import subprocess
 import sys
 import tempfile
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -41,96 +38,63 @@ from trainwatch.cli import main  # noqa: E402
 from trainwatch.cli.parser import SECTIONS, verb, verbs  # noqa: E402
 from trainwatch.core.config.shipped import load_failures, load_presets  # noqa: E402
 from trainwatch.core.judge import run_states  # noqa: E402
-from trainwatch.core.judge.run_states import EVENTS, FROM_ANY_STATE, TRANSITIONS, WORDS, Event, State  # noqa: E402
+from trainwatch.core.judge.run_states import EVENTS, FROM_ANY_STATE, TRANSITIONS, WORDS, State  # noqa: E402
 from trainwatch.core.model import settings  # noqa: E402
 from trainwatch.core.model.shipped import FailureCatalogue, FailureClass  # noqa: E402
 
 # Cookbook
 
 SCRIPTS = ROOT / "bench" / "gallery" / "scripts"
-RECORDED = ROOT / "tests" / "fixtures" / "frameworks"
-READ = ("step", "total", "epoch", "loss", "ETA", "checkpoints")
-"""Columns of the first table of docs/frameworks.md."""
-SHOWN = {"total": "number of steps", "ETA": "time left"}
 COOKBOOK = """# Cookbook: the command of each framework
 
-Written by `python docs/make_pages.py` from the [gallery](frameworks.md) of real frameworks; a test compares. Each
-was installed at the version that stands there and trained, tiny and on the CPU, and its trainer was
-killed with `kill -9`. The command is the one of that run, so its sizes are small; of your own command, everything
-behind `--` is yours. No section needs a config file unless it says so.
-
-*Before a start* is what `trainwatch run --dry-run` prints in that folder. *Read* is what was compared with the
-framework's own files and is the same. *Not told by it* stays unknown, and nothing is decided by it.
-*Killed* is how the run with `kill -9` went on. The other faults (hang, out of memory, a torn checkpoint, one rank …)
-are in [the tables](frameworks.md#results).
-
-Is yours not here? Most scripts need nothing more: see *argparse script* and the rows that begin with *script*. [What
-a resume is found by](how-to/resume.md#how-it-knows-how-to-resume),
-[log lines of your own](how-to/own-log-lines.md), [presets](presets.md).
+Written by `python docs/make_pages.py`: the commands of [real frameworks](frameworks.md) that were trained tiny, with
+what `run --dry-run` prints before a start. Of your own command, everything behind `--` is yours; no config file is
+needed unless a section has one. Is yours not here? See *argparse script*, the rows that begin with *script*, and [how a
+script becomes resumable](how-to/resume.md).
 """
 
 
 def cookbook() -> str:
     """The text of docs/cookbook.md."""
-    table, killed = _framework_tables()
-    sections = [
-        _framework(row, table[row.title], killed[row.title]) for row in all_rows().values() if row.title in table
-    ]
+    versions = _framework_versions()
+    sections = [_framework(row, versions[row.title]) for row in all_rows().values() if row.title in versions]
     return COOKBOOK + "\n" + "\n".join(sections)
 
 
-def _framework_tables() -> tuple[dict[str, dict[str, str]], dict[str, str]]:
-    """By title: the columns of the first table, and how a run whose trainer was killed went on."""
+def _framework_versions() -> dict[str, str]:
+    """Version by title, of the first table of docs/frameworks.md."""
     text = (ROOT / "docs" / "frameworks.md").read_text(encoding="utf-8")
-    tables = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
-    first, second = (
-        [[cell.strip() for cell in line.strip("|\n").split("|")] for line in table.splitlines()] for table in tables[:2]
-    )
-    by_title = {cells[0]: dict(zip(first[0], cells, strict=True)) for cells in first[2:]}
-    return by_title, {cells[0]: cells[1] for cells in second[2:]}
+    (table, *_) = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
+    rows = [[cell.strip() for cell in line.strip("|\n").split("|")] for line in table.splitlines()]
+    return {cells[0]: cells[1] for cells in rows[2:]}
 
 
-def _framework(row: Row, cells: dict[str, str], killed: str) -> str:
+def _framework(row: Row, version: str) -> str:
     command = shlex.join(word.replace("{checkout}", row.checkout) for word in row.command)
     shown = [f"{name}={value}" for name, value in row.env.items() if not name.startswith("GALLERY")]
     notes = [f"Environment: `{' '.join(shown)}`."] if shown else []
-    notes += ["A tiny stand-in took the place of its models."] if len(shown) < len(row.env) else []
+    notes += ["" if row.exact else "After a resume the weights differ from those of an undisturbed run."]
     toml = f"\n```toml\n{row.toml.strip()}\n```\n" if row.toml else ""
-    read = [SHOWN.get(name, name) for name in READ if cells[name] == "✓"]
-    silent = [SHOWN.get(name, name) for name in READ if cells[name] == "–"]
-    lines = [
-        f"- Before a start: {_before_a_start(row)}",
-        f"- Read: {', '.join(read)}{_at_the_end(row)}.",
-        f"- Checkpoints: `{row.checkpoints}`, every {row.save_every} steps here.",
-        *([f"- Not told by it: {', '.join(silent)}."] if silent else []),
-        f"- Killed: {_went_on(row, killed)}",
-        *(f"- Why not every fault was tried: {reason}." for reason in dict.fromkeys(row.cannot.values())),
-    ]
+    about = (f"{row.checkout or row.distribution} {version}.", _before_a_start(row), *notes)
     return f"""## {row.title}
 
-{" ".join((f"{row.checkout or row.distribution} {cells['version']}.", *notes))}
+{" ".join(filter(None, about))}
 
 ```
 trainwatch run -- {command}
 ```
-{toml}
-{chr(10).join(lines)}
-"""
+{toml}"""
 
 
 def _before_a_start(row: Row) -> str:
-    """Preset, output folder and way to resume, as a dry run says them."""
+    """Preset, checkpoints and way to resume, as a dry run says them."""
     said = dry_run(row)
     preset = load_presets()[row.preset]
-    found = re.search(r"^preset +(\S+): (.*)$", said, re.MULTILINE)
     resume = re.search(r"^Resume: (.*)$", said, re.MULTILINE)
-    output = re.search(r"^output +(.*)$", said, re.MULTILINE)
     assert resume is not None, said
-    name = "no preset is needed" if preset.name == "generic" else f"preset `{preset.name}`"
-    why = f" ({found[2]})" if found and preset.name != "generic" and not row.checkout else ""
+    name = "" if preset.name == "generic" else f"Preset `{preset.name}`. "
     how = resume[1] if row.resumes or not row.checkout else "NO"
-    where = f"; output `{output[1]}`" if output and not output[1].startswith("not known") else ""
-    return f"{name}{why}{where}; *Resume: {how}*."
+    return f"{name}Saves `{row.checkpoints}`. *Resume: {how}*."
 
 
 def dry_run(row: Row) -> str:
@@ -160,58 +124,21 @@ def dry_run(row: Row) -> str:
         return out.getvalue().replace(f"{folder}/", "") + err.getvalue()
 
 
-def _at_the_end(row: Row) -> str:
-    """The last numbers of the recorded log, if one is kept."""
-    path = RECORDED / f"{row.name}.toml"
-    if not path.exists():
-        return ""
-    truth = tomllib.loads(path.read_text(encoding="utf-8"))["truth"]
-    parts = []
-    if "step" in truth:
-        total = f" of {truth['total_steps']}" if "total_steps" in truth else ""
-        parts.append(f"step {truth['step']}{total}")
-    if truth.get("run_step", truth.get("step")) != truth.get("step"):
-        parts.append(f"of the whole run {truth['run_step']}")
-    if "epoch" in truth:
-        parts.append(f"epoch {truth['epoch']:g}")
-    if "loss" in truth:
-        parts.append(f"loss {truth['loss']:.4g}")
-    return f" (at the end {', '.join(parts)})" if parts else ""
-
-
-def _went_on(row: Row, killed: str) -> str:
-    """The cell of the table in words, and the sentence of the recorded resume."""
-    step = re.fullmatch(r"✓ from (\d+)", killed)
-    text = f"it went on from step {step[1]}" if step else killed.removeprefix("✓ ")
-    path = RECORDED / f"{row.name}.resumed.jsonl"
-    if path.exists():
-        said = json.loads(path.read_text(encoding="utf-8").partition("\n")[0])["resumed"]
-        text += f" (*{said}*)"
-    if row.exact or not step:
-        return f"{text}."
-    return (
-        f"{text}. It does not restore all that decides the weights (order of the data, random numbers), "
-        "so they differ from those of an undisturbed run."
-    )
-
-
 # Failure classes
 
-FAILURES = "| class | mechanism | never trained | once trained |\n|---|---|---|---|\n"
+FAILURES = "| class | mechanism | if it never trained |\n|---|---|---|\n"
 WAITS = {
-    "person": "waits for a person",
-    "network": "restart after a growing wait (`network_wait_s`), without a charge",
-    "disk": "restart, as soon as there is room",
-    "gpu": "restart, as soon as a GPU of the run is usable",
+    "person": "waits for a person, always",
+    "network": "waits longer each time (`network_wait_s`), without a charge, always",
+    "disk": "waits for room, always",
+    "gpu": "waits for a usable GPU, always",
 }
 """``waits_for`` of a class, in words."""
 
 
 def failure_table(catalogue: FailureCatalogue) -> str:
     """One row per class, in the order of ``configs/failures.toml``."""
-    return FAILURES + "".join(
-        f"| `{c.name}` | {c.mechanism} | {_at_start(c)} | {_later(c)} |\n" for c in catalogue.classes
-    )
+    return FAILURES + "".join(f"| `{c.name}` | {c.mechanism} | {_at_start(c)} |\n" for c in catalogue.classes)
 
 
 def _at_start(known: FailureClass) -> str:
@@ -219,11 +146,7 @@ def _at_start(known: FailureClass) -> str:
         return "–"
     if known.waits_for is not None:
         return WAITS[known.waits_for]
-    return "restart" if known.retryable else "given up, if certain"
-
-
-def _later(known: FailureClass) -> str:
-    return _at_start(known) if known.waits_for is not None or known.name == "success" else "restart"
+    return "restart" if known.retryable else "given up"
 
 
 # Manual page
@@ -263,6 +186,15 @@ training uses it
 .TP
 .B 5
 no supervisor is running
+.TP
+.B 6
+the run needs a person: it is held, stopped or paused, or a question is open
+.TP
+.B 7
+the run goes on (\fBstatus \-\-exit\-code\fR)
+.TP
+.B 124
+the time limit of \fBwait\fR passed
 .TP
 .B 130
 interrupted
@@ -316,15 +248,9 @@ def _roff(text: str) -> str:
 SETTINGS = """# All settings of trainwatch.toml
 
 Written by `python docs/make_pages.py`; `trainwatch init` writes a file with those that people change most. A key
-that is left out has its default. A wrong key or value is named with file, line and the nearest valid one. For one look
-at a recorded run, `trainwatch replay TRACE --set SECTION.KEY=VALUE` takes the same names.
-
-`[run]` (or several `[runs.NAME]`) says what to start: see the file that `trainwatch init` writes. The
-file is for this run: `trainwatch run -- COMMAND` does not use it, and says so; `trainwatch run` without a command does.
-
-`[hosts.NAME]` names another machine for `trainwatch --on NAME` ([several hosts](how-to/several-hosts.md)), here or in
-`~/.config/trainwatch/config.toml`: `ssh` (what ssh takes as destination), and if need be `command` (how trainwatch is
-called there) and `folder` (the working folder there).
+that is left out has its default; a wrong one is named with file, line and the nearest valid one. `[run]` (or several
+`[runs.NAME]`) says what to start: see that file. `trainwatch run -- COMMAND` does not use it.
+[`[hosts.NAME]`](how-to/several.md#other-machines) names another machine, here or in `~/.config/trainwatch/config.toml`.
 """
 
 
@@ -354,7 +280,10 @@ def _setting_rows(node: ast.ClassDef, value: Any) -> Iterator[tuple[str, Any, st
         after = node.body[place + 1] if place + 1 < len(node.body) else None
         said = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else ""
         why = _flowing(str(said)).replace("``", "`").replace("|", "\\|")
-        choices = ", ".join(f"`{_toml(choice)}`" for choice in _choices(statement.annotation))
+        names = [f"`{_toml(choice)}`" for choice in _choices(statement.annotation)]
+        choices = "" if all(name.replace('"', "") in why for name in names) else ", ".join(names)
+        if not names and not re.search(r"`\w+`: ", why):
+            why = re.split(r"(?<=[.])\s+(?=[A-Z`])", why)[0]  # the rest is for who reads the source
         yield name, getattr(value, name), " ".join(part for part in (choices and f"One of {choices}.", why) if part)
 
 
@@ -391,60 +320,21 @@ BOXES: dict[str, tuple[str, tuple[State, ...]]] = {
     ),
 }
 """Boxes of the short diagram; every other state is a box of its own."""
-GROUPS: dict[str, tuple[State, ...]] = {
-    "trainer_exists": ("starting", "running", "hung", "paused", "suspended"),
-    "next_attempt": ("preparing", "backing_off"),
-    "ended": ("stopped", "interrupted", "finished", "ended_early", "given_up"),
-}
-"""Boxes that stand for several states: an event that leads from all of them to the same state is one arrow."""
+ENDED: tuple[State, ...] = ("stopped", "interrupted", "finished", "ended_early", "given_up")
 STATES = """# The states of a run
 
-Written by `python docs/make_pages.py` from the table in `core/judge/run_states.py`; a test
-compares them. `StepBuilder.move(event, state, reason)` is the only way to another state: it looks the event up
-in the row of the current state. A pair that has no row is a bug and raises `ImpossibleTransitionError`.
+Written by `python docs/make_pages.py` from the table in `core/judge/run_states.py`. `StepBuilder.move(event, state,
+reason)` is the only way to another state; a pair without a row is a bug and raises `ImpossibleTransitionError`.
 
 A restart goes `stopping` → `preparing` → `backing_off` → `starting`. Each stage of `preparing` waits for the outcome of
-one decision: GPU memory is released, the output folders are listed, and the resume point is verified; what is not
-needed (no checkpoint, no wait) is left out. A copy is made aside instead if what is there is damaged, or is not
-understood and the settings say so.
+one decision: GPU memory is released, the folders are listed, the resume point is verified; what is not needed is left
+out. [The diagram](how-it-decides.md#the-states-of-a-run) has the main way.
 """
 
 
 def run_states_page() -> str:
     """The text of docs/run-states.md."""
-    return f"{STATES}\n{_state_diagram()}\n{_state_rows()}\n{_event_rows()}\n{_transitions()}"
-
-
-def _state_diagram() -> str:
-    always = " and ".join(f"`{event}` leads to `{EVENTS[event][0]}`" for event in FROM_ANY_STATE)
-    lines = ["stateDiagram-v2", "    [*] --> idle"]
-    lines += [f'    state "any of {", ".join(members)}" as {group}' for group, members in GROUPS.items()]
-    lines += [f"    {before} --> {after}: {', '.join(events)}" for (before, after), events in _arrows().items()]
-    drawing = "\n".join(lines)
-    return f"""## Diagram
-
-A box "any of …" stands for each of the states that it lists. From every state, {always}; these arrows are not drawn.
-
-```mermaid
-{drawing}
-```
-"""
-
-
-def _arrows() -> dict[tuple[str, str], list[str]]:
-    """(box or state, state that follows) → the events between them; ``FROM_ANY_STATE`` is left out."""
-    arrows: dict[tuple[str, str], list[str]] = {}
-    drawn: set[tuple[State, Event]] = set()
-    for group, members in GROUPS.items():
-        for event, after in TRANSITIONS[members[0]].items():
-            if event not in FROM_ANY_STATE and all(TRANSITIONS[state].get(event) == after for state in members):
-                arrows.setdefault((group, after), []).append(event)
-                drawn |= {(state, event) for state in members}
-    for before, row in TRANSITIONS.items():
-        for event, after in row.items():
-            if event not in FROM_ANY_STATE and (before, event) not in drawn:
-                arrows.setdefault((before, after), []).append(event)
-    return arrows
+    return f"{STATES}\n{_state_rows()}\n{_event_rows()}\n{_transitions()}"
 
 
 def decides() -> str:
@@ -460,7 +350,7 @@ def _short_diagram() -> str:
     box_of = {state: box for box, (_, members) in BOXES.items() for state in members}
     arrows: dict[tuple[str, str], list[str]] = {}
     for before, row in TRANSITIONS.items():
-        for event, after in () if before in GROUPS["ended"] else row.items():
+        for event, after in () if before in ENDED else row.items():
             pair = box_of.get(before, before), box_of.get(after, after)
             if pair[0] != pair[1] and event not in FROM_ANY_STATE and event not in arrows.setdefault(pair, []):
                 arrows[pair].append(event)
@@ -472,8 +362,12 @@ def _short_diagram() -> str:
 
 def _state_rows() -> str:
     variants = {variant.__struct_config__.tag: variant for variant in run_states.Variant.__subclasses__()}
-    rows = [f"| `{state}` | {_first_line(variants[state])} | {word} |" for state, word in WORDS.items()]
-    return "## States\n\n| state | meaning | shown as |\n|---|---|---|\n" + "\n".join(rows) + "\n"
+    rows = [f"| `{state}` | {_first_line(variants[state])}{_word(state)} |" for state in WORDS]
+    return "## States\n\n| state | meaning |\n|---|---|\n" + "\n".join(rows) + "\n"
+
+
+def _word(state: State) -> str:
+    return "" if WORDS[state] == state else f" Shown as *{WORDS[state]}*."
 
 
 def _first_line(variant: type) -> str:
@@ -486,14 +380,20 @@ def _event_rows() -> str:
 
 
 def _transitions() -> str:
-    rows = [f"| `{state}` | {'; '.join(_follows(state))} |" for state in TRANSITIONS]
-    return "## Transitions\n\n| in state | event → state that follows |\n|---|---|\n" + "\n".join(rows) + "\n"
+    always = " and ".join(f"`{event}` to `{EVENTS[event][0]}`" for event in FROM_ANY_STATE)
+    alike: dict[str, list[State]] = {}
+    for state in TRANSITIONS:
+        alike.setdefault("; ".join(_follows(state)), []).append(state)
+    rows = [f"| {', '.join(f'`{state}`' for state in states)} | {follows} |" for follows, states in alike.items()]
+    head = f"## Transitions\n\nFrom every state {always}.\n\n| in state | event → state that follows |\n|---|---|\n"
+    return head + "\n".join(rows) + "\n"
 
 
 def _follows(state: State) -> Iterator[str]:
     by_state: dict[State, list[str]] = {}
     for event, after in TRANSITIONS[state].items():
-        by_state.setdefault(after, []).append(f"`{event}`")
+        if event not in FROM_ANY_STATE:
+            by_state.setdefault(after, []).append(f"`{event}`")
     for after, events in by_state.items():
         yield f"{', '.join(events)} → `{after}`"
 

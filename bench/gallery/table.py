@@ -28,7 +28,7 @@ def tables(rows: dict[str, Row], results: Results, skipped: dict[str, str]) -> l
     inside = {name: row for name, row in rows.items() if not row.ends}
     outside = {name: row for name, row in rows.items() if row.ends}
     parts = (
-        (inside, [_seen(inside, results, skipped), _survived(inside, results)]),
+        (inside, [_inside(inside, results, skipped)]),
         (outside, [_outside(outside, results)]),
     )
     return [
@@ -48,48 +48,48 @@ def write_docs(path: Path, texts: list[str]) -> None:
     path.write_text(page)
 
 
-def _seen(rows: dict[str, Row], results: Results, skipped: dict[str, str]) -> str:
-    head = ["framework", "version", "configuration", *(title for title, _ in SHOWN), "end without a fault"]
+def _inside(rows: dict[str, Row], results: Results, skipped: dict[str, str]) -> str:
+    """What is not told by the framework (✗: told and wrong), and how a run with each fault went on."""
+    shown = [fault for fault in FAULTS if fault.name not in {"none", "kill"} and not fault.outside]
+    head = ["framework", "version", "not told by it", "killed: goes on", "and after", "not tried", "under `until`"]
     lines = [_line(head), _line(["---"] * len(head))]
     for row in rows.values():
-        result = results.get((row.name, "none"))
-        if result is None:
-            reason = skipped.get(row.name, "not run")
-            lines.append(_line([row.title, "", "", *[""] * len(SHOWN), f"skipped: {reason}"]))
+        seen, killed = results.get((row.name, "none")), results.get((row.name, "kill"))
+        if seen is None:
+            lines.append(_line([row.title, "", "", f"skipped: {skipped.get(row.name, 'not run')}", "", "", ""]))
             continue
-        cells = [_mark([result.right.get(key) for key in keys]) for _, keys in SHOWN]
-        given = "none" if result.zero_config else "trainwatch.toml"
-        lines.append(_line([row.title, result.version, given, *cells, result.state or "–"]))
+        found = [(fault, results.get((row.name, fault.name))) for fault in shown if not missing(fault, row)]
+        after = [_survival(fault.name, result) for fault, result in found if result and _passed(row, result)]
+        left = [fault.name for fault, result in found if not (result and _passed(row, result))]
+        loops = dict.fromkeys(r.loop for fault in FAULTS if (r := results.get((row.name, fault.name))) and r.loop)
+        went = "" if killed is None else _went(row, killed)
+        lines.append(_line([row.title, seen.version, _untold(seen), went, *map(", ".join, (after, left, loops))]))
     return "\n".join(lines)
 
 
-def _survived(rows: dict[str, Row], results: Results) -> str:
-    shown = [fault for fault in FAULTS if fault.name != "none" and not fault.outside]
-    head = ["framework", *(fault.title for fault in shown), "the same under `until`"]
-    lines = [_line(head), _line(["---"] * len(head))]
-    for row in rows.values():
-        cells = []
-        for fault in shown:
-            result = results.get((row.name, fault.name))
-            if fault.name in row.held and result is not None and result.passed:
-                cells.append(f"✓ held: {row.held[fault.name]}")
-            elif fault.name in row.cannot and (result is None or not result.passed):
-                cells.append(f"– {row.cannot[fault.name]}")
-            elif nothing := missing(fault, row):
-                cells.append(f"– {nothing}")
-            else:
-                cells.append("not run" if result is None else _survival(row, result))
-        loops = [
-            f"{name}: {r.loop}" for fault in shown if (r := results.get((row.name, name := fault.name))) and r.loop
-        ]
-        lines.append(_line([row.title, *cells, "; ".join(loops)]))
-    return "\n".join(lines)
+def _untold(result: Result) -> str:
+    marks = {title: _mark([result.right.get(key) for key in keys]) for title, keys in SHOWN}
+    return ", ".join(title if mark == "–" else f"✗ {title}" for title, mark in marks.items() if mark != "✓")
+
+
+def _passed(row: Row, result: Result) -> bool:
+    return result.passed or result.fault in row.held
+
+
+def _survival(fault: str, result: Result) -> str:
+    return fault if result.hang_s is None else f"{fault} ({result.hang_kind}, {result.hang_s:.0f} s)"
+
+
+def _went(row: Row, result: Result) -> str:
+    if not result.passed:
+        return f"✗ {result.state}"
+    return f"from {result.resumed}" if row.resumes and result.resumed is not None else "held: it has no way to resume"
 
 
 def _outside(rows: dict[str, Row], results: Results) -> str:
-    """Rows with ``ends``: what was expected and seen, whether the neighbour's files were left alone, what was said."""
-    shown = [fault for fault in FAULTS if any(fault.name in row.ends for row in rows.values())]
-    head = ["framework", "version", "resumes", *(fault.title for fault in shown)]
+    """Rows with ``ends``: what was expected (✗: and did not come), and the step after which the training went on."""
+    shown = [fault for fault in FAULTS if fault.name != "none" and any(fault.name in row.ends for row in rows.values())]
+    head = ["framework", "version", "resumes", *(fault.name for fault in shown)]
     lines = [_line(head), _line(["---"] * len(head))]
     for row in rows.values():
         found = [results.get((row.name, fault.name)) for fault in shown]
@@ -101,23 +101,10 @@ def _outside(rows: dict[str, Row], results: Results) -> str:
 
 def _cell(row: Row, fault: str, result: Result | None) -> str:
     if fault not in row.ends or result is None:
-        return "–" if fault not in row.ends else "not run"
-    right = result.right
-    hang = f" after {result.hang_s:.0f} s" if result.hang_s is not None else ""
-    went = f" from {result.resumed}" if result.resumed is not None else f" ({result.state})"
-    parts = [f"{_mark([right.get('ends')])} {row.ends[fault]}{hang}{went}"]
-    parts += [f"{_mark([right.get('foreign')])} files"] if fault == "neighbour" else []
-    return ", ".join([*parts, f"{_mark([right.get('resume')])} said {result.proof}"])
-
-
-def _survival(row: Row, result: Result) -> str:
-    hang = f"{result.hang_kind} after {result.hang_s:.0f} s, " if result.hang_s is not None else ""
-    mark = "✓" if result.passed else "✗"
-    went = f"from {result.resumed}" if result.resumed is not None else result.state
-    if result.passed and not row.resumes:
-        went = "held, nothing overwritten: it has no way to resume"
-    remedy = f", {result.remedy}" if result.remedy else ""
-    return f"{mark} {hang}{went}{remedy}"
+        return "" if fault not in row.ends else "not run"
+    wrong = [word for word in ("ends", "foreign", "resume") if result.right.get(word) is False]
+    went = f" from {result.resumed}" if result.resumed is not None else ""
+    return f"{row.ends[fault]}{went}" + (f" ✗ {', '.join(wrong)}" if wrong else "")
 
 
 def _reasons(rows: dict[str, Row], results: Results) -> str:

@@ -1,4 +1,4 @@
-"""Every command of the README and of docs/how-to, typed as it stands there, by somebody with a fresh home and folder.
+"""Every command of the README, the first night and docs/how-to, typed as it stands, by a reader with a fresh home.
 
 A scene is what a reader of the page has at that place: a script, a run that trains, a stopped one. The trainings are
 real ones, by stand-ins for people's scripts.
@@ -24,10 +24,12 @@ from tests.pages import SHELL, Block, Shown, blocks
 from tests.tiers import SECOND_TIER
 from trainwatch.cli.parser import build_parser
 
+DOCS = REPOSITORY / "docs"
 BLOCKS = [
     block
     for block in blocks()
-    if block.language in SHELL and (block.page == REPOSITORY / "README.md" or block.page.parent.name == "how-to")
+    if block.language in SHELL
+    and (block.page.parent.name == "how-to" or block.page in (REPOSITORY / "README.md", DOCS / "first-night.md"))
 ]
 
 
@@ -105,6 +107,12 @@ def _checkout(reader: Reader) -> None:
 def _script(reader: Reader) -> None:
     """``train.py`` and its config."""
     reader.has_script()
+
+
+def _deploy(reader: Reader) -> None:
+    """Also a program for what comes after the training."""
+    _script(reader)
+    reader.offer(reader.project / "deploy.sh", "#!/bin/sh\n")
 
 
 def _script_and_config(reader: Reader) -> None:
@@ -215,7 +223,7 @@ def _queue(reader: Reader) -> None:
 def _rented(reader: Reader) -> None:
     """The page's trainwatch.toml, with a folder for the volume and programs of the provider that do nothing."""
     _script(reader)
-    page = next(block for block in blocks() if block.page.name == "rented-boxes.md" and block.language == "toml")
+    page = next(block for block in blocks() if block.page.name == "containers.md" and block.language == "toml")
     text = "\n".join(line.text for line in page.lines)
     assert "/workspace" in text
     (reader.project / "trainwatch.toml").write_text(text.replace("/workspace", str(reader.project)))
@@ -247,7 +255,7 @@ class Scene(NamedTuple):
 
 
 SCENES: Mapping[str, Scene] = {
-    # README, docs/how-to/tour.md
+    # README, docs/first-night.md
     "./trainwatch.sh demo": Scene(_nothing),
     "./trainwatch.sh setup": Scene(_checkout),
     "trainwatch run -- python train.py --config cfg.yaml": Scene(_script),
@@ -255,7 +263,7 @@ SCENES: Mapping[str, Scene] = {
     "trainwatch run --output-dir outputs/first -- .venv/bin/python -m trainwatch.configs.examples.char_trainer"
     " --output-dir outputs/first --steps 2000 --step-time 0.1": Scene(_checkout),
     "trainwatch init --output-dir outputs -- python train.py --config cfg.yaml": Scene(_script),
-    "trainwatch status (tour)": Scene(_training),
+    "trainwatch status (first-night)": Scene(_training),
     "trainwatch diagnose train.log --exit-code 1": Scene(_saved),
     # docs/how-to
     "pip install 'trainwatch-tui[web]'": Scene(_training),
@@ -282,10 +290,11 @@ SCENES: Mapping[str, Scene] = {
     "trainwatch checkpoints list outputs/": Scene(_saved),
     "trainwatch run --output-dir outputs -- python train.py --resume '{resume}'": Scene(_script),
     "trainwatch run --detach --output-dir outputs -- python train.py": Scene(_script),
+    "trainwatch run --detach --output-dir outputs -- python train.py (scripts)": Scene(_deploy),
     "loginctl enable-linger $USER": Scene(_nothing),
     "trainwatch enable --print": Scene(_training),
-    "trainwatch check (rented-boxes)": Scene(_rented),
-    "trainwatch --headless (rented-boxes)": Scene(_rented),
+    "trainwatch check (containers)": Scene(_rented),
+    "trainwatch --headless (containers)": Scene(_rented),
     POWEROFF: Scene(_script),
     "trainwatch --on box1": Scene(_nothing),
     "wsl --shutdown": Scene(_nothing),

@@ -7,11 +7,16 @@ from .ids import REQUIREMENTS
 
 PAGE_VARIABLE = "TRAINWATCH_REQUIREMENTS"
 """Environment variable: the page that the test run writes, if all its cases pass."""
-HEAD = """# The requirements, and what a run of their tests showed
+HEAD = """# The requirements, and what shows them
 
-Written by `python docs/make_pages.py requirements`, which runs `tests/requirements`. Each id of the guides that trainwatch is made from ([sources](sources.md))
-has a command and what it printed; without a GPU the driver of the tests stands in. Times and process ids are those of that run.
+Written by `python docs/make_pages.py requirements`, which runs `tests/requirements`: each id of the guides that trainwatch
+is made from ([sources](sources.md)), one of its commands, and a line that it printed. The other cases are in the tests.
+
+| | asks for | command | printed |
+|---|---|---|---|
 """
+LONGEST = 90
+"""Characters of a cell; the rest of a line is left out."""
 
 
 class Shown(NamedTuple):
@@ -24,23 +29,18 @@ class Shown(NamedTuple):
 
 
 def page(shown: list[Shown]) -> str:
-    """The page: the requirements in their order, each with what was shown for it."""
-    parts = [HEAD]
+    """The page: a row for each requirement, with the first command that was shown for it."""
+    rows = []
     for requirement, title in REQUIREMENTS.items():
-        parts.append(f"\n## {requirement}: {title}\n")
-        own = [one for one in shown if one.requirement == requirement]
-        for case in dict.fromkeys(one.case for one in own):
-            parts.append(f"\n{case}:\n\n```text\n")
-            command = ""
-            for one in own:
-                if one.case != case:
-                    continue
-                if one.command != command:
-                    command = one.command
-                    parts.append(f"$ {command}\n")
-                parts.append(f"{one.printed}\n")
-            parts.append("```\n")
-    return "".join(parts)
+        first = next(one for one in shown if one.requirement == requirement)
+        rows.append(f"| {requirement} | {title} | {_cell(first.command)} | {_cell(first.printed)} |\n")
+    return HEAD + "".join(rows)
+
+
+def _cell(text: str) -> str:
+    line = text.splitlines()[0]
+    short = line if len(line) <= LONGEST else f"{line[:LONGEST].rpartition(' ')[0]} …"
+    return f"`{short.replace('|', '/').replace('`', chr(39))}`"
 
 
 class PagePartialError(Exception):

@@ -46,22 +46,6 @@ class Constant:
         """As the table names it."""
         return f"{self.module}.{self.name}"
 
-    @property
-    def in_table(self) -> str:
-        """``why`` as the table has it."""
-        return self.why.replace("``", "`").replace("|", "/")
-
-    @property
-    def unit(self) -> str:
-        """From the name, or from the docstring of a factor."""
-        ending = self.name.lower().rpartition("_")[2]
-        if self.name.endswith("bytes_per_s"):
-            return "bytes/s"
-        known = {"s": "s", "share": "share", "weight": "share", "pct": "%", "cores": "cores", "w": "W", "factor": "x"}
-        if self.why.startswith("x "):
-            return "x min_s" if self.why.startswith("x ``min_s``") else "x"
-        return known.get(ending, "cores" if "cores" in self.name.lower() else "")
-
 
 def load(module: str) -> ModuleType:
     """The module of a constant."""
@@ -104,7 +88,6 @@ class Row:
     """One row of the table. ``cell``: the last one as it stands; ``scenarios``: its names without marks."""
 
     value: str
-    why: str
     cell: str
     scenarios: tuple[str, ...]
 
@@ -115,7 +98,7 @@ def rows() -> dict[str, Row]:
     for line in TABLE.read_text(encoding="utf-8").splitlines():
         if line.startswith("| `"):
             cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-            found[cells[0].strip("`")] = Row(cells[1], cells[3], cells[-1], tuple(re.findall(r"`([^`]+)`", cells[-1])))
+            found[cells[0].strip("`")] = Row(cells[1], cells[-1], tuple(re.findall(r"`([^`]+)`", cells[-1])))
     return found
 
 

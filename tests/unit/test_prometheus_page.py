@@ -136,7 +136,7 @@ def test_the_dashboard_and_the_examples_ask_for_metrics_and_labels_that_there_ar
         (name,) = re.findall(r"trainwatch_\w+", expression)
         assert name in named
         assert name not in labels or {*re.findall(r"\{\{(\w+)\}\}", legend)} <= labels[name]
-    text = (docs / "how-to" / "prometheus.md").read_text()
+    text = (docs / "how-to" / "watch.md").read_text()
     assert {*re.findall(r"trainwatch_[a-z_]+", text)} <= named
 
 

@@ -79,7 +79,7 @@ PROOFS = {
     "a column of a list that a verb prints": "unit/test_lists.py::test_a_column_of_numbers_is_right_aligned",
     "a column of the list of checkpoints": f"{HERE}::test_a_column_of_a_list_is_one_entry",
     "a kind of journal record": "unit/test_docs.py::test_the_journal_page_shows_every_kind_of_record_as_it_is",
-    "a block of commands in `README.md` or `docs/how-to/`": (
+    "a block of commands in a page": (
         "integration/test_docs_commands.py::test_every_block_has_a_scene_and_every_scene_a_block"
     ),
     "a package in `core/`": "integration/test_import_contracts.py::test_every_package_of_core_is_in_the_contracts",
