@@ -19,7 +19,6 @@ from ..store.run_directory import RunDirectory
 from .errors import CliError, ExitCode
 
 MARK = "# Written by `trainwatch enable` for run "
-QUEUE_MARK = "# Written by `trainwatch queue enable`"
 PASSED_ON = (
     "PATH", "LANG", "LC_ALL", "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "PYTHONPATH", "LD_LIBRARY_PATH",
     "CUDA_HOME", "CUDA_VISIBLE_DEVICES", "HF_HOME", "HF_HUB_CACHE", "XDG_CACHE_HOME", "TMPDIR",
@@ -46,53 +45,23 @@ class Enabling(NamedTuple):
 def enabling_of(run: RunDirectory, environ: Mapping[str, str] = os.environ) -> Enabling:
     """What would be written for a run. Writes nothing."""
     command = [sys.executable, "-P", "-m", "trainwatch", "supervise", run.id]
-    what = f"supervises {printable(run.load_spec().name).replace('%', '%%')}"
-    service = f"""Type=notify
+    name = f"trainwatch-{run.id}"
+    variables = {"TRAINWATCH_HOME": str(run.path.parents[1])}
+    variables |= {each: environ[each] for each in PASSED_ON if environ.get(each)}
+    lines = "".join(f"Environment={_quoted(f'{each}={value}')}\n" for each, value in variables.items())
+    unit = f"""{MARK}{run.id}
+# To undo: systemctl --user disable {name}.service; rm this file
+[Unit]
+Description=trainwatch supervises {printable(run.load_spec().name).replace("%", "%%")}
+
+[Service]
+Type=notify
 NotifyAccess=main
 # A supervisor that gives no sign of life for {WATCHDOG_S} s is ended and replaced; the trainer goes on.
 WatchdogSec={WATCHDOG_S}
 # Given up (1), stopped by a person (6), not to be started (2, 3), supervised already (4): not started again.
 RestartPreventExitStatus=1 2 3 4 6
-"""
-    found = _enabling(
-        f"{MARK}{run.id}\n", f"trainwatch-{run.id}", command, run.path.parents[1], what=what, service=service,
-        environ=environ,
-    )  # fmt: skip
-    if not is_wsl():
-        return found
-    distribution, user = environ.get("WSL_DISTRO_NAME", "Ubuntu"), environ.get("USER", "root")
-    inner = found.cron.removeprefix("@reboot ").replace("\\%", "%").replace('"', '\\"')
-    start = f"wsl.exe -d {distribution} -u {user} -- {inner}"
-    return found._replace(windows=f'schtasks /Create /TN trainwatch-{run.id} /SC ONLOGON /TR "{start}"')
-
-
-def enabling_of_queue(home: Path, environ: Mapping[str, str] = os.environ) -> Enabling:
-    """What would be written for the queue of a state folder. Writes nothing."""
-    command = [sys.executable, "-P", "-m", "trainwatch", "queue", "work"]
-    service = """Type=exec
-# KillMode: the runs that it started have supervisors of their own and go on.
-# Another process starts them already (4), or the queue cannot be read (2): not started again.
-RestartPreventExitStatus=2 4
-"""
-    environ = {name: value for name, value in environ.items() if name != "CUDA_VISIBLE_DEVICES"}
-    return _enabling(
-        f"{QUEUE_MARK}\n", "trainwatch-queue", command, home, what="starts queued runs", service=service,
-        environ=environ,
-    )  # fmt: skip
-
-
-def _enabling(
-    mark: str, name: str, command: list[str], home: Path, *, what: str, service: str, environ: Mapping[str, str]
-) -> Enabling:
-    variables = {"TRAINWATCH_HOME": str(home)}
-    variables |= {name: environ[name] for name in PASSED_ON if environ.get(name)}
-    lines = "".join(f"Environment={_quoted(f'{name}={value}')}\n" for name, value in variables.items())
-    unit = f"""{mark}# To undo: systemctl --user disable {name}.service; rm this file
-[Unit]
-Description=trainwatch {what}
-
-[Service]
-{service}KillMode=process
+KillMode=process
 Restart=on-failure
 RestartSec=10
 {lines}ExecStart={" ".join(_quoted(word) for word in command)}
@@ -100,11 +69,16 @@ RestartSec=10
 [Install]
 WantedBy=default.target
 """
-    assignments = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
-    cron = f"@reboot env {assignments} {shlex.join(command)} --detach".replace("%", "\\%")
+    assignments = " ".join(f"{each}={shlex.quote(value)}" for each, value in variables.items())
+    inner = f"env {assignments} {shlex.join(command)} --detach"
     config = environ.get("XDG_CONFIG_HOME", "")
     base = Path(config) if Path(config).is_absolute() else Path(environ.get("HOME") or Path.home()) / ".config"
-    return Enabling(mark=mark, path=base / "systemd" / "user" / f"{name}.service", unit=unit, cron=cron)
+    path, windows = base / "systemd" / "user" / f"{name}.service", None
+    if is_wsl():
+        distribution, user = environ.get("WSL_DISTRO_NAME", "Ubuntu"), environ.get("USER", "root")
+        start = f"wsl.exe -d {distribution} -u {user} -- {inner}".replace('"', '\\"')
+        windows = f'schtasks /Create /TN {name} /SC ONLOGON /TR "{start}"'
+    return Enabling(f"{MARK}{run.id}\n", path, unit, "@reboot " + inner.replace("%", "\\%"), windows)
 
 
 def write_unit(found: Enabling) -> bool:

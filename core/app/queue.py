@@ -1,18 +1,17 @@
 """The queue: runs that wait for a GPU, where they fit, their start, and the process that starts them.
 
 That process is one for each state folder, by a lock. It begins with ``queue add``, with the end of a queued run if it
-had died, or by a unit after a reboot (``queue enable``). It ends when nothing waits and nothing of the queue runs any
-more. Everything that it knows is in the queue's file before it acts on it; if it dies, the next one goes on from there:
+had died, or by ``queue work`` after a reboot. It ends when nothing waits and nothing of the queue runs any more.
+Everything that it knows is in the queue's file; if it dies, the next one goes on from there:
 
-- an entry that was being started has its run, found by its label, or is started anew;
-- a run whose supervisor died or that a reboot interrupted is supervised again, on GPUs that have room for it;
+- the run of a start that was cut off is found by its label, or the entry waits as before;
+- a run whose supervisor died or that a reboot interrupted waits again, before the others, and goes on in its folder;
 - a run that ended, or that a person stopped, is over.
 
-Each turn: look at what is started, then begin one start, interrupted runs before waiting ones. Those that wait are
-started in their order; one that can never be placed here, or that waits for another run, is passed over.
+Those that wait are started in their order; one that can never be placed here, or that waits for another run, is passed
+over.
 """
 
-import contextlib
 import logging
 import os
 import re
@@ -22,14 +21,12 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from ..bound_process import bound
-from ..config.project import Overrides
 from ..model.launch import LABEL, Queue, QueueEntry
-from ..model.run import RunSpec
 from ..model.text import memory, typed
 from ..processes import ATTEMPT_VARIABLE, boot_id, text_of, variables_of
 from ..store.home import make_private, runs_folder
@@ -40,15 +37,11 @@ from ..store.run_directory import RunDirectory, RunUnreadable
 from ..store.run_lookup import list_runs
 from .errors import CliError, ExitCode, file_errors
 from .gpu_survey import GpuSeen, GpuSurvey, survey
-from .plan.launch_plan import LaunchPlan, plan_command, plan_launch, plan_project
-from .preflight.other_trainer import other_trainers, what_it_is
+from .plan.launch_plan import LaunchPlan
 from .runs.known_runs import here, home
-from .runs.output_claim import lock_rival, rival_of, trainer_pid
+from .runs.output_claim import trainer_pid
 from .runs.supervisor_life import as_found
 from .runs.waiting import turns
-from .start.detached import start_detached
-from .start.project_run import create_run
-from .start.start_choice import StartChoice, Wish, choose_start, earlier_run, standing
 
 AMOUNT = re.compile(r"(\d+(?:\.\d+)?(?:e\d+)?)\s*([bkmgt]?)(i?)b?", re.IGNORECASE)
 LEFT_OUT = frozenset({"TRAINWATCH_ATTEMPT", "TRAINWATCH_HOME", "CUDA_VISIBLE_DEVICES", "PWD", "OLDPWD", "SHLVL", "_"})
@@ -79,22 +72,19 @@ def measured_need(plan: LaunchPlan) -> tuple[float | None, str]:
     return None, "not known: it gets a GPU for itself alone"
 
 
-def add_entry(
-    environ: Mapping[str, str], *, name: str, command: Sequence[str], **fields: Any
-) -> tuple[QueueEntry, int]:
+def add_entry(environ: Mapping[str, str], *, name: str, words: Sequence[str], **fields: Any) -> tuple[QueueEntry, int]:
     """Add an entry at the end; ``fields``: its others. Returns it with its place, from 1. Raises CliError."""
-    key, cwd, now = uuid.uuid4().hex[:12], str(here()), time.time()
+    entry = QueueEntry(
+        id=0, key=uuid.uuid4().hex[:12], name=name, words=tuple(words), cwd=str(here()), added_wall=time.time(),
+        environ={name: value for name, value in environ.items() if name not in LEFT_OUT}, **fields,
+    )  # fmt: skip
 
     def change(queue: Queue) -> Queue:
-        added = QueueEntry(
-            id=queue.next_id, key=key, name=name, command=tuple(command), cwd=cwd, added_wall=now, **fields
-        )
+        added = msgspec.structs.replace(entry, id=queue.next_id)
         return msgspec.structs.replace(queue, next_id=queue.next_id + 1, entries=(*queue.entries, added))
 
     with file_errors():
-        file = QueueFile(home())
-        file.keep_environment(key, {name: value for name, value in environ.items() if name not in LEFT_OUT})
-        queue = file.update(change)
+        queue = QueueFile(home()).update(change)
     return queue.entries[-1], len(queue.waiting)
 
 
@@ -104,11 +94,10 @@ def move_entry(number: int, place: int) -> int:
         raise CliError(ExitCode.USAGE, f"the place {place} is not possible: the first one is 1")
 
     def change(queue: Queue) -> Queue:
-        entry = _not_started(queue, number, over=False)
-        others = [each for each in queue.entries if each.id != number]
-        waiting = [each for each in others if each.state == "queued"]
-        at = others.index(waiting[place - 1]) if place <= len(waiting) else len(others)
-        return msgspec.structs.replace(queue, entries=(*others[:at], entry, *others[at:]))
+        waiting = [each for each in queue.waiting if each.id != number]
+        waiting.insert(place - 1, _not_started(queue, number, over=False))
+        others = tuple(each for each in queue.entries if each.state != "queued")
+        return msgspec.structs.replace(queue, entries=(*others, *waiting))
 
     with file_errors():
         queue = QueueFile(home()).update(change)
@@ -117,17 +106,11 @@ def move_entry(number: int, place: int) -> int:
 
 def remove_entry(number: int) -> QueueEntry:
     """Remove an entry that waits or is over. Raises CliError, also for one that is started."""
-    removed: list[QueueEntry] = []
-
-    def change(queue: Queue) -> Queue:
-        removed.append(_not_started(queue, number, over=True))
-        return msgspec.structs.replace(queue, entries=tuple(each for each in queue.entries if each.id != number))
-
     with file_errors():
         file = QueueFile(home())
-        file.update(change)
-        file.forget_environment(removed[0].key)
-    return removed[0]
+        removed = _not_started(file.read(), number, over=True)
+        file.update(lambda queue: queue.replaced(_not_started(queue, number, over=True), None))
+    return removed
 
 
 def queue_now() -> tuple[Queue, int | None, bool]:
@@ -143,12 +126,11 @@ def _not_started(queue: Queue, number: int, *, over: bool) -> QueueEntry:
     if entry is None:
         known = ", ".join(str(each.id) for each in queue.entries)
         raise CliError(ExitCode.NOT_FOUND, f"no entry {number} in the queue; there are: {known or 'none'}")
-    if entry.state == "queued" or (over and not entry.holds):
+    if entry.state == "queued" or (over and entry.state == "over"):
         return entry
-    if entry.state == "over":
-        raise CliError(ExitCode.USAGE, f"entry {number} is over ({entry.ending}); nothing was changed")
-    stop = f"; end it with `{typed('stop', entry.run)}`" if entry.run else ""
-    raise CliError(ExitCode.USAGE, f"entry {number} ({entry.name}) is started already{stop}; nothing was changed")
+    why = f"is over ({entry.ending})" if entry.state == "over" else f"({entry.name}) is started already"
+    stop = f"; end it with `{typed('stop', entry.run)}`" if entry.state == "started" and entry.run else ""
+    raise CliError(ExitCode.USAGE, f"entry {number} {why}{stop}; nothing was changed")
 
 
 # On which GPUs a queued run fits: pure. What is not known is no room.
@@ -170,33 +152,35 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def place(entry: QueueEntry, seen: GpuSurvey, started: Iterable[QueueEntry], owners: Mapping[int, str]) -> Placement:
-    """The GPUs for an entry: those that it had before if they fit, else the least loaded ones.
+    """The GPUs for an entry: those that its run has had, else the least loaded ones that have room.
 
-    ``started``: the entries that have GPUs. ``owners``: pid → id of the run that it belongs to, of processes on GPUs.
+    ``started``: those that have GPUs. ``owners``: pid → id of the run that it belongs to, of processes on GPUs.
     """
-    gpus, wants, need = seen.gpus, entry.wants, entry.need_bytes
+    wants, need = entry.wants, entry.need_bytes or 0.0
+    gpus = [gpu for gpu in seen.gpus if entry.run is None or gpu.index in entry.on]
     if wants == 0:
         return Placement(gpus=())
     if seen.trouble is not None or not gpus:
         return Placement(why=f"no GPU can be read: {seen.trouble or 'there is none'}")
     if len(gpus) < wants:
         return Placement(why=f"it wants {wants} GPUs, this machine has {len(gpus)}", never=True)
-    largest = sorted((gpu.mem_total_bytes or 0.0 for gpu in gpus), reverse=True)[wants - 1]
-    if need is not None and largest and need > largest:
+    largest = sorted((gpu.mem_total_bytes or need for gpu in gpus), reverse=True)[wants - 1]
+    if need > largest:
         return Placement(why=f"it needs {memory(need)}, the GPUs have {memory(largest)}", never=True)
-    held = {gpu.index: [other for other in started if other.holds and gpu.index in other.on] for gpu in gpus}
+    held = {gpu.index: [other for other in started if gpu.index in other.on] for gpu in gpus}
     found = {gpu.index: _room(entry, gpu, held[gpu.index], owners) for gpu in gpus}
     fits = [index for index, (objection, _) in found.items() if not objection]
     if len(fits) < wants:
         return Placement(why="; ".join(f"GPU {index}: {why}" for index, (why, _) in found.items() if why))
-    fits.sort(key=lambda index: (index not in entry.on, len(held[index]), found[index][1], index))
+    fits.sort(key=lambda index: (len(held[index]), found[index][1], index))
     return Placement(gpus=tuple(sorted(fits[:wants])))
 
 
 def _room(entry: QueueEntry, gpu: GpuSeen, held: list[QueueEntry], owners: Mapping[int, str]) -> tuple[str, float]:
     """(why the entry does not fit on this GPU now, "" if it does; the share of its memory that is taken or reserved).
 
-    Memory of a run that the driver does not report counts as not taken yet: all that it needs is reserved.
+    Memory of a run that the driver does not report counts as not taken yet: all that it needs is reserved. One whose
+    need is not known needs all of an empty GPU.
     """
     used, total, users = gpu.mem_used_bytes, gpu.mem_total_bytes, gpu.users or ()
     if used is None or not total:
@@ -206,91 +190,17 @@ def _room(entry: QueueEntry, gpu: GpuSeen, held: list[QueueEntry], owners: Mappi
         parts = [user.mem_bytes for user in users if owners.get(user.pid, "") == run]
         taken[run] = 0.0 if None in parts else sum(filter(None, parts))
     foreign = [str(user.pid) for user in users if owners.get(user.pid, "") not in taken]
-    alone = any(other.need_bytes is None for other in held)
-    explained = float("inf") if alone else sum(taken[other.run] or other.need_bytes or 0.0 for other in held)
-    full = used + sum(max(0.0, (other.need_bytes or 0.0) - taken[other.run]) for other in held)
+    explained = sum(taken[other.run] or other.need_bytes or total for other in held)
+    full = used + sum(max(0.0, (other.need_bytes or total) - taken[other.run]) for other in held)
+    need, left = entry.need_bytes or total - EMPTY_BYTES, max(0.0, total - full)
     why = ""
     if foreign and not entry.beside:
         why = f"process{'es' if len(foreign) > 1 else ''} {', '.join(foreign[:3])} that the queue did not start"
     elif used - explained > EMPTY_BYTES and not entry.beside:
         why = f"{memory(used)} in use by processes that are not known"
-    elif alone:
-        why = "a run has it for itself"
-    elif entry.need_bytes is None and held:
-        why = f"{len(held)} run{'s' if len(held) > 1 else ''} on it"
-    elif total - full < (entry.need_bytes or 0.0):
-        why = f"{memory(max(0.0, total - full))} left of {memory(total)}"
+    elif left < need:
+        why = f"{memory(left)} left of {memory(total)}, it needs {memory(need)}"
     return why, full / total
-
-
-# The start of the run of one entry, in a process of its own with the folder and the environment of the entry.
-
-
-class Started(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a start. ``run``: the run's id. ``later``: it has to wait for another run; ``why``: for which."""
-
-    how: Literal["started", "later", "failed"]
-    run: str | None = None
-    why: str = ""
-
-
-def run_of_entry(entry: QueueEntry) -> RunDirectory | None:
-    return next((run for run in list_runs(home()) if run.load_spec().labels.get(LABEL) == entry.key), None)
-
-
-def start_entry(entry: QueueEntry) -> Started:
-    """Start it on its GPUs, or go on with its run if that was made already. Raises nothing but bugs."""
-    try:
-        run = run_of_entry(entry)
-        if run is None:
-            return _begin(entry)
-        if not is_held(run.lock):  # it was interrupted, or its start was
-            _give_gpus(run, entry)
-            start_detached(run)
-        return Started(how="started", run=run.id)
-    except CliError as error:
-        return Started(how="failed", why=str(error))
-
-
-def _begin(entry: QueueEntry) -> Started:
-    overrides = msgspec.convert(entry.options, Overrides)
-    plan = plan_command(entry.command, overrides) if entry.command else plan_project(overrides.name, overrides)
-    if plan is None:
-        raise CliError(ExitCode.NOT_FOUND, f"{entry.cwd}: there is no trainwatch.toml any more")
-    spec = _with_gpus(plan.spec, entry)
-    plan = plan_launch(spec)
-    rival = rival_of(spec) or lock_rival(spec, home(), unclear=True)
-    if rival is not None:
-        return Started(how="later", why=rival)
-    if trains := other_trainers(plan, RunDirectory(runs_folder(home()) / spec.id)):
-        return Started(how="later", why=what_it_is(plan, trains[0]))
-    other = earlier_run(spec)
-    if other is not None and (not entry.command or other.spec.labels.get(LABEL) in {None, entry.key}):
-        other = None  # it is the one that the entry goes on with, as `trainwatch run` would
-    asked = entry.fresh or entry.checkpoint is not None
-    apart = other is not None and not asked and not other.story.checkpoints
-    if apart and not standing(plan.spec, plan.preset, plan.profile, None):
-        choice = StartChoice()  # the same command that another entry had, and that saved nothing
-    elif other is not None and other.condition in {"supervised", "trains"}:
-        return Started(how="later", why=f"run {other.run.id} of the same command is live")
-    else:
-        choice = choose_start(plan, Wish(checkpoint=entry.checkpoint, fresh=entry.fresh))
-        choice = msgspec.structs.replace(choice, said="") if entry.fresh else choice
-    ready = create_run(plan, choice)
-    if choice.known is not None and not is_held(ready.run.lock):
-        _give_gpus(ready.run, entry)
-    start_detached(ready.run, ready.first, ready.claim)
-    return Started(how="started", run=ready.run.id)
-
-
-def _with_gpus(spec: RunSpec, entry: QueueEntry) -> RunSpec:
-    return msgspec.structs.replace(spec, gpus=entry.on, labels={**spec.labels, LABEL: entry.key})
-
-
-def _give_gpus(run: RunDirectory, entry: QueueEntry) -> None:
-    spec = run.load_spec()
-    if _with_gpus(spec, entry) != spec:
-        run.save_spec(_with_gpus(spec.without_outputs(), entry))
 
 
 # The process that starts queued runs.
@@ -303,21 +213,19 @@ SURVEY_S = 5.0
 """Period of reading the GPUs while something waits. A reading takes a third of a second of CPU."""
 START_S = 120.0
 """Longest time of one start: its checks may ask the trainer's own PyTorch."""
-MOST_BEGINNINGS = 3
-"""Starts in a row of one entry that did not end, before it is given up."""
 OVER_KEPT = 20
 """Entries that are over and still listed."""
 OVER = frozenset({"finished", "given_up", "stopped", "ended_early"})
 
 
 class QueueWorker:
-    """``start``: starts the run of an entry and returns what became of it. ``read_gpus``: reads all GPUs."""
+    """``start``: as ``start_entry``. ``read_gpus``: reads all GPUs. ``boot``: this one."""
 
     def __init__(
         self,
         home: Path,
         *,
-        start: Callable[[QueueEntry], Started],
+        start: Callable[[QueueEntry], str],
         read_gpus: Callable[[], GpuSurvey] = survey,
         boot: str = "",
         now: Callable[[], float] = time.monotonic,
@@ -328,75 +236,41 @@ class QueueWorker:
 
     def turn(self) -> bool:
         """Do what is due. Returns whether anything is left to do."""
-        interrupted: list[QueueEntry] = []
-        for entry in self._file.read().entries:
-            if entry.holds:
-                run = self._run_of(entry)
-                after = self._looked_at(entry, run)
-                if after is not None and after != entry:
-                    self._put(after)
-                elif after is None and run is not None and trainer_pid(run) is not None:
-                    self._begin(entry, entry.on)
-                elif after is None:
-                    interrupted.append(entry)
-        queue = self._file.read()
-        wanting = [*interrupted, *queue.waiting]
-        if wanting and self._now() >= self._next_survey:
-            began = self._place_one(queue, wanting)
+        queue = self._file.update(self._looked_at)
+        waiting = sorted(queue.waiting, key=lambda entry: entry.run is None)
+        if waiting and self._now() >= self._next_survey:
+            began = self._place_one(queue, waiting)
             self._next_survey = self._now() + (0.0 if began else SURVEY_S)
-        return any(entry.state != "over" for entry in self._file.read().entries)
+        return self._file.read().is_live
 
-    def _put(self, entry: QueueEntry) -> None:
-        """Write one entry down. One that was removed meanwhile stays removed; old ones that are over are left out."""
-
-        def change(queue: Queue) -> Queue:
-            queue = queue.replaced(entry)
-            over = sorted((e for e in queue.entries if e.state == "over"), key=lambda e: e.over_wall or 0.0)
-            return msgspec.structs.replace(queue, entries=tuple(e for e in queue.entries if e not in over[:-OVER_KEPT]))
-
-        self._file.update(change)
-        if entry.state == "over":
-            self._file.forget_environment(entry.key)
+    def _looked_at(self, queue: Queue) -> Queue:
+        """The queue with its started entries as their runs are now, without old ones that are over."""
+        found = tuple(self._as_found(entry) if entry.state == "started" else entry for entry in queue.entries)
+        if found != queue.entries:
             self._next_survey = 0.0
+        over = [entry for entry in found if entry.state == "over"]
+        return msgspec.structs.replace(queue, entries=tuple(e for e in found if e not in over[:-OVER_KEPT]))
 
-    def _run_of(self, entry: QueueEntry) -> RunDirectory | None:
-        if entry.run is None:
-            return run_of_entry(entry)
-        run = RunDirectory(runs_folder(self._home) / entry.run)
-        with contextlib.suppress(RunUnreadable):
+    def _as_found(self, entry: QueueEntry) -> QueueEntry:
+        """The entry as its run is now; it waits again if the run is interrupted and has to be supervised."""
+        run = RunDirectory(runs_folder(self._home) / (entry.run or ""))
+        try:
             run.load_spec()
-            return run
-        return None
-
-    def _looked_at(self, entry: QueueEntry, run: RunDirectory | None) -> QueueEntry | None:
-        """The entry as its run is now; None if the run is interrupted and has to be supervised again."""
-        replace = msgspec.structs.replace
-        if run is None:  # its start was cut off before the run was made, or a person forgot the run
-            if entry.run is not None:
-                return self._over(entry, "gone", f"the run {entry.run} is not known any more")
-            if entry.begun >= MOST_BEGINNINGS:
-                return self._over(entry, "failed", f"its start was cut off {entry.begun} times")
-            return replace(entry, state="queued", on=(), why="its start was cut off")
-        if is_held(run.lock) or (entry.state == "started" and trainer_pid(run) is not None and not _died(run.lock)):
-            began = entry.started_wall or time.time()
-            return replace(entry, state="started", run=run.id, begun=0, why="", started_wall=began, boot=self._boot)
-        entry = replace(entry, run=run.id)
+        except RunUnreadable:
+            return _over(entry, "gone", f"the run {entry.run} is not known any more")
+        died = bool(text_of(run.lock).strip()) and not is_held(run.lock)  # it leaves its pid there
+        trains = trainer_pid(run) is not None
+        if is_held(run.lock) or (trains and not died):
+            return msgspec.structs.replace(entry, boot=self._boot)
         story = as_found(run, load_story(run.journal))
         if story.state in OVER:
-            return self._over(entry, story.state, story.state_reason)
-        if story.attempts and not _died(run.lock) and entry.boot == self._boot and trainer_pid(run) is None:
+            return _over(entry, story.state, story.state_reason)
+        if story.attempts and not died and entry.boot == self._boot and not trains:
             how = f"continue it with `{typed('resume', run.id)}`"
-            why = f"its supervisor was ended, and its trainer has ended since; {how}"
-            return self._over(entry, "interrupted", why)
-        if entry.begun >= MOST_BEGINNINGS:
-            return self._over(entry, "failed", f"its supervisor did not start {entry.begun} times: {entry.why}")
-        return None
+            return _over(entry, "interrupted", f"its supervisor was ended, and its trainer has ended since; {how}")
+        return msgspec.structs.replace(entry, state="queued", why="its supervisor died")
 
-    @staticmethod
-    def _over(entry: QueueEntry, ending: str, why: str) -> QueueEntry:
-        return msgspec.structs.replace(entry, state="over", ending=ending, why=why, over_wall=time.time())
-
-    def _place_one(self, queue: Queue, wanting: list[QueueEntry]) -> bool:
+    def _place_one(self, queue: Queue, waiting: list[QueueEntry]) -> bool:
         """Start the first that fits; whether one did. One that fits only later keeps those behind it waiting."""
         seen = self._read_gpus()
         mark = os.fsencode(f"{ATTEMPT_VARIABLE}={runs_folder(self._home)}/")
@@ -406,44 +280,44 @@ class QueueWorker:
             for variable in variables_of(pid) or ()
             if variable.startswith(mark)
         }
-        started = [entry for entry in queue.entries if entry not in wanting]
-        for entry in wanting:
-            chosen = place(entry, seen, started, owners)
+        started = [entry for entry in queue.entries if entry.state == "started"]
+        for entry in waiting:
+            run = None if entry.run is None else RunDirectory(runs_folder(self._home) / entry.run)
+            trains = run is not None and trainer_pid(run) is not None  # it has its GPUs already
+            chosen = Placement(gpus=entry.on) if trains else place(entry, seen, started, owners)
             if chosen.gpus is not None:
                 if self._begin(entry, chosen.gpus):
                     return True
                 continue
-            if entry.why != chosen.why:
-                self._put(msgspec.structs.replace(entry, why=chosen.why))
+            self._put(entry, msgspec.structs.replace(entry, why=chosen.why))
             if not chosen.never:
                 return False
         return False
 
+    def _put(self, before: QueueEntry, after: QueueEntry) -> bool:
+        """Write one entry down. One that was changed or removed meanwhile stays so: False."""
+        found = self._file.update(lambda queue: queue.replaced(before, after)).find(after.id)
+        return found == after
+
     def _begin(self, entry: QueueEntry, gpus: tuple[int, ...]) -> bool:
         """Start an entry on these GPUs. Returns False if it has to wait for another run."""
-        before, replace = entry.state, msgspec.structs.replace
-        entry = replace(entry, state="starting", on=gpus, begun=entry.begun + 1, boot=self._boot, why="")
-
-        def change(queue: Queue) -> Queue:
-            known = queue.find(entry.id)
-            return queue.replaced(entry) if known is not None and known.state == before else queue
-
-        if self._file.update(change).find(entry.id) != entry:
-            return True  # it was removed meanwhile
-        done = self._start(entry)
-        log.info("entry %s (%s): %s %s", entry.id, entry.name, done.how, done.run or done.why)
-        if done.how == "started":
-            self._put(replace(entry, run=done.run))
-        elif done.how == "later":
-            self._put(replace(entry, state="queued", on=(), begun=0, why=f"waits: {done.why}"))
-        else:
-            self._put(self._over(entry, "failed", done.why))
-        return done.how != "later"
+        replace = msgspec.structs.replace
+        begun = replace(entry, on=gpus, boot=self._boot)
+        if not self._put(entry, begun):
+            return True
+        try:
+            after = replace(begun, state="started", run=self._start(begun), why="")
+        except CliError as error:
+            after = _over(begun, "failed", str(error))
+            if error.code is ExitCode.OWNED:
+                after = replace(entry, boot=self._boot, why=f"waits: {error}")
+        log.info("entry %s (%s): %s %s", after.id, after.name, after.state, after.run or after.why)
+        self._put(begun, after)
+        return after.state != "queued"
 
 
-def _died(lock: Path) -> bool:
-    """Whether the last supervisor died without releasing its lock: it leaves its pid there."""
-    return bool(text_of(lock).strip()) and not is_held(lock)
+def _over(entry: QueueEntry, ending: str, why: str) -> QueueEntry:
+    return msgspec.structs.replace(entry, state="over", ending=ending, why=why, environ={})
 
 
 WAIT_S = 20.0
@@ -451,26 +325,37 @@ WAIT_S = 20.0
 LOOK_S = 0.05
 
 
-def start_apart(entry: QueueEntry) -> Started:
-    """Start an entry by ``trainwatch queue start``, in its folder and with its environment."""
-    kept = QueueFile(home()).environment(entry.key)
-    env = {**(dict(os.environ) if kept is None else kept), "TRAINWATCH_HOME": str(home())}
-    argv = [sys.executable, "-P", "-m", "trainwatch", "queue", "start", str(entry.id)]
+def start_entry(entry: QueueEntry) -> str:
+    """Start its run as it was asked for (``trainwatch run``), or supervise it again. Returns the id of the run.
+
+    In a process with the folder and the environment of the entry. Raises CliError: exit code 4 if it has to wait for
+    another run, any other if it cannot be started.
+    """
+    run = _run_of(entry)
+    if run is not None and is_held(run.lock):
+        return run.id
+    words = ["run", "--detach", "--yes", f"--queued={entry.key}:{','.join(map(str, entry.on))}", *entry.words]
+    words = words if run is None else ["supervise", run.id, "--detach"]
     try:
         done = subprocess.run(
-            bound(argv), cwd=entry.cwd, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            timeout=START_S, check=False,
+            bound([sys.executable, "-P", "-m", "trainwatch", *words]),
+            cwd=entry.cwd, env={**entry.environ, "TRAINWATCH_HOME": str(home())}, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=START_S, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return Started(how="started")  # it may have begun: the next turn looks
+        raise CliError(ExitCode.OWNED, f"its start took longer than {START_S:.0f} s") from None
     except OSError as error:
-        return Started(how="failed", why=f"{error.filename or entry.cwd}: {error.strerror or error}")
-    try:
-        return msgspec.json.decode(done.stdout.strip().splitlines()[-1], type=Started)
-    except (msgspec.MsgspecError, IndexError):
-        said = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        log.warning("entry %s: its start ended with %s: %s", entry.id, done.returncode, said)
-        return Started(how="started")  # cut off: the next turn looks for its run
+        raise CliError(ExitCode.FAILED, f"{error.filename or entry.cwd}: {error.strerror or error}") from None
+    again, run = run is not None, run or _run_of(entry)
+    held = not again or any(is_held(run.lock) for _ in turns(WAIT_S, LOOK_S) if run is not None)
+    if done.returncode != ExitCode.DONE or run is None or not held:
+        said = (done.stderr.strip().splitlines() or ["its supervisor did not start"])[-1].removeprefix("trainwatch: ")
+        raise CliError(ExitCode.OWNED if done.returncode == ExitCode.OWNED else ExitCode.FAILED, said)
+    return run.id
+
+
+def _run_of(entry: QueueEntry) -> RunDirectory | None:
+    return next((run for run in list_runs(home()) if run.load_spec().labels.get(LABEL) == entry.key), None)
 
 
 def work() -> int:
@@ -484,51 +369,32 @@ def work() -> int:
         who = f" (pid {running.pid})" if running.pid else ""
         raise CliError(ExitCode.OWNED, f"another process{who} starts the queued runs already") from None
     with lock:
-        worker = QueueWorker(home(), start=start_apart, boot=boot_id())
+        worker = QueueWorker(home(), start=start_entry, boot=boot_id())
         while worker.turn():
             time.sleep(POLL_S)
+    revive_worker(home())  # for what was added while it ended
     return ExitCode.DONE
 
 
 def ensure_worker(home: Path) -> int | None:
-    """Start the worker apart from any terminal if none is there. Returns its pid, None if it is not known.
-
-    Raises CliError.
-    """
+    """Start the worker apart from any terminal if none is there. Returns its pid. Raises OSError."""
     file = QueueFile(home)
     if is_held(file.worker_lock):
         return holder_pid(file.worker_lock)
     make_private(file.folder)
     log_file = os.open(file.worker_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     with os.fdopen(log_file, "ab") as output:
-        worker = subprocess.Popen(
+        return subprocess.Popen(
             [sys.executable, "-P", "-m", "trainwatch", "queue", "work"],
             stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/",
             env={**os.environ, "TRAINWATCH_HOME": str(home)}, start_new_session=True,
-        )  # fmt: skip
-    for _ in turns(WAIT_S, LOOK_S):
-        ended = worker.poll() is not None
-        if is_held(file.worker_lock):
-            return holder_pid(file.worker_lock)
-        if not _anything_left(file):  # it is done already
-            return None
-        if ended:
-            break
-    raise CliError(ExitCode.FAILED, f"the process that starts queued runs did not start: see {file.worker_log}")
+        ).pid  # fmt: skip
 
 
 def revive_worker(home: Path) -> None:
     """At the end of a queued run: if entries are left and nobody starts them, start the worker again. Never raises."""
-    file = QueueFile(home)
     try:
-        if _anything_left(file) and not is_held(file.worker_lock):
+        if QueueFile(home).read().is_live:
             ensure_worker(home)
-    except (CliError, OSError) as error:
+    except (OSError, ListUnreadable) as error:
         log.warning("the queue: %s", error)
-
-
-def _anything_left(file: QueueFile) -> bool:
-    try:
-        return any(entry.state != "over" for entry in file.read().entries)
-    except ListUnreadable:
-        return False

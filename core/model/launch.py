@@ -1,11 +1,11 @@
 """Values of a launch: the launch page, rehearsals, trials, the queue."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
 from .preset import Change, Will
-from .run import RunState
+from .run import RunSpec, RunState
 
 # Values of the launch screen: what can be started, its preview and its checks.
 
@@ -208,18 +208,23 @@ QUEUE_VERSION = 1
 LABEL = "queue"
 """Label of a run that the queue started: the key of its entry."""
 
-EntryState = Literal["queued", "starting", "started", "over"]
+
+def queued(spec: RunSpec, told: str) -> RunSpec:
+    """The run as the queue starts it. ``told``: the key of its entry and its GPUs, as ``3f2a:0,1``."""
+    key, _, gpus = told.partition(":")
+    labels = {**spec.labels, LABEL: key}
+    return msgspec.structs.replace(spec, gpus=tuple(int(gpu) for gpu in gpus.split(",") if gpu), labels=labels)
 
 
 class QueueEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One run to be started. ``key``: its own for ever; ``id``: what people type.
+    """One run to be started. ``key``: its own for ever; ``id``: what people type. ``environ``: it was added with.
 
-    ``command`` empty: the run of the trainwatch.toml of ``cwd``. ``options``: those of ``trainwatch run``.
+    ``words``: options and command of ``trainwatch run``; without a command: the run of the trainwatch.toml of ``cwd``.
     ``wants``: how many GPUs; ``need_bytes``: memory on each, None = not known: a GPU for itself alone. ``need_why``:
     how that is known. ``beside``: it may share a GPU with processes that the queue did not start.
 
-    ``on``: the GPUs that it has. ``run``: id of the run, None = not made yet. ``begun``: how often a start was begun
-    since it last worked. ``boot``: the boot in which it was started. ``why``: why it waits, or how it ended.
+    ``on``: the GPUs that it has. ``run``: id of the run, None = not made yet. ``boot``: the boot in which it was
+    started. ``why``: why it waits, or how it ended.
     """
 
     id: int
@@ -227,27 +232,22 @@ class QueueEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     cwd: str
     added_wall: float
-    command: tuple[str, ...] = ()
-    options: dict[str, Any] = {}
-    checkpoint: str | None = None
-    fresh: bool = False
+    environ: dict[str, str] = {}
+    words: tuple[str, ...] = ()
     wants: int = 1
     need_bytes: float | None = None
     need_why: str = ""
     beside: bool = False
-    state: EntryState = "queued"
+    state: Literal["queued", "started", "over"] = "queued"
     on: tuple[int, ...] = ()
     run: str | None = None
-    begun: int = 0
     boot: str = ""
-    started_wall: float | None = None
-    over_wall: float | None = None
     ending: str = ""
     why: str = ""
 
     @property
-    def holds(self) -> bool:
-        return self.state in {"starting", "started"}
+    def command(self) -> tuple[str, ...]:
+        return self.words[self.words.index("--") + 1 :] if "--" in self.words else ()
 
 
 class Queue(msgspec.Struct, frozen=True, kw_only=True):
@@ -260,10 +260,16 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True):
     def find(self, number: int) -> QueueEntry | None:
         return next((entry for entry in self.entries if entry.id == number), None)
 
-    def replaced(self, entry: QueueEntry) -> "Queue":
-        entries = tuple(entry if known.id == entry.id else known for known in self.entries)
-        return msgspec.structs.replace(self, entries=entries)
+    def replaced(self, before: QueueEntry, after: QueueEntry | None) -> "Queue":
+        """With ``after`` in the place of ``before`` (None: without it), if that is still as it was."""
+        entries = (after if known == before else known for known in self.entries)
+        return msgspec.structs.replace(self, entries=tuple(entry for entry in entries if entry is not None))
 
     @property
     def waiting(self) -> tuple[QueueEntry, ...]:
         return tuple(entry for entry in self.entries if entry.state == "queued")
+
+    @property
+    def is_live(self) -> bool:
+        """Whether anything waits or runs."""
+        return any(entry.state != "over" for entry in self.entries)

@@ -8,7 +8,7 @@ import contextlib
 import fcntl
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
@@ -278,7 +278,7 @@ def put_rating(home: Path, rating: Rating) -> None:
 
 
 class QueueFile:
-    """The queue of one state folder, ``queue/``: one file, replaced under a lock, and the environment of each entry."""
+    """The queue of one state folder: ``queue/queue.json``, replaced under a lock. Only its owner may read it."""
 
     def __init__(self, home: Path) -> None:
         self.folder = Path(os.path.normpath(home)) / "queue"
@@ -300,19 +300,3 @@ class QueueFile:
             if after != before:
                 _write_list(self.path, after)
             return after
-
-    def keep_environment(self, key: str, environ: Mapping[str, str]) -> None:
-        """Keep the environment that an entry was added with. Only its owner may read it. Raises OSError."""
-        make_private(self.folder)
-        write_atomically(self._environment(key), msgspec.json.encode(dict(environ), enc_hook=str))
-
-    def environment(self, key: str) -> dict[str, str] | None:
-        """The environment of an entry; None if it is lost."""
-        return _read(self._environment(key), dict[str, str])
-
-    def forget_environment(self, key: str) -> None:
-        with contextlib.suppress(OSError):
-            self._environment(key).unlink()
-
-    def _environment(self, key: str) -> Path:
-        return self.folder / f"environment-{key}.json"

@@ -56,7 +56,9 @@ def test_no_key_of_a_verb_is_gone(verb: str, capsys: pytest.CaptureFixture[str])
 def test_all_runs_and_the_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     waiting = tuple(
-        QueueEntry(id=n, key=str(n), name=f"e{n}", cwd="/golden", added_wall=WALL0, command=("x",), why="GPU 0: full")
+        QueueEntry(
+            id=n, key=str(n), name=f"e{n}", cwd="/golden", added_wall=WALL0, words=("--", "x"), why="GPU 0: full"
+        )
         for n in (1, 2)
     )
     with ExitStack() as stack:

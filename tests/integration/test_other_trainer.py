@@ -13,7 +13,7 @@ import pytest
 from tests.fakes.e2e_world import until
 from tests.fakes.started_by_hand import project_with, started_by_hand
 from trainwatch.core.act.adopt import look_at, record_start
-from trainwatch.core.app.errors import CliError
+from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.app.plan.launch_plan import LaunchPlan, plan_command
 from trainwatch.core.app.preflight.checklist import why_not_start
 from trainwatch.core.app.preflight.other_trainer import accept, other_trainers, refusal_at_launch
@@ -193,11 +193,13 @@ def test_the_adopted_trainer_of_the_run_itself_does_not_count(folder: Path, star
 
 def test_the_queue_waits_for_it(folder: Path, start: Start) -> None:
     pid = start(sys.executable, "train.py")
+    words = ("--", sys.executable, "train.py")
     entry = QueueEntry(
-        id=1, key="1", name="train", cwd=str(folder), command=(sys.executable, "train.py"), added_wall=0.0
+        id=1, key="1", name="train", cwd=str(folder), words=words, environ={**os.environ}, added_wall=0.0
     )
-    began = start_entry(entry)
-    assert (began.how, f"pid {pid}" in began.why) == ("later", True)
+    with pytest.raises(CliError, match=f"pid {pid}") as refused:
+        start_entry(entry)
+    assert refused.value.code is ExitCode.OWNED
 
 
 def test_the_screen_starts_no_supervisor_beside_it(folder: Path, start: Start) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from trainwatch.cli import main
-from trainwatch.core.app.enable import MARK, enabling_of, enabling_of_queue
+from trainwatch.core.app.enable import MARK, enabling_of
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.store.supervision import ServiceManager
@@ -69,9 +69,8 @@ def verified(path: Path, unit: str) -> str:
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
-@pytest.mark.parametrize("name", ["trainwatch-luca-1.service", "trainwatch-queue.service"])
-def test_systemd_accepts_the_units(run: RunDirectory, tmp_path: Path, name: str) -> None:
-    unit = (enabling_of_queue(tmp_path / "50% a b") if "queue" in name else enabling_of(run)).unit
+def test_systemd_accepts_the_unit(run: RunDirectory, tmp_path: Path) -> None:
+    unit, name = enabling_of(run).unit, "trainwatch-luca-1.service"
     assert verified(tmp_path / name, unit) == ""
     assert verified(tmp_path / name, unit.replace("Restart=", "Restrat=")) != "", "it would be said"
 

@@ -74,8 +74,8 @@ def test_never_beside_memory_that_nobody_explains() -> None:
 
 def test_a_need_that_is_not_known_takes_a_gpu_alone() -> None:
     assert chosen(entry(need=None), gpu(0), gpu(1), held=(live(1, 0),)) == (1,)
-    assert "1 run on it" in chosen(entry(need=None), gpu(0), held=(live(1, 0),))
-    assert "for itself" in chosen(entry(need=1.0), gpu(0, 12.0), held=(live(1, 0, need=None),))
+    assert "left of" in chosen(entry(need=None), gpu(0), held=(live(1, 0, need=1.5),))
+    assert "0 GiB left of" in chosen(entry(need=1.0), gpu(0, 12.0), held=(live(1, 0, need=None),))
 
 
 def test_memory_that_cannot_be_read_is_no_room() -> None:

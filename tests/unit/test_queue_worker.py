@@ -7,17 +7,9 @@ from typing import Any
 
 import pytest
 
-from trainwatch.core.app.errors import CliError
+from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.app.gpu_survey import GpuSeen, GpuSurvey
-from trainwatch.core.app.queue import (
-    MOST_BEGINNINGS,
-    QueueWorker,
-    Started,
-    add_entry,
-    move_entry,
-    queue_now,
-    remove_entry,
-)
+from trainwatch.core.app.queue import QueueWorker, add_entry, move_entry, queue_now, remove_entry
 from trainwatch.core.model.fact import AttemptStarted, RunCreated, StateChanged
 from trainwatch.core.model.launch import LABEL, QueueEntry
 from trainwatch.core.model.run import RunSpec, RunState
@@ -38,7 +30,7 @@ class Machine:
         self.gpus = [GpuSeen(index=n, mem_used_bytes=0.0, mem_total_bytes=16 * GB, users=()) for n in range(2)]
         self.starts: list[tuple[str, tuple[int, ...]]] = []
         self.locks: dict[str, SupervisorLock] = {}
-        self.answer: Callable[[QueueEntry], Started] = self.launch
+        self.answer: Callable[[QueueEntry], str] = self.launch
         self.read_gpus: Callable[[], GpuSurvey] = lambda: GpuSurvey(gpus=tuple(self.gpus))
         self.boot, self.seconds = "one", itertools.count(0.0, 10.0)
         self.new_worker()
@@ -54,11 +46,11 @@ class Machine:
 
     def add(self, name: str, need: float | None = 10.0, **fields: Any) -> int:
         made, _ = add_entry(
-            {"A": "b"}, name=name, command=("x",), need_bytes=None if need is None else need * GB, **fields
+            {"A": "b"}, name=name, words=("--", "x"), need_bytes=None if need is None else need * GB, **fields
         )
         return made.id
 
-    def launch(self, entry: QueueEntry) -> Started:
+    def launch(self, entry: QueueEntry) -> str:
         """Make the run as a start does: its folder, and a supervisor that holds its lock."""
         self.starts.append((entry.name, entry.on))
         run = self.run(entry.name)
@@ -70,7 +62,17 @@ class Machine:
                 ),
             )
         self.hold(entry.name)
-        return Started(how="started", run=entry.name)
+        return entry.name
+
+    def refuse(self, name: str, code: ExitCode, why: str) -> None:
+        """Any other entry is started."""
+
+        def answer(entry: QueueEntry) -> str:
+            if entry.name == name:
+                raise CliError(code, why)
+            return self.launch(entry)
+
+        self.answer = answer
 
     def run(self, name: str) -> RunDirectory:
         return RunDirectory(self.home / "runs" / name)
@@ -118,7 +120,7 @@ def test_runs_are_started_in_their_order_each_on_a_gpu_of_its_own(machine: Machi
     machine.ends("d", "stopped")
     assert not machine.turns()
     assert machine.states() == {"a": "given_up", "b": "finished", "c": "finished", "d": "stopped"}
-    assert list(machine.file.folder.glob("environment-*")) == []
+    assert not any(entry.environ for entry in machine.file.read().entries)
 
 
 def test_small_runs_share_a_gpu_and_a_large_one_keeps_its_place(machine: Machine) -> None:
@@ -142,7 +144,7 @@ def test_one_that_can_never_fit_lets_the_others_go_first(machine: Machine) -> No
 def test_one_that_waits_for_another_run_is_asked_again(machine: Machine) -> None:
     machine.add("a")
     machine.add("b")
-    machine.answer = lambda e: Started(how="later", why="run x writes there") if e.name == "a" else machine.launch(e)
+    machine.refuse("a", ExitCode.OWNED, "run x writes there")
     machine.turns()
     assert machine.states() == {"a": "queued", "b": "started"}
     assert machine.file.read().entries[0].why == "waits: run x writes there"
@@ -154,7 +156,7 @@ def test_one_that_waits_for_another_run_is_asked_again(machine: Machine) -> None
 def test_a_start_that_is_refused_is_over_with_its_reason(machine: Machine) -> None:
     machine.add("a")
     machine.add("b")
-    machine.answer = lambda e: Started(how="failed", why="no such file") if e.name == "a" else machine.launch(e)
+    machine.refuse("a", ExitCode.NOT_FOUND, "no such file")
     machine.turns()
     assert machine.states() == {"a": "failed", "b": "started"}
     assert machine.file.read().entries[0].why == "no such file"
@@ -168,7 +170,7 @@ class Killed(BaseException):
 def test_a_worker_that_is_killed_starts_it_once(machine: Machine, made: bool) -> None:
     machine.add("a")
 
-    def die(entry: QueueEntry) -> Started:
+    def die(entry: QueueEntry) -> str:
         if made:
             machine.launch(entry)
         raise Killed
@@ -176,21 +178,13 @@ def test_a_worker_that_is_killed_starts_it_once(machine: Machine, made: bool) ->
     machine.answer = die
     with pytest.raises(Killed):
         machine.worker.turn()
-    assert machine.states() == {"a": "starting"}
-    machine.answer = machine.launch
+    assert machine.states() == {"a": "queued"}
+    machine.answer = lambda _entry: "a" if made else machine.launch(_entry)
     machine.new_worker()
     machine.turns()
     assert machine.starts == [("a", (0,))]
     assert machine.states() == {"a": "started"}
     assert machine.file.read().entries[0].run == "a"
-
-
-def test_a_start_that_is_cut_off_again_and_again_is_given_up(machine: Machine) -> None:
-    machine.add("a")
-    machine.answer = lambda _entry: Started(how="started")
-    assert not machine.turns(20)
-    assert machine.states() == {"a": "failed"}
-    assert f"cut off {MOST_BEGINNINGS} times" in machine.file.read().entries[0].why
 
 
 def test_after_a_reboot_interrupted_runs_go_on_before_those_that_wait(machine: Machine) -> None:
@@ -206,17 +200,17 @@ def test_after_a_reboot_interrupted_runs_go_on_before_those_that_wait(machine: M
     assert machine.states() == {"a": "started", "b": "started", "c": "queued"}
 
 
-def test_a_run_whose_supervisor_died_is_supervised_again_but_not_for_ever(machine: Machine) -> None:
+def test_a_run_whose_supervisor_died_is_supervised_again_where_it_was(machine: Machine) -> None:
     machine.add("a")
+    machine.add("b")
     machine.turns()
-    machine.ends("a", "running", died=True)
+    machine.ends("b", "running", died=True)
     machine.turns()
-    assert len(machine.starts) == 2
-    machine.locks["a"].crashed = True
-    machine.locks["a"].release()
-    machine.answer = lambda _entry: Started(how="started", run="a")
-    machine.turns(20)
-    assert machine.states() == {"a": "failed"}
+    assert machine.starts[2:] == [("b", (1,))]
+    machine.ends("b", "running", died=True)
+    machine.refuse("b", ExitCode.FAILED, "its supervisor did not start")
+    machine.turns()
+    assert machine.states() == {"a": "started", "b": "failed"}
 
 
 def test_a_supervisor_that_was_ended_on_purpose_is_not_started_again(machine: Machine) -> None:

@@ -8,7 +8,7 @@ import pytest
 from tests.fakes.feed import empty, finished, healthy
 from tests.unit.test_views_header import NAN, with_incidents
 from trainwatch.core.app.screen.run_picker import MachineRuns, card_of, run_cards
-from trainwatch.core.model.launch import EntryState, QueueEntry
+from trainwatch.core.model.launch import QueueEntry
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.story import RunCard, Situation
 from trainwatch.core.store.learned import QueueFile
@@ -90,14 +90,12 @@ def test_of_a_machine_that_does_not_answer_no_end_is_promised() -> None:
 
 def test_entries_of_the_queue_are_rows_that_are_no_runs_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path))
-    states: tuple[tuple[int, EntryState], ...] = ((3, "queued"), (4, "started"), (5, "queued"))
-    entries = tuple(
-        QueueEntry(
-            id=n, key=str(n), name=f"e{n}", cwd="/x", added_wall=1.0, command=("x",), why="GPU 0: full", state=state
-        )
-        for n, state in states
-    )
-    QueueFile(tmp_path).update(lambda queue: replace(queue, entries=entries))
+    entries = [
+        QueueEntry(id=n, key=str(n), name=f"e{n}", cwd="/x", added_wall=1.0, words=("--", "x"), why="GPU 0: full")
+        for n in (3, 4, 5)
+    ]
+    entries[1] = replace(entries[1], state="started")
+    QueueFile(tmp_path).update(lambda queue: replace(queue, entries=tuple(entries)))
     rows = [run_row(each, 10.0) for each in run_cards()]
     assert [(row.card.name, row.state, row.level) for row in rows] == [
         ("e3", "queued, next", "unknown"), ("e5", "queued, place 2", "unknown"),

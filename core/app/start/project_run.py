@@ -109,9 +109,9 @@ def _going_on(spec: RunSpec, known: RunSpec) -> RunSpec:
 
 def _of_file_now(spec: RunSpec, known: RunSpec) -> RunSpec:
     """The same of a run of a trainwatch.toml, which says its name and its output folder."""
-    changes = with_asked(spec.changes, known.changes)
+    changes, labels = with_asked(spec.changes, known.changes), {**known.labels, **spec.labels}
     return msgspec.structs.replace(
-        spec, created_wall=known.created_wall, begin_from=known.begin_from, labels=known.labels, changes=changes
+        spec, created_wall=known.created_wall, begin_from=known.begin_from, labels=labels, changes=changes
     )
 
 

@@ -3,17 +3,12 @@
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from trainwatch.core.app.errors import CliError, ExitCode
 
 from .output import put, warn
 from .start import ACT_MODES, SETTINGS
 from .verb import JSON, RUN, YES, Argument, Verb, Verbs, arg, confirm, flag, one_of, operate, run_of, usage
-
-if TYPE_CHECKING:
-    from trainwatch.core.app.enable import Enabling
-
 
 VERBS = Verbs()
 
@@ -121,15 +116,10 @@ def resume_verb(args: argparse.Namespace) -> int:
     flag("--yes", "accepted for scripts; nothing is asked"),
 )
 def enable_verb(args: argparse.Namespace) -> int:
-    from trainwatch.core.app.enable import enabling_of
-
-    return enable(enabling_of(run_of(args)), args)
-
-
-def enable(found: "Enabling", args: argparse.Namespace) -> int:
     """0 if the unit is written, also if systemd does not run here: the line for cron is printed then."""
-    from trainwatch.core.app.enable import switch_on, write_unit
+    from trainwatch.core.app.enable import enabling_of, switch_on, write_unit
 
+    found = enabling_of(run_of(args))
     written = not args.print and write_unit(found)
     trouble = None if args.print else switch_on(found)
     undo = f"systemctl --user disable {found.path.name}; rm {found.path}"

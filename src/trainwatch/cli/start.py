@@ -100,6 +100,7 @@ def launch_options(*, adopted: bool = False, queued: bool = False) -> tuple[Argu
     arg("--yes", "-y", action="store_true", help="do not ask (--fresh)"),
     flag("--force", "start although a check fails (see `trainwatch check`)"),
     flag("--dry-run", "show what would be started, and start nothing"),
+    arg("--queued", metavar="KEY:GPUS", help=argparse.SUPPRESS),  # by the queue
     *SETTINGS,
     *launch_options(),
 )
@@ -187,6 +188,10 @@ def _plan(args: argparse.Namespace) -> "LaunchPlan":
     from trainwatch.core.app.plan.trainer_settings import asked_changes, without_a_place
 
     plan = asked_plan(args, overrides_of(args)) or plan_command((), overrides_of(args))
+    if args.queued:
+        from trainwatch.core.model.launch import queued
+
+        plan = plan_launch(queued(plan.spec, args.queued))
     if not args.settings and args.lr is None:
         return plan
 
