@@ -55,7 +55,7 @@ class Constant:
     def unit(self) -> str:
         """From the name, or from the docstring of a factor."""
         ending = self.name.lower().rpartition("_")[2]
-        if self.name.endswith("bytes_per_s"):
+        if self.name.lower().endswith("bytes_per_s"):
             return "bytes/s"
         known = {"s": "s", "share": "share", "weight": "share", "pct": "%", "cores": "cores", "w": "W", "factor": "x"}
         if self.why.startswith("x "):
