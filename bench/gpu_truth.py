@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = Path(__file__).with_name("gpu_truth_program.py")
 DOCS = ROOT / "docs" / "gpu-truth.md"
 LIMIT_S = 1500.0
-QUICK = "[watch]\ninterval_s = 0.2\nsettle_s = 0.2\n[hang]\nmin_s = 3\nquiet_s = 1\nstartup_s = 60\nwarmup_steps = 1\n"
+QUICK = "[watch]\ninterval_s = 0.2\nsettle_s = 0.2\n[hang]\nmin_s = 3\nstartup_s = 60\n"
 QUICK += "[restart]\nbackoff_s = [0]\ninterrupt_grace_s = 1\nterminate_grace_s = 1\ngpu_clear_timeout_s = 5\n"
 
 

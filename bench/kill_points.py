@@ -60,7 +60,6 @@ output_dir = "out"
 [watch]
 interval_s = 0.5
 settle_s = 0.1
-rescan_s = 5
 [restart]
 max_restarts = 9
 backoff_s = [0]

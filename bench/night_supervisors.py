@@ -37,7 +37,6 @@ output_dir = "out"
 [watch]
 interval_s = 0.2
 summary_s = 3600
-rescan_s = {rescan_s}
 settle_s = {settle_s}
 [hang]
 min_s = {min_s}
@@ -47,7 +46,6 @@ startup_s = {startup_s}
 backoff_s = [0, {ten_s}, {minute_s}, {ten_minutes_s}]
 network_wait_s = [{half_minute_s}, {minute_s}, {five_minutes_s}, {ten_minutes_s}]
 interrupt_grace_s = {interrupt_s}
-terminate_grace_s = {ten_s}
 [tmux]
 enabled = false
 """
@@ -232,7 +230,7 @@ def trainwatch(place: Place, limit_s: float) -> bool:
     scale = place.night.scale
     settings = SETTINGS.format(
         command=", ".join(f"'{word}'" for word in place.command("--resume", "{resume}")),
-        rescan_s=max(1.0, 30 / scale), settle_s=1 / scale, min_s=90 / scale, max_s=1800 / scale,
+        settle_s=1 / scale, min_s=90 / scale, max_s=1800 / scale,
         startup_s=1200 / scale, ten_s=10 / scale, half_minute_s=30 / scale, minute_s=60 / scale,
         five_minutes_s=300 / scale, ten_minutes_s=600 / scale, interrupt_s=20 / scale,
     )  # fmt: skip

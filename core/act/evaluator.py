@@ -133,8 +133,7 @@ class CheckpointCommands:
         took_s = round(time.monotonic() - began, 1)
         if interrupted:
             return False, why, {"interrupted": True, "why": why, "took_s": took_s, "folder": str(folder)}
-        settings = self.spec.settings.evaluate
-        score = read_score(EDGE.text(_tail(folder / "stdout.txt")), settings.metric, settings.score)
+        score = read_score(EDGE.text(_tail(folder / "stdout.txt")), self.spec.settings.evaluate.metric)
         if not why and code != 0:
             last = next((w.strip() for w in reversed(_tail(folder / "stderr.txt").splitlines()) if w.strip()), "")
             why = f"it ended with exit code {code}" + (f": {EDGE.text(last)[:200]}" if last else "")
@@ -142,7 +141,7 @@ class CheckpointCommands:
             why = "the checkpoint was written to during its evaluation"
         why = why or score.why
         data = {
-            "metric": score.metric or settings.metric,
+            "metric": score.metric or self.spec.settings.evaluate.metric,
             "score": None if why else score.value,
             "values": {} if why else score.values,
             "why": why,

@@ -21,6 +21,8 @@ from ..model.run import RunSpec
 from ..model.text import memory
 from ..processes import Process, all_processes, kernel_text, open_files
 
+TOLERANCE_BYTES = 512e6
+"""Memory above the baseline that still counts as released: a driver keeps some for its context."""
 POLL_S = 0.5
 """Polling faster would load the driver."""
 HOLDERS = 4
@@ -92,7 +94,7 @@ class Holder(NamedTuple):
 def clear_gpus(spec: RunSpec, baseline: Mapping[int, float], aid: GpuHelp) -> GateReport:
     """Block until the memory of the run's GPUs is released, or ``restart.gpu_clear_timeout_s`` is over.
 
-    Every GPU of the run has to be at most ``gpu_clear_tolerance_bytes`` above its baseline (used bytes per GPU index
+    Every GPU of the run has to be at most ``TOLERANCE_BYTES`` above its baseline (used bytes per GPU index
     before the attempt began), or to have room for the run: as much is free as the attempt used at most, and the driver
     lists no process of the run on it. A GPU whose memory or baseline is unknown is not waited for, and ``detail`` says
     so. Who holds it: the driver's list has processes of other users, /proc has those that hang while they end.
@@ -100,7 +102,7 @@ def clear_gpus(spec: RunSpec, baseline: Mapping[int, float], aid: GpuHelp) -> Ga
     restart, peaks = spec.settings.restart, aid.peaks()
     if not any(peaks.values()):  # The driver never listed a process of the run: what it needs is unknown, not zero.
         peaks = {}
-    tolerance, begun = restart.gpu_clear_tolerance_bytes, time.monotonic()
+    begun = time.monotonic()
     first: float | None = None
     while True:
         readings, waited_s = aid.read(), time.monotonic() - begun
@@ -108,7 +110,7 @@ def clear_gpus(spec: RunSpec, baseline: Mapping[int, float], aid: GpuHelp) -> Ga
             detail = "no GPU telemetry; not waited for"
             return GateReport(clear=True, known=False, waited_s=waited_s, released_bytes=None, detail=detail)
         rest = tuple(
-            _rest(reading, baseline.get(reading.index), peaks.get(reading.index), tolerance)
+            _rest(reading, baseline.get(reading.index), peaks.get(reading.index))
             for reading in readings
             # By [run] gpus, else by the trainer's environment, which may leave all.
             if (reading.own is not False if spec.gpus is None else reading.index in spec.gpus)
@@ -125,7 +127,7 @@ def clear_gpus(spec: RunSpec, baseline: Mapping[int, float], aid: GpuHelp) -> Ga
         known=known,
         waited_s=waited_s,
         released_bytes=max(0.0, first - used) if known else None,
-        detail=_detail(rest, waited_s, tolerance, clear=clear),
+        detail=_detail(rest, waited_s, clear=clear),
         gpus=rest,
     )
     if clear:
@@ -136,14 +138,14 @@ def clear_gpus(spec: RunSpec, baseline: Mapping[int, float], aid: GpuHelp) -> Ga
     return replace(report, holders=holders, detail=report.detail + who)
 
 
-def _rest(reading: GpuReading, baseline: float | None, peak: float | None, tolerance_bytes: float) -> GpuRest:
+def _rest(reading: GpuReading, baseline: float | None, peak: float | None) -> GpuRest:
     used, total = reading.mem_used_bytes, reading.mem_total_bytes
     rest = GpuRest(index=reading.index, used_bytes=used, baseline_bytes=baseline, clear=False)
     has_room = None not in {total, used, peak} and not reading.own_mem_bytes and total - used >= peak  # type: ignore[operator]
-    return replace(rest, clear=rest.more_bytes <= tolerance_bytes or has_room)
+    return replace(rest, clear=rest.more_bytes <= TOLERANCE_BYTES or has_room)
 
 
-def _detail(rest: tuple[GpuRest, ...], waited_s: float, tolerance_bytes: float, *, clear: bool) -> str:
+def _detail(rest: tuple[GpuRest, ...], waited_s: float, *, clear: bool) -> str:
     unknown = [gpu.index for gpu in rest if gpu.used_bytes is None or gpu.baseline_bytes is None]
     doubt = f"; memory of GPU {', '.join(map(str, unknown))} is unknown" if unknown else ""
     if not rest:
@@ -151,7 +153,7 @@ def _detail(rest: tuple[GpuRest, ...], waited_s: float, tolerance_bytes: float, 
     if clear:
         if len(unknown) == len(rest):
             return doubt.removeprefix("; ")
-        taken = any(gpu.more_bytes > tolerance_bytes for gpu in rest)
+        taken = any(gpu.more_bytes > TOLERANCE_BYTES for gpu in rest)
         how = "other processes hold GPU memory, and enough is free" if taken else "GPU memory is released"
         return f"{how} ({waited_s:.1f} s){doubt}"
     held = ", ".join(

@@ -30,6 +30,10 @@ KEPT_BYTES = 2000
 """How much of the command's output is kept in the journal."""
 LAST_WORDS_S = 0.5
 """For the end of its output, which a child that goes on may keep open."""
+TIMEOUT_S = 20.0
+"""A notifier that hangs is ended after this; the run does not wait for it."""
+END_TIMEOUT_S = 600.0
+"""A command of ``[end]`` is ended after this. Stopping a rented machine takes seconds, a last copy minutes."""
 CHILD = Path(__file__).with_name("notify_child.py")
 KINDS: dict[NoticeEvent, str] = {
     "give_up": "failure", "question": "warning", "incident": "failure", "end_by": "warning", "withheld": "warning",
@@ -107,7 +111,7 @@ class Outbox:
         whole = together(self._spec.name, taken)
         settings = self._spec.settings.notify
         title, body = EDGE.text(whole.title), EDGE.text(whole.body)
-        report = notify_urls(settings.urls, whole.event, title, body, timeout_s=settings.timeout_s)
+        report = notify_urls(settings.urls, whole.event, title, body)
         count = f"{len(taken)} notice{'' if len(taken) == 1 else 's'} that waited"
         self.tell(f"{count}: {report.detail}" if report.ok else f"{count} FAILED: {report.detail}")
 
@@ -133,7 +137,7 @@ def send_notice(
     title, body = EDGE.text(title), EDGE.text(body)
     reports: list[NotifyReport] = []
     if settings.urls and urls:
-        reports.append(notify_urls(settings.urls, event, title, body, timeout_s=settings.timeout_s))
+        reports.append(notify_urls(settings.urls, event, title, body))
     if settings.command:
         content = {
             "event": event,
@@ -144,15 +148,14 @@ def send_notice(
             "incident": incident,
             "wall": time.time(),
         }
-        key, timeout_s = "notify.command", settings.timeout_s
-        reports.append(run_with_event(key, settings.command, content, timeout_s=timeout_s, cwd=spec.cwd))
+        reports.append(run_with_event("notify.command", settings.command, content, cwd=spec.cwd))
     failed = [report.detail for report in reports if not report.ok]
     output = "\n".join(report.output for report in reports if report.output)
     return not failed, "; ".join(failed or [report.detail for report in reports]), output
 
 
 def run_with_event(
-    key: str, command: Sequence[str], event: Mapping[str, Any], *, timeout_s: float, cwd: str | None = None
+    key: str, command: Sequence[str], event: Mapping[str, Any], *, timeout_s: float = TIMEOUT_S, cwd: str | None = None
 ) -> NotifyReport:
     """Run ``command`` (argv, no shell) with ``event`` as one JSON object on stdin; end its group after ``timeout_s``.
 
@@ -202,7 +205,9 @@ def run_with_event(
     return NotifyReport(ok=code == 0, detail=detail, code=code, output=words)
 
 
-def notify_urls(urls: Sequence[str], event: NoticeEvent, title: str, body: str, *, timeout_s: float) -> NotifyReport:
+def notify_urls(
+    urls: Sequence[str], event: NoticeEvent, title: str, body: str, *, timeout_s: float = TIMEOUT_S
+) -> NotifyReport:
     """Notify the services of URLs in a child process that is ended after ``timeout_s``.
 
     The report contains no part of a URL, because URLs contain tokens. Raises nothing.
@@ -228,10 +233,8 @@ def run_at_end(spec: RunSpec, order: RunAtEnd) -> NotifyReport:
         "output_dir": spec.output_dir,
         "wall": time.time(),
     }
-    end = spec.settings.end
-    key = "at_end_by" if order.event == "end_by" and end.at_end_by else "at_give_up"
-    key = "at_finish" if order.event == "finish" else key
-    report = run_with_event(f"end.{key}", order.command, event, timeout_s=end.timeout_s, cwd=spec.cwd)
+    key = "at_finish" if order.event == "finish" else "at_give_up"
+    report = run_with_event(f"end.{key}", order.command, event, timeout_s=END_TIMEOUT_S, cwd=spec.cwd)
     if report.ok:
         report = msgspec.structs.replace(report, detail=f"{order.command[0]} is done")
     else:

@@ -244,7 +244,7 @@ def _channels(run: RunDirectory, supervisor: Supervisor, vitality: Vitality) -> 
     if settings.notify.ping_url:
         told = partial(tell, "ping", "the ping address is called again")
         blind = lambda: vitality.why_blind(live=supervisor.live is not None)  # noqa: E731
-        found.append(DeadManPing(settings.notify.ping_url, settings.notify.ping_s, blind, told))
+        found.append(DeadManPing(settings.notify.ping_url, blind, told))
     if settings.metrics.prometheus:
         told = partial(tell, "metrics_endpoint", "the metrics for Prometheus are served now")
         page = lambda: prometheus_page(lambda _problem: None)  # noqa: E731

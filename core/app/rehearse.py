@@ -266,7 +266,7 @@ def spec_apart(spec: RunSpec, scratch: Path, env: Mapping[str, str]) -> RunSpec:
     )  # fmt: skip
     settings = {
         "watch": replace(
-            watch, interval_s=min(watch.interval_s, PERIOD_S), settle_s=min(watch.settle_s, SETTLE_S), rescan_s=2.0
+            watch, interval_s=min(watch.interval_s, PERIOD_S), settle_s=min(watch.settle_s, SETTLE_S)
         ),
         "profiles": replace(profiles, ramp=()),
         "restart": replace(

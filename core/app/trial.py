@@ -75,7 +75,7 @@ def plan_trial(spec: RunSpec, trial: Trial, state: Path, definitions: Definition
     words, changes = _added(trial.extra)
     settings = {
         "profiles": msgspec.structs.replace(
-            spec.settings.profiles, use=None if profile == NO_PROFILE else profile, ramp=(), fall_back=False
+            spec.settings.profiles, use=None if profile == NO_PROFILE else profile, ramp=()
         ),
         "restart": msgspec.structs.replace(spec.settings.restart, max_restarts=0, act="all"),
         "checkpoints": Checkpoints(keep_last=0),

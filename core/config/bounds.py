@@ -127,11 +127,6 @@ def services(value: tuple[str, ...]) -> str | None:
     return None
 
 
-def tmux_name(value: str | None) -> str | None:
-    """A tmux session name without "." and ":", which tmux replaces by "_"."""
-    return filled(value) or ('must not contain ":" or "."' if value and set(value) & {":", "."} else None)
-
-
 def flags(value: tuple[str, ...]) -> str | None:
     """The flags of a profile begin with an option. The rest may be the values of options."""
     if not value or is_option(value[0]):
@@ -186,13 +181,11 @@ def end_after(text: str) -> Callable[[float], float | None]:
     return after
 
 
-HTTP = r"http://[\w.\-]+(:\d{1,5})?"
 WEB = r"https?://[^\s/]+.*"
 SLURM_TIME = r"\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}"
 _NAMED = of_form(r"[A-Za-z0-9][\w.-]*", "may hold letters, digits and . _ - only")
 
 BOUNDS: dict[type[msgspec.Struct], dict[str, Rule]] = {
-    model.Watch: {"metadata_url": of_form(HTTP, "must be an address like http://127.0.0.1:1338")},
     model.Restart: {"backoff_s": waits, "network_wait_s": waits},
     model.Notify: {
         "command": program,
@@ -200,7 +193,7 @@ BOUNDS: dict[type[msgspec.Struct], dict[str, Rule]] = {
         "ping_url": of_form(WEB, "must be an http or https address"),
     },
     model.Backup: {"command": of_checkpoint("copy")},
-    model.End: {"at_finish": program, "at_give_up": program, "at_end_by": program, "end_by": parsed_by(end_time)},
+    model.End: {"at_finish": program, "at_give_up": program, "end_by": parsed_by(end_time)},
     model.Profiles: {
         "use": filled,
         "ladder": names,
@@ -208,27 +201,45 @@ BOUNDS: dict[type[msgspec.Struct], dict[str, Rule]] = {
     },
     model.OwnShapes: {"shapes": line_shapes},
     model.OwnFailures: {"patterns": failure_patterns},
-    model.Tmux: {"socket": filled, "session": tmux_name},
+    model.Tmux: {"socket": filled},
     model.Metrics: {"prometheus": parsed_by(listen_address)},
     model.Slurm: {
         "time": of_form(SLURM_TIME, 'must be minutes, "HH:MM:SS" or "DAYS-HH:MM:SS"'),
         "exclude": names,
         "options": long_options,
     },
-    model.Evaluate: {
-        "command": of_checkpoint("evaluate"),
-        "score": lambda value: patterns((value,), "must be a regular expression"),
-    },
+    model.Evaluate: {"command": of_checkpoint("evaluate")},
     Profile: {"name": _NAMED, "flags": flags},
     Preset: {"name": _NAMED, "detect_command": lambda value: patterns(value, "holds no regular expression")},
 }
 """Rules that are more than a range, which stands at the field."""
 
+GONE = {
+    "watch": "rescan_s metadata_url",
+    "hang": "warmup_steps idle_util_pct idle_cpu_cores idle_io_bytes_per_s quiet_s",
+    "restart": "save_wait_s terminate_grace_s gpu_clear_tolerance_bytes without_checkpoint",
+    "health": "ram_available_warning_bytes ram_available_danger_bytes vram_underused_pct util_underused_pct"
+    " swap_warning_bytes swap_danger_bytes",
+    "notify": "timeout_s again_s ping_s",
+    "end": "at_end_by timeout_s",
+    "profiles": "fall_back",
+    "supervisor": "inhibit_sleep",
+    "tmux": "session",
+    "evaluate": "score gpu_memory_bytes",
+    "slurm": "qos cpus",
+}
+"""Keys that were settings, by section."""
+INSTEAD = {
+    "terminate_grace_s": "it is half of interrupt_grace_s",
+    "at_end_by": "at_give_up is run then",
+    "score": "let the command print the number alone, or as JSON",
+    "qos": 'write options = ["--qos=NAME"]',
+    "cpus": 'write options = ["--cpus-per-task=N"]',
+}
+
 ORDERED: tuple[tuple[str, str, str], ...] = (
     ("hang", "min_s", "max_s"),
     ("health", "ram_warning_pct", "ram_danger_pct"),
-    ("health", "ram_available_danger_bytes", "ram_available_warning_bytes"),
-    ("health", "swap_warning_bytes", "swap_danger_bytes"),
     ("health", "temp_warning_c", "temp_danger_c"),
     ("health", "disk_danger_bytes", "disk_warning_bytes"),
 )

@@ -10,8 +10,9 @@ from ..model.checkpoint import Evaluation, best_of
 from ..model.fact import ActionWithheld
 from ..model.observation import GpuReading
 from ..model.preset import FailedRung
+from ..model.progress import RAM_SHORT_BYTES
 from ..model.run import JobCause
-from ..model.settings import Evaluate, Health, Restart
+from ..model.settings import Evaluate, Restart
 from ..model.shipped import AppliedRemedy
 from .resume.checkpoint_index import AT_MOST, KnownCheckpoint
 from .run_states import RestartPlan, Then
@@ -40,16 +41,16 @@ class Spot(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def spot(
-    seen: tuple[GpuReading, ...] | None, ram_bytes: float | None, settings: Evaluate, health: Health, *, training: bool
+    seen: tuple[GpuReading, ...] | None, ram_bytes: float | None, settings: Evaluate, *, training: bool
 ) -> Spot | None:
     """The best place for an evaluation now; None if there is none. ``seen``: None = GPUs were not read yet."""
-    memory = _memory(ram_bytes, settings, health, training=training)
+    memory = _memory(ram_bytes, settings, training=training)
     if memory is None or (training and (settings.where == "after" or seen is None)):
         return None
     gpus = seen or ()
     if settings.where != "cpu":
         free = {g.index: _free_bytes(g) for g in gpus if g.own is False or not training}
-        fits = [index for index, free_bytes in free.items() if free_bytes and free_bytes >= settings.gpu_memory_bytes]
+        fits = [index for index, free_bytes in free.items() if free_bytes]
         if fits:
             return Spot(gpu=max(fits, key=lambda index: free[index]), memory_bytes=memory)
     return Spot(memory_bytes=memory) if settings.where != "gpu" or not (training or gpus) else None
@@ -64,11 +65,11 @@ def _free_bytes(gpu: GpuReading) -> float:
     return (total or 0.0) - (used or 0.0)
 
 
-def _memory(available: float | None, settings: Evaluate, health: Health, *, training: bool) -> float | None:
+def _memory(available: float | None, settings: Evaluate, *, training: bool) -> float | None:
     """RAM that it may take; None if too little is left for the training."""
     if available is None:
         return None if training else settings.memory_bytes
-    left = available - health.ram_available_danger_bytes if training else available
+    left = available - RAM_SHORT_BYTES if training else available
     return min(settings.memory_bytes, left) if left >= min(LEAST_RAM_BYTES, settings.memory_bytes) else None
 
 

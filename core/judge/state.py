@@ -38,6 +38,9 @@ from .resume.checkpoint_index import CheckpointIndex
 from .resume.resume_point import FoundResume, OutputFolders
 from .run_states import Event, Idle, Machine, RestartPlan
 
+WARN_AGAIN_S = 1800.0
+"""A warning that comes and goes (an occasional NaN, a temperature at its bound) is notified again after this at the
+earliest. One that lasts is notified once; the health line repeats it."""
 SNAPSHOT_VERSION = 2
 
 
@@ -362,7 +365,7 @@ class StepBuilder:
     def warn(self, kind: IncidentKind, class_: str, reason: str, *, title: str = "", **fields: Any) -> int:
         """Open an incident that does not stop the training, and notify people. Returns its id.
 
-        One that comes and goes is notified again only after ``notify.again_s``. ``title``: of the notice, if the reason
+        One that comes and goes is notified again only after ``WARN_AGAIN_S``. ``title``: of the notice, if the reason
         is too long. ``fields``: as of ``open_incident``; ``explanation``: what follows, and what to do.
         """
         number = self.open_incident(kind, class_, reason, severity="warning", **fields)
@@ -377,9 +380,9 @@ class StepBuilder:
         self.notify("warning", title, body, incident=number)
 
     def warned_lately(self, kind: IncidentKind, class_: str) -> bool:
-        """Return whether people were notified of such an incident less than ``notify.again_s`` ago."""
+        """Return whether people were notified of such an incident less than ``WARN_AGAIN_S`` ago."""
         warned_t = self.state.warned.get(f"{kind}:{class_}")
-        return warned_t is not None and self.t - warned_t < self.knowledge.settings.notify.again_s
+        return warned_t is not None and self.t - warned_t < WARN_AGAIN_S
 
     def find_incident(self, number: int | None) -> Incident | None:
         return next((i for i in self.state.incidents if i.id == number), None)

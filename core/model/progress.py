@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Literal, get_args
 
 import msgspec
 
+from .settings import Health as HealthSettings
 from .text import LazyPattern, memory, size
 
 Phase = Literal["load", "preprocess", "compile", "train", "eval", "sample", "save", "finish", "unknown"]
@@ -104,6 +106,46 @@ SLOWED_BY_FAULT = frozenset({"hardware slowdown", "thermal (hardware)", "power b
 """Reasons for which the hardware itself slows down: its cooling or power supply, no setting and no power limit."""
 VRAM_STABLE_PCT = 95.0
 """VRAM warns from here with the profile ``stable``."""
+RAM_SHORT_BYTES = 4e9
+"""Less available RAM than this is a danger."""
+VRAM_UNDERUSED_PCT = 90.0
+UTIL_UNDERUSED_PCT = 80.0
+"""A training that uses its GPU well keeps it at 80 to 100 %. Shown, not notified."""
+
+
+class Metric(msgspec.Struct, frozen=True):
+    """One row: values beyond ``warning``/``danger`` are worse; ``falling``: low is bad; ``underused``: room left."""
+
+    unit: str
+    warning: float
+    danger: float
+    falling: bool = False
+    underused: float | None = None
+    alarm: Level = "danger"
+    """At this level it is an incident; others are only shown."""
+
+
+@lru_cache(maxsize=8)
+def metrics(settings: HealthSettings, *, stable: bool = False) -> dict[str, Metric]:
+    """Return the table for any profile, or for the ``stable`` one. Keys: metric name without the number of the GPU."""
+    return {
+        "temp": Metric("°C", settings.temp_warning_c, settings.temp_danger_c),
+        "vram": Metric(
+            "%",
+            VRAM_STABLE_PCT if stable else settings.vram_warning_pct,
+            FAR,
+            underused=VRAM_UNDERUSED_PCT,
+            alarm="warning",
+        ),
+        "ram_used": Metric("%", settings.ram_warning_pct, settings.ram_danger_pct),
+        "ram_available": Metric("B", 8e9, RAM_SHORT_BYTES, falling=True),
+        "swap_used": Metric("B", 500e6, 2e9),
+        "disk_free": Metric("B", settings.disk_warning_bytes, settings.disk_danger_bytes, falling=True),
+    }
+
+
+FAR = 1e300
+"""Above every reading, and still a JSON number."""
 
 
 class HealthReading(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,31 +22,16 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
 
 
-def read_score(output: str, metric: str = "", pattern: str = "") -> Score:
+def read_score(output: str, metric: str = "") -> Score:
     """The score that a command printed.
 
-    ``pattern``: a regular expression with a group for the number (named ``score``, or the first); its last match
-    counts. Without one: the last JSON object of the output, ``metric`` names the key (else its only number, or the
-    first); else the last line that is ``name: number`` or a number alone.
+    The last JSON object of the output, ``metric`` names the key (else its only number, or the first); else the last
+    line that is ``name: number`` or a number alone.
     """
-    if pattern:
-        return _by_pattern(output, metric, pattern)
     found = _last_object(output)
     if found is not None:
         return _of_object(found, metric)
     return _of_lines(output, metric)
-
-
-def _by_pattern(output: str, metric: str, pattern: str) -> Score:
-    matches = list(re.finditer(pattern, output, re.MULTILINE))
-    if not matches:
-        return Score(why="nothing in its output matches evaluate.score")
-    last = matches[-1]
-    text = last["score"] if "score" in last.re.groupindex else last[1] if last.re.groups else last[0]
-    try:
-        return _scored(metric or "score", float(text))
-    except (TypeError, ValueError):
-        return Score(why=f'what evaluate.score finds is no number: "{text}"')
 
 
 def _last_object(output: str) -> dict[str, object] | None:

@@ -42,14 +42,10 @@ class Watch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Period of the health line, which repeats alerts that last (``--interval``)."""
     gpu_timeout_s: Positive = 3.0
     """Longest wait for one GPU poll. A stuck driver call blocks for minutes; the poller is a child and is replaced."""
-    rescan_s: Positive = 30.0
-    """Full look at the checkpoint directory, whatever file events say (events get lost on 9p, NFS, overflow)."""
     termination_notices: Literal["auto", "off", "aws", "gcp", "azure"] = "auto"
     """Whether the cloud is asked if it will end this machine (spot, preemptible): a danger sign, at which the trainer
     is asked for a checkpoint (``save_signal`` or ``save_file`` under ``[run]``). ``auto``: only if the machine's
     firmware tables name that cloud."""
-    metadata_url: str | None = None
-    """Another address of the cloud's metadata service, such as ``http://127.0.0.1:1338``."""
     settle_s: Unsigned = 1.0
     """A checkpoint is whole when size and mtime stand still for this long (and its structure is right)."""
 
@@ -66,23 +62,13 @@ class Hang(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     usual power, does not count as hung, however long a step takes."""
     startup_s: Positive = 1200.0
     """Deadline before the first step: loading, caching and compiling take minutes on a healthy run."""
-    warmup_steps: Count = 3
-    """First steps of an attempt from which no pace is learned: they compile, allocate and autotune."""
     checkpoint_age_s: Positive | None = None
     """Restart if the newest checkpoint is older than this and the step does not advance. Off by default."""
-    idle_util_pct: Percent = 5.0
-    """GPU utilisation below this is idle: monitors and desktops cause a few per cent."""
-    idle_cpu_cores: Unsigned = 0.25
-    """CPU of the whole tree, in cores, below this is idle: a trainer that works uses more, a metrics thread 0.05 to
-    0.2. Each further GPU adds 60 % of it. A trainer that usually needs less is compared with its own usual CPU."""
-    idle_io_bytes_per_s: Unsigned = 65536.0
-    """I/O below this is idle: progress bars and metrics writes make a few kB/s."""
-    quiet_s: Unsigned = 20.0
-    """How long signs of life must be missing before a run counts as hung, if its deadline is 38 s or less. Only a small
-    ``min_s``, set by hand for short runs, makes such deadlines: with the default of 90 s this has no effect, and signs
-    of life must be missing for the whole deadline."""
 
 
+SAVE_WAIT_S = 120.0
+"""How long a stop that a person ordered waits for the checkpoint that the trainer was asked for (``save_signal`` or
+``save_file`` under ``[run]``), since the request or since the checkpoint last grew."""
 Act = Literal["all", "ask", "notify"]
 """What is done without a person: everything, nothing before an answer, nothing at all."""
 
@@ -102,23 +88,15 @@ class Restart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Restarts without new verified progress in between."""
     backoff_s: tuple[float, ...] = (0.0, 10.0, 60.0, 600.0)
     """Wait before the n-th restart without progress in between; the last repeats."""
-    save_wait_s: Unsigned = 120.0
-    """How long a stop that a person ordered waits for the checkpoint that the trainer was asked for (``save_signal`` or
-    ``save_file`` under ``[run]``), since the request or since the checkpoint last grew."""
     interrupt_grace_s: Unsigned = 20.0
-    """After the first stop signal (SIGINT): long enough for a trainer to write its last checkpoint."""
-    terminate_grace_s: Unsigned = 10.0
-    """After the second stop signal (SIGTERM), before SIGKILL."""
+    """After the first stop signal (SIGINT): long enough for a trainer to write its last checkpoint. The second one
+    (SIGTERM) has half of it, then comes SIGKILL."""
     gpu_clear_timeout_s: Unsigned = 60.0
     """Longest wait for GPU memory of ended processes (NVIDIA's extension waits 50 s), or for what the run needs."""
-    gpu_clear_tolerance_bytes: Unsigned = 512e6
-    """Memory above the baseline that still counts as released: a driver keeps some for its context."""
     if_gpu_not_clear: Literal["wait", "go_on"] = "go_on"
     """What to do after that time: go on with a warning, or wait for a person."""
     network_wait_s: tuple[float, ...] = (30.0, 60.0, 300.0, 600.0)
     """Wait before the n-th restart after a network failure; the last repeats. Such restarts cost no budget."""
-    without_checkpoint: bool = True
-    """Start from the beginning if there is no verified checkpoint."""
     ended_early: Literal["hold", "restart"] = "hold"
     """What follows an exit with success clearly before the end: ``hold``: the run is over until a person resumes it.
     ``restart``: once, it is restarted as after a crash, but never where its log says that it ended on purpose (early
@@ -135,6 +113,15 @@ class Restart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     if_resume_not_taken: Literal["stop", "go_on"] = "stop"
     """What to do if the first losses of a trainer that was started to resume are those of the start of the run, and it
     may write over its checkpoints: end it and wait for a person, or let it train on with a warning."""
+
+    @property
+    def terminate_grace_s(self) -> float:
+        """After the second stop signal (SIGTERM), before SIGKILL."""
+        return self.interrupt_grace_s / 2
+
+    def stop_takes_s(self, *, saves: bool) -> float:
+        """How long a stop may take. ``saves``: it waits for a checkpoint first."""
+        return (SAVE_WAIT_S if saves else 0.0) + self.interrupt_grace_s + self.terminate_grace_s
 
 
 class Nan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -171,15 +158,8 @@ class Health(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     ram_warning_pct: Percent = 70.0
     ram_danger_pct: Percent = 85.0
-    ram_available_warning_bytes: Unsigned = 8e9
-    ram_available_danger_bytes: Unsigned = 4e9
-    vram_underused_pct: Percent = 90.0
     vram_warning_pct: Percent = 98.0
     """95 with the profile ``stable``."""
-    util_underused_pct: Percent = 80.0
-    """A training that uses its GPU well keeps it at 80 to 100 %. Shown, not notified."""
-    swap_warning_bytes: Unsigned = 500e6
-    swap_danger_bytes: Unsigned = 2e9
     temp_warning_c: Positive = 75.0
     temp_danger_c: Positive = 85.0
     disk_warning_bytes: Unsigned = 10e9
@@ -192,15 +172,9 @@ class Notify(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     command: tuple[str, ...] = ()
     """Run on each event that docs/how-to/notifications.md lists; the event as JSON on its stdin."""
     urls: tuple[str, ...] = ()
-    timeout_s: Positive = 20.0
-    """A notifier that hangs is ended after this; the run does not wait for it."""
-    again_s: Unsigned = 1800.0
-    """A warning that comes and goes (an occasional NaN, a temperature at its bound) is sent again after this at the
-    earliest. One that lasts is sent once; the health line repeats it."""
     ping_url: str = ""
-    """An address that is called every ``ping_s``, only while the run is really observed (healthchecks.io, Uptime Kuma).
+    """An address that is called every minute, only while the run is really observed (healthchecks.io, Uptime Kuma).
     If the calls stop, that service tells you, also if this whole machine is gone."""
-    ping_s: Annotated[float, at_least(5)] = 60.0
 
 
 class Backup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -228,17 +202,13 @@ class End(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     at_finish: tuple[str, ...] = ()
     """A command, run once when the training is done; the event as JSON on its stdin, as for ``[notify] command``."""
     at_give_up: tuple[str, ...] = ()
-    """Likewise when the run is given up or ended early: nothing more follows by itself."""
-    at_end_by: tuple[str, ...] = ()
-    """Likewise after the stop at ``end_by``; empty = the command of ``at_give_up``."""
+    """Likewise when the run is given up, ended early or stopped at ``end_by``: nothing more follows by itself."""
     end_by: str = ""
     """Local time at which the run must have ended, ``"08:00"`` (the next after its start) or ``"2026-11-23 08:00"``. It
     is asked to save and stopped in time; ``trainwatch resume`` goes on later."""
     grace_s: Positive | None = None
     """Time between SIGTERM and the end of everything, as PID 1 of a container (``docker stop``) or in a job of Slurm:
     the trainer saves and ends within it. Default: 10 in a container, 30 in a job."""
-    timeout_s: Positive = 600.0
-    """A command of these that takes longer is ended. Stopping a rented machine takes seconds, a last copy minutes."""
 
 
 class Profiles(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -250,9 +220,6 @@ class Profiles(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ramp: tuple[str, ...] = ()
     """When to climb one rung, at a checkpoint: ``["3 checkpoints or 6 hours"]``; one entry a rung from the lowest, the
     last holds for all above. Empty = never. After a failure one rung back; the rung that failed is not used again."""
-    fall_back: bool = True
-    """A profile with which the trainer does not start is left for the settings that ran, your own at first. A trial
-    never leaves the profile that it measures."""
 
 
 class Remedies(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -283,8 +250,6 @@ class Supervision(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     keep_alive: bool = False
     """Let the runner start a new supervisor if this one died or froze; one that was ended on purpose (SIGTERM) is not
     replaced. Off by default: the unit that ``trainwatch enable`` writes does it, too, and also after a reboot."""
-    inhibit_sleep: bool = True
-    """Keep the machine from going to sleep while a trainer runs (``systemd-inhibit``, if it is there)."""
     frozen_s: Positive = 30.0
     """Seconds without a sign of life before a supervisor counts as frozen, is killed and replaced. It gives one each
     second; an fsync on a busy network disk takes several."""
@@ -295,8 +260,6 @@ class Tmux(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     socket: str | None = None
     """Name of the tmux server socket (``tmux -L``); None = the user's own server, so that ``tmux ls`` shows the run."""
-    session: str | None = None
-    """Session name; None = ``trainwatch-RUN``."""
     enabled: bool = True
 
 
@@ -331,8 +294,6 @@ class Evaluate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ``fid: 12.3`` or a number alone. If it fails, takes too long or prints no number, the score is unknown."""
     metric: str = ""
     """Which number of the JSON is the score; empty = the first one."""
-    score: str = ""
-    """A regular expression with a group for the score, for output in another form; its last match counts."""
     better: Literal["auto", "lower", "higher"] = "auto"
     """Which scores are better. ``auto``: by the name of the metric (FID and losses lower, accuracy and CLIP score
     higher); if the name does not tell it, no checkpoint is marked as the best."""
@@ -340,8 +301,6 @@ class Evaluate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """``auto``: on an empty GPU that the run does not use, else on the CPU. ``gpu``: as auto, but never on the CPU;
     ``cpu``: only there; ``after``: when the training is finished. What has no place while the training runs is
     evaluated when it is finished."""
-    gpu_memory_bytes: Unsigned = 0.0
-    """GPU memory that the command needs. 0 = not known."""
     memory_bytes: Positive = 8e9
     """Most RAM of the command with all its processes. It gets less if less is left, and is ended above its limit."""
     timeout_s: Positive = 1800.0
@@ -357,12 +316,9 @@ class Slurm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     partition: str = ""
     account: str = ""
-    qos: str = ""
     nodes: Ordinal = 1
     gpus: Count = 0
     """GPUs on each node; 0 = none are asked for."""
-    cpus: Count = 0
-    """Cores on each node; 0 = as the site has it."""
     time: str = ""
     """Time limit as sbatch takes it (``"1-00:00:00"``); empty = the partition's own."""
     signal_s: Annotated[float, at_least(10)] = 180.0

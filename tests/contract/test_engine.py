@@ -25,7 +25,7 @@ from trainwatch.core.spool import read_exit
 
 __all__ = ["cluster"]  # pytest finds the fixture here
 
-GRACES = Restart(interrupt_grace_s=1.0, terminate_grace_s=1.0)
+GRACES = Restart(interrupt_grace_s=1.0)
 COMMANDS = ("sbatch", "squeue", "scontrol", "scancel", "srun")
 WAITS = "import time; print('it begins', flush=True); time.sleep(600)"
 

@@ -39,13 +39,12 @@ T = TypeVar("T")
 PATIENCE_S = 100.0
 TRAINER = Path(__file__).with_name("e2e_trainer.py")
 SWIFT: dict[str, dict[str, Any]] = {
-    "watch": {"interval_s": 0.2, "summary_s": 1, "rescan_s": 0.5, "settle_s": 0.1, "gpu_timeout_s": 20},
-    "hang": {"min_s": 60, "max_s": 90, "startup_s": 90, "warmup_steps": 1},
+    "watch": {"interval_s": 0.2, "summary_s": 1, "settle_s": 0.1, "gpu_timeout_s": 20},
+    "hang": {"min_s": 60, "max_s": 90, "startup_s": 90},
     "restart": {
         "max_restarts": 3,
         "backoff_s": [0, 0.2],
         "interrupt_grace_s": 60,
-        "terminate_grace_s": 30,
         "gpu_clear_timeout_s": 1,
     },
     "tmux": {"enabled": False},
@@ -56,8 +55,8 @@ On a busy machine a step, a save, the answer to a signal or the readings of a GP
 that, a trainer that ends by itself is not killed meanwhile, and the GPUs do not become unknown.
 """
 HASTY = {
-    "hang": {"min_s": 4, "max_s": 20, "startup_s": 60, "quiet_s": 0.4, "warmup_steps": 1},
-    "restart": {"interrupt_grace_s": 1, "terminate_grace_s": 0.3},
+    "hang": {"min_s": 4, "max_s": 20, "startup_s": 60},
+    "restart": {"interrupt_grace_s": 1},
 }
 """For a trainer that really hangs and ignores signals: it is noticed and killed within seconds."""
 HASTY_DRIVER = {"watch": {"gpu_timeout_s": 0.5}}

@@ -7,7 +7,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-import msgspec
+import pytest
 
 from tests.fakes.e2e_world import lives
 from tests.integration.act_world import growing, python, wait_for
@@ -70,10 +70,13 @@ def test_a_notify_command_that_cannot_run_is_reported_in_one_sentence() -> None:
     assert not notify([sys.executable, "a\0b"], EVENT, timeout_s=1).ok
 
 
-def test_a_failing_command_of_the_end_is_told_and_named_by_its_setting(tmp_path: Path) -> None:
+def test_a_failing_command_of_the_end_is_told_and_named_by_its_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     heard = tmp_path / "heard"
     keep = python(f"import sys; open({str(heard)!r}, 'w').write(sys.stdin.read())")
-    settings = Settings(notify=Notify(command=tuple(keep)), end=End(at_give_up=("no-such-command",), timeout_s=0.5))
+    settings = Settings(notify=Notify(command=tuple(keep)), end=End(at_give_up=("no-such-command",)))
+    monkeypatch.setattr("trainwatch.core.act.notify.END_TIMEOUT_S", 0.5)
     spec = RunSpec(
         id="luca-1",
         name="luca",
@@ -91,7 +94,7 @@ def test_a_failing_command_of_the_end_is_told_and_named_by_its_setting(tmp_path:
     assert "end.at_give_up took more than 0.5 s and was ended" in late.detail
     assert "took more than" in heard.read_text()
     heard.unlink()
-    spec = msgspec.structs.replace(spec, settings=msgspec.structs.replace(settings, end=End(timeout_s=60.0)))
+    monkeypatch.undo()
     done = run_at_end(spec, RunAtEnd(id=3, reason="run it", event="finish", command=tuple(keep)))
     assert done.ok
     assert json.loads(heard.read_text())["output_dir"] == "/o"

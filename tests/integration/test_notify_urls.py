@@ -117,7 +117,7 @@ def test_an_invalid_notify_url_is_a_config_error_without_the_url(tmp_path: Path,
 
 def test_notify_urls_of_a_run_are_not_shown_anywhere(world: World, desk: Desk) -> None:
     dead = "json://127.0.0.1:9/ignore_problem-of-secret"
-    world.write("--steps", "25", more={"notify": {"urls": [desk.url, dead], "timeout_s": 25}})
+    world.write("--steps", "25", more={"notify": {"urls": [desk.url, dead]}})
     assert world.headless().ends(60.0) == 0
     until(lambda: desk.heard, "the finish")
     assert [h["title"] for h in desk.heard] == ["job: finished"]

@@ -181,7 +181,7 @@ def test_a_new_command_is_resumed_as_its_own_script_says(world: World) -> None:
 
 
 def test_resume_with_other_settings_waits_for_the_stop_that_was_ordered(world: World) -> None:
-    slow = {"restart": {"interrupt_grace_s": 8, "terminate_grace_s": 0.3}}
+    slow = {"restart": {"interrupt_grace_s": 8}}
     world.write("--steps", "3000", "--step-time", "0.02", "--save-every", "20", "--deaf", more=slow)
     world.headless()
     world.at_step(30)

@@ -14,13 +14,12 @@ from trainwatch.core.checkpoints.inspection import inspect
 from trainwatch.core.checkpoints.listing import list_checkpoints
 from trainwatch.core.model.checkpoint import Checkpoint
 from trainwatch.core.model.observation import CheckpointEvent
-from trainwatch.core.model.settings import Watch
 from trainwatch.core.sense.files import checkpoint_directory
 from trainwatch.core.sense.files.checkpoint_directory import CheckpointDirectory
 from trainwatch.core.sense.files.checkpoint_scan import Looks, candidates
 
-WATCH = Watch(settle_s=0.1, rescan_s=0.3)
-EVENTS_ONLY = Watch(settle_s=0.1, rescan_s=3600.0)
+WATCH: Any = {"settle_s": 0.1, "rescan_s": 0.3}
+EVENTS_ONLY: Any = {"settle_s": 0.1, "rescan_s": 3600.0}
 WHOLE = b"<whole>"
 
 
@@ -81,13 +80,13 @@ Make = Callable[..., CheckpointDirectory]
 def make(inbox: ListInbox, structure: Structure, out: Path) -> Iterator[Make]:
     made: list[CheckpointDirectory] = []
 
-    def build(watch: Watch = EVENTS_ONLY, **settings: object) -> CheckpointDirectory:
+    def build(watch: Any = EVENTS_ONLY, **settings: object) -> CheckpointDirectory:
         sensor = CheckpointDirectory(
             inbox=inbox,
             clock=RunClock(),
-            watch=watch,
             directory=str(out),
             looks=Looks(structure.inspect, structure.list_directory),
+            **watch,
             **settings,  # type: ignore[arg-type]
         )
         made.append(sensor)
@@ -276,7 +275,7 @@ def test_unchanged_checkpoints_are_not_inspected_again(
     for path in out.iterdir():
         age(path)
     scans: list[None] = []
-    sensor = make(Watch(settle_s=0.05, rescan_s=0.05), mountinfo=lambda: "")
+    sensor = make({"settle_s": 0.05, "rescan_s": 0.05}, mountinfo=lambda: "")
     wait_for(inbox, "a.pt", "complete/complete")
     asked = len(structure.asked)
     scan = sensor.scan
@@ -308,7 +307,7 @@ def test_an_unreadable_checkpoint_is_reported_and_watching_goes_on(
     sensor = CheckpointDirectory(
         inbox=inbox,
         clock=RunClock(),
-        watch=WATCH,
+        **WATCH,
         directory=str(out),
         looks=Looks(failing, structure.list_directory),
         on_problem=trouble.append,
@@ -326,7 +325,7 @@ def test_checkpoints_are_verified_with_the_real_readers(inbox: ListInbox, out: P
     sensor = CheckpointDirectory(
         inbox=inbox,
         clock=RunClock(),
-        watch=EVENTS_ONLY,
+        **EVENTS_ONLY,
         directory=str(out),
         looks=Looks(lambda path, _rewritten: inspect(path), lambda directory: list_checkpoints(directory).checkpoints),
     )

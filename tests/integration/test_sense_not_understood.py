@@ -11,7 +11,6 @@ from tests.integration.sense_world import ListInbox, RunClock, wait_until
 from trainwatch.core.checkpoints.inspection import inspect_any
 from trainwatch.core.checkpoints.listing import state_in
 from trainwatch.core.model.observation import CheckpointEvent
-from trainwatch.core.model.settings import Watch
 from trainwatch.core.sense.files.checkpoint_directory import CheckpointDirectory
 from trainwatch.core.sense.files.checkpoint_scan import Looks
 
@@ -33,7 +32,8 @@ def sensor(inbox: ListInbox, out: Path) -> Iterator[CheckpointDirectory]:
     made = CheckpointDirectory(
         inbox=inbox,
         clock=RunClock(),
-        watch=Watch(settle_s=0.1, rescan_s=0.3),
+        settle_s=0.1,
+        rescan_s=0.3,
         directory=str(out),
         looks=Looks(lambda path, rewritten: inspect_any(path, rewritten=rewritten), state_in),
     )

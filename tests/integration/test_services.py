@@ -78,7 +78,7 @@ def test_the_ping_comes_only_while_observation_works(service: LocalService) -> N
         looked.append(blind[0])
         return blind[0]
 
-    ping = DeadManPing(f"http://{service.address}/uuid", 0.05, why_not, said.append, first_s=0.01)
+    ping = DeadManPing(f"http://{service.address}/uuid", why_not, said.append, first_s=0.01, period_s=0.05)
     ping.start()
     try:
         until(lambda: len(looked) > 5, "it looks")

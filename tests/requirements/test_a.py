@@ -25,7 +25,6 @@ TRAINER = Path(__file__).parents[1] / "fakes" / "guide_trainer.py"
 SWIFT = """[watch]
 interval_s = 0.2
 summary_s = 1
-rescan_s = 0.3
 settle_s = 0.1
 [restart]
 backoff_s = [0]

@@ -10,7 +10,6 @@ from trainwatch.core.model.observation import GpuReading
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Restart, Settings
 
-TOLERANCE = 0.5e9
 Readings = Sequence[GpuReading] | None
 
 
@@ -39,7 +38,7 @@ def cleared(
     peaks: dict[int, float] | None = None,
     users: Sequence[str] = (),
 ) -> GateReport:
-    restart = Restart(gpu_clear_timeout_s=timeout_s, gpu_clear_tolerance_bytes=TOLERANCE)
+    restart = Restart(gpu_clear_timeout_s=timeout_s)
     spec = RunSpec(
         id="x", name="x", command=(), cwd="/", created_wall=0.0, gpus=own, settings=Settings(restart=restart)
     )
@@ -75,7 +74,9 @@ def test_unreleased_memory_is_reported_with_its_gpu_after_the_time_limit() -> No
     assert [gpu.clear for gpu in report.gpus] == [True, False]
 
 
-@pytest.mark.parametrize(("above", "clear"), [(TOLERANCE, True), (TOLERANCE + 1, False)])
+@pytest.mark.parametrize(
+    ("above", "clear"), [(gpu_clearing.TOLERANCE_BYTES, True), (gpu_clearing.TOLERANCE_BYTES + 1, False)]
+)
 def test_memory_up_to_the_tolerance_above_the_baseline_counts_as_released(above: float, clear: bool) -> None:
     assert gate([[(0, 1e9 + above)]], {0: 1e9}, timeout_s=1.0).clear is clear
 

@@ -175,9 +175,8 @@ def test_a_run_resumes_from_its_save_that_has_a_time_before_the_run() -> None:
     assert resumed(crashed(saved(40, 40.0), mind())) == ["out/step-40"]
 
 
-@pytest.mark.parametrize("settings", [{}, {"without_checkpoint": False}], ids=["may start over", "may not"])
-def test_a_run_is_held_over_what_may_be_its_own_save(settings: dict[str, object]) -> None:
-    world = crashed(saved(40, 40.0, **UNSURE), mind(**settings))
+def test_a_run_is_held_over_what_may_be_its_own_save() -> None:
+    world = crashed(saved(40, 40.0, **UNSURE), mind())
     assert (resumed(world), world.word, world.of(GiveUp)) == ([], "stopped", [])
     body = world.of(NotifyPeople)[-1].body
     assert "resume --from CHECKPOINT" in body

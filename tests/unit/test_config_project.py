@@ -114,10 +114,10 @@ ladder = [
 [notify]
 command = "notify-send"
 [tmux]
-session = "a:b"
+socket = ""
 enabled = 1
 [checkpoints]
-colour = "red"
+keep_last = 2.5
 """
     assert problems(tmp_path, text) == [
         'trainwatch.toml:2: "name" must not be empty, got ""',
@@ -133,14 +133,14 @@ colour = "red"
         'trainwatch.toml:13: "if_gpu_not_clear" must be "wait" or "go_on", got "panic"',
         'trainwatch.toml:15: "min_s" (900) must not be above "max_s" (800)',
         'trainwatch.toml:17: "deadline_factor" must be finite, got nan',
-        'trainwatch.toml:18: "warmup_steps" must be a whole number, got 2.5',
+        'trainwatch.toml:18: "warmup_steps" is no setting any more: delete this line',
         'trainwatch.toml:19: unknown key "hangs"; did you mean "hang"?',
         'trainwatch.toml:22: unknown profile "balancd"; did you mean "balanced"?',
         'trainwatch.toml:25: unknown profile "nonesuch"; there are: aggressive, balanced, conservative',
         'trainwatch.toml:28: "command" must be a list of texts in quotes, got "notify-send"',
-        'trainwatch.toml:30: "session" must not contain ":" or ".", got "a:b"',
+        'trainwatch.toml:30: "socket" must not be empty, got ""',
         'trainwatch.toml:31: "enabled" must be true or false, got 1',
-        'trainwatch.toml:33: unknown key "colour"; there are: keep_last, verify',
+        'trainwatch.toml:33: "keep_last" must be a whole number, got 2.5',
     ]
 
 

@@ -69,11 +69,6 @@ def test_with_nothing_but_exports_it_is_held_and_does_not_write_over_them() -> N
     assert "model.safetensors cannot be resumed from (complete); hf resumes from a directory, not from a file" in held
 
 
-def test_or_gives_up_where_that_is_switched_off() -> None:
-    world = crash(saved(run_of(HF, without_checkpoint=False), "out/model.safetensors", 20, "weights", "file"))
-    assert "starting over is disabled" in world.of(GiveUp)[0].reason
-
-
 def test_any_trainer_goes_on_from_a_whole_state_before_newer_weights() -> None:
     world = saved(run_of(GENERIC, ANYWHERE), "out/state-20.pt", 20)
     assert resumed(crash(saved(world, "out/weights-30.safetensors", 30, "weights"))) == "out/state-20.pt"

@@ -19,13 +19,13 @@ def test_steps_that_were_read_at_once_after_a_gap_are_no_pace() -> None:
     clock, pace, t = StepClock(), Pace(), 0.0
     for step in range(1, 200):
         t += 0.3
-        clock, pace = beat(clock, t, 1, 0), with_step(pace, step, t)
+        clock, pace = beat(clock, t, 1), with_step(pace, step, t)
     assert clock.step_s is not None
     clock, step = after_gap(clock, t), 199
     for many, later in ((100, 0.01), (60, 0.02), *((1, 0.3),) * 200):
         t, step = t + later, step + many
         pace = with_step(pace, step, t) if clock.behind_from is None else begin_stretch(pace, step, t)
-        clock = beat(clock, t, many, 0)
+        clock = beat(clock, t, many)
         assert clock.step_s == pytest.approx(0.3, rel=0.05)
         assert pace_of(pace) == pytest.approx(0.3, rel=0.05)
 
@@ -34,9 +34,9 @@ def test_a_training_that_is_faster_for_good_after_a_gap_has_its_new_pace() -> No
     clock, t = StepClock(), 0.0
     for _ in range(30):
         t += 2.0
-        clock = beat(clock, t, 1, 0)
+        clock = beat(clock, t, 1)
     clock = after_gap(clock, t)
     for _ in range(300):
         t += 0.2
-        clock = beat(clock, t, 1, 0)
+        clock = beat(clock, t, 1)
     assert clock.step_s == pytest.approx(0.2, rel=0.05)

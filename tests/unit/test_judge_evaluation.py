@@ -108,8 +108,6 @@ def test_each_new_checkpoint_is_evaluated_once_on_the_cpu() -> None:
         (((True, 15.4, 97), (False, None, 0)), {}, None),
         (((True, 15.4, 97), (None, 0.3, 0)), {}, None),
         (((True, 4.0, 97),), {}, None),
-        (((True, 4.0, 97),), {"gpu_memory_bytes": 8 * GB}, None),
-        (((True, 4.0, 97), (False, 0.2, 0)), {"gpu_memory_bytes": 20 * GB}, None),
     ],
 )
 def test_it_runs_where_it_takes_nothing_from_the_training(

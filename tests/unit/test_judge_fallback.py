@@ -68,7 +68,7 @@ def test_a_first_start_with_a_profile_goes_back_to_the_own_settings_of_the_user(
 
 def test_a_profile_that_is_measured_is_not_left() -> None:
     """A trial of a profile that does not start went on without it, and its pace was shown as the profile's."""
-    world = World(mind(Settings(profiles=Profiles(use="safe_mode", fall_back=False))))
+    world = World(mind(Settings(profiles=Profiles(use="safe_mode"), restart=Restart(max_restarts=0))))
     crash(world.begin(), ARGPARSE, 2)
     assert profiles(world) == ["safe_mode"]
     assert world.word == "given_up"

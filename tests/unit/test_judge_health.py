@@ -7,10 +7,10 @@ from tests.unit.test_judge_recovery import running
 from trainwatch.core.judge.findings import health
 from trainwatch.core.model.fact import HealthChanged, Note
 from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample
-from trainwatch.core.model.progress import Level
+from trainwatch.core.model.progress import Level, metrics
 from trainwatch.core.model.settings import Health, Profiles, Settings
 
-TABLE = health.metrics(Health())
+TABLE = metrics(Health())
 
 
 @pytest.mark.parametrize(

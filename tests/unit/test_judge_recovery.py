@@ -166,12 +166,6 @@ def test_without_a_good_checkpoint_it_starts_over() -> None:
     assert [s.resume_from for s in world.of(StartAttempt)] == [None, None]
 
 
-def test_or_gives_up_where_starting_over_is_switched_off() -> None:
-    world = crash(running(judge(quick(without_checkpoint=False))))
-    assert world.word == "given_up"
-    assert "no checkpoint to resume from" in world.of(GiveUp)[0].reason
-
-
 def test_a_checkpoint_written_before_a_nan_and_seen_after_it_counts() -> None:
     world = running(judge(created_wall=1000.0))
     written = world.t + 1000.0

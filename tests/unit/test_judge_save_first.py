@@ -38,7 +38,7 @@ def test_a_restart_goes_on_from_the_checkpoint_that_was_asked_for() -> None:
 
 
 def test_without_a_checkpoint_the_stop_follows_after_the_deadline() -> None:
-    world = asking(Settings(restart=Restart(save_wait_s=30.0))).command("stop").wait(29)
+    world = asking().command("stop").wait(119)
     assert world.decisions[-1] == "request_save"
     world.wait(2)
     assert world.decisions[-1] == "stop_attempt"
@@ -46,9 +46,9 @@ def test_without_a_checkpoint_the_stop_follows_after_the_deadline() -> None:
 
 
 def test_a_checkpoint_that_grows_is_waited_for_beyond_the_deadline() -> None:
-    world = asking(Settings(restart=Restart(save_wait_s=30.0))).command("stop")
+    world = asking().command("stop")
     for size in range(1, 6):
-        world.wait(20)
+        world.wait(80)
         world.see(CheckpointEvent(t=world.t, path="out/big", event="growing", size_bytes=size * GB))
     assert world.decisions[-1] == "request_save"
     world.see(CheckpointEvent(t=world.t, path="out/big", event="complete", size_bytes=5 * GB, step=60))

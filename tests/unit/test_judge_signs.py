@@ -307,4 +307,4 @@ def test_pause_is_learned_apart_from_the_pace() -> None:
 def test_gpu_state_follows_from_utilisation_and_power(util: float | None, power_w: float, state: str) -> None:
     usual = activity.GpuNormal(index=0, rest_w=44.0, busy_w=290.0, util_pct=97.0)
     reading = GpuReading(index=0, util_pct=util, power_w=power_w, power_limit_w=320)
-    assert activity.read(usual, reading, idle_util_pct=5.0) == state
+    assert activity.read(usual, reading) == state

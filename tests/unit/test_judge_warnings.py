@@ -23,7 +23,7 @@ def losses(world: World, *values: object, every_s: float = 2.0) -> World:
     return world
 
 
-def test_nan_is_notified_once_and_again_only_after_again_s() -> None:
+def test_nan_is_notified_once_and_again_only_after_half_an_hour() -> None:
     world = losses(running(), *[0.1, "nan"] * 20)
     assert len([i for i in world.incidents if i.class_ == "nan"]) > 5
     assert warnings(world) == ["the average loss is not a number (one skipped step is enough for that) at step 42"]

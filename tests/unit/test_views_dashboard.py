@@ -92,7 +92,6 @@ def test_equal_incidents_are_one_on_the_dashboard() -> None:
         ("underused", 91.0, Health(), "balanced", "underused"),  # near the bound the judge's word stands
         ("underused", 93.0, Health(), "balanced", "safe"),
         ("safe", 78.0, Health(), "balanced", "underused"),
-        ("safe", 78.0, Health(vram_underused_pct=50.0), "balanced", "safe"),
         ("warning", 97.5, Health(), "stable", "warning"),
         ("warning", 97.0, Health(), "balanced", "warning"),  # was beyond it: it does not flap
         (None, 99.0, Health(), "balanced", "warning"),

@@ -252,10 +252,8 @@ def options(slurm: SettingsSlurm, cwd: str, name: str) -> list[str]:
     told = {
         "partition": slurm.partition,
         "account": slurm.account,
-        "qos": slurm.qos,
         "time": slurm.time,
         "gres": f"gpu:{slurm.gpus}" if slurm.gpus else "",
-        "cpus-per-task": str(slurm.cpus) if slurm.cpus else "",
         "exclude": ",".join(slurm.exclude),
     }
     return [

@@ -201,8 +201,7 @@ def close(run: RunSpec, environ: Mapping[str, str] = os.environ, *, unless_attac
 
 def session_name(run: RunSpec) -> str:
     """The preferred name. tmux forbids ``.`` and ``:`` in names; other special characters would be read as targets."""
-    wanted = run.settings.tmux.session or f"trainwatch-{run.name}"
-    return "".join(character if character.isalnum() or character in "-_" else "-" for character in wanted)
+    return "".join(c if c.isalnum() or c in "-_" else "-" for c in f"trainwatch-{run.name}")
 
 
 def attach_command(

@@ -187,8 +187,7 @@ def end_is_ordered(run: RunDirectory) -> bool:
 
 def wait_for_end(run: RunDirectory) -> None:
     """Wait until an end that was ordered is over, at most as long as it may take. Raises CliError (exit code 4)."""
-    limits = run.load_spec().settings.restart
-    most_s = limits.save_wait_s + limits.interrupt_grace_s + limits.terminate_grace_s + BEYOND_S
+    most_s = run.load_spec().settings.restart.stop_takes_s(saves=True) + BEYOND_S
     for _ in turns(most_s, LOOK_S):
         if not end_is_ordered(run):
             return

@@ -17,6 +17,7 @@ from ..runs.known_runs import home
 if TYPE_CHECKING:
     import socketserver
 
+PING_S = 60.0
 FIRST_S = 1.0
 """Period of asking at the start whether observation works: the first call comes as soon as it does."""
 
@@ -64,10 +65,16 @@ class Channel:
 
 
 class DeadManPing(Channel):
-    """Calls ``url`` every ``period_s``, if ``why_not`` returns None; else calls are left out, which is told, too."""
+    """Calls ``url`` every minute, if ``why_not`` returns None; else calls are left out, which is told, too."""
 
     def __init__(
-        self, url: str, period_s: float, why_not: Callable[[], str | None], tell: Tell, *, first_s: float = FIRST_S
+        self,
+        url: str,
+        why_not: Callable[[], str | None],
+        tell: Tell,
+        *,
+        first_s: float = FIRST_S,
+        period_s: float = PING_S,
     ) -> None:
         super().__init__("ping", tell, first_s)
         self._url, self._period_s, self._why_not, self._called = url, period_s, why_not, False

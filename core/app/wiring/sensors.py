@@ -94,10 +94,10 @@ def checkpoint_sensor(
             "foreseeing the load of a checkpoint", lambda checkpoint: load_refusal(output.spec, preset, checkpoint)
         ),
     )
-    watch = output.spec.settings.watch
+    settle_s = output.spec.settings.watch.settle_s
     return CheckpointFolders(
         lambda folder: CheckpointDirectory(
-            watch=watch, directory=folder, looks=looks, globs=globs, known=known, **common
+            settle_s=settle_s, directory=folder, looks=looks, globs=globs, known=known, **common
         ),
         output.folders,
     )
@@ -198,8 +198,7 @@ def build_sensors(  # noqa: PLR0917
     examine = BesideAttempt(plan, run, lambda: output.folders)
     if examine.wanted:  # a run that writes apart cannot be disturbed
         others.append(OtherTrainers(examine=examine, tree=tree, **common))
-    if spec.settings.supervisor.inhibit_sleep:
-        others.append(SleepInhibitor(spec.name, note, os.environ))
+    others.append(SleepInhibitor(spec.name, note, os.environ))
 
     def last_look() -> None:
         """Read the last log lines, memory, disk, checkpoints, metrics: why it ended, and what to resume from."""
@@ -220,7 +219,7 @@ def build_sensors(  # noqa: PLR0917
     )
     named = watch.termination_notices
     cloud = cloud_of() if named == "auto" else None if named == "off" else named
-    notices = TerminationNotices(cloud=cloud, address=watch.metadata_url, **common)
+    notices = TerminationNotices(cloud=cloud, **common)
     samplers = SamplersInOneThread(host, *processes, beats, *last_samplers)
     own: list[Sensor] = [samplers, log, checkpoints, search, metrics, *([] if values is None else [values])]
     whole = [claim, *others, ContainerWatch(note), *own, exits, notices, *gpus]

@@ -2,15 +2,13 @@
 
 import math
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
 
 from ...model.fact import HealthChanged
 from ...model.observation import GpuSample, HostSample
-from ...model.progress import GPU_IS_GONE, SLOWED_BY_FAULT, VRAM_STABLE_PCT, Level, health_clause
-from ...model.settings import Health as HealthSettings
+from ...model.progress import GPU_IS_GONE, SLOWED_BY_FAULT, Level, Metric, health_clause
 from ...model.text import size
 from ..hang.evidence import duration
 
@@ -24,38 +22,6 @@ HOLD_S = 10.0
 """How long a new level must hold before it is reported."""
 MARGIN = 0.02
 """Share of a bound by which a value must get better before its level does."""
-
-
-class Metric(msgspec.Struct, frozen=True):
-    """One row: values beyond ``warning``/``danger`` are worse; ``falling``: low is bad; ``underused``: room left."""
-
-    unit: str
-    warning: float
-    danger: float
-    falling: bool = False
-    underused: float | None = None
-    alarm: Level = "danger"
-    """At this level it is an incident; others are only shown."""
-
-
-@lru_cache(maxsize=8)
-def metrics(settings: HealthSettings, *, stable: bool = False) -> dict[str, Metric]:
-    """Return the table for any profile, or for the ``stable`` one. Keys: metric name without the number of the GPU."""
-    vram_warning = VRAM_STABLE_PCT if stable else settings.vram_warning_pct
-    return {
-        "temp": Metric("°C", settings.temp_warning_c, settings.temp_danger_c),
-        "vram": Metric("%", vram_warning, FAR, underused=settings.vram_underused_pct, alarm="warning"),
-        "ram_used": Metric("%", settings.ram_warning_pct, settings.ram_danger_pct),
-        "ram_available": Metric(
-            "B", settings.ram_available_warning_bytes, settings.ram_available_danger_bytes, falling=True
-        ),
-        "swap_used": Metric("B", settings.swap_warning_bytes, settings.swap_danger_bytes),
-        "disk_free": Metric("B", settings.disk_warning_bytes, settings.disk_danger_bytes, falling=True),
-    }
-
-
-FAR = 1e300
-"""Above every reading, and still a JSON number."""
 
 
 class Band(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -8,6 +8,7 @@ from ...model.checkpoint import Evaluation, better_of, score_words
 from ...model.decision import BackUpCheckpoint, EndEvaluation, EndWatch, EvaluateCheckpoint, RunAtEnd
 from ...model.fact import CheckpointEvaluated
 from ...model.observation import Outcome
+from ...model.progress import RAM_SHORT_BYTES
 from .. import memory
 from ..findings.slow import long_words
 from ..knowledge import Knowledge
@@ -40,7 +41,7 @@ def follow(builder: StepBuilder) -> None:
         return
     if known.running is not None:
         available = builder.state.host.ram_available_bytes
-        is_short = available is not None and available < builder.settings.health.ram_available_danger_bytes
+        is_short = available is not None and available < RAM_SHORT_BYTES
         if is_short and not finished and not known.running.ending:
             builder.set(evaluations=replace(known, running=replace(known.running, ending=True)))
             why = "end the evaluation: RAM is short: what is left is for the training"
@@ -101,7 +102,7 @@ def _begin_next(builder: StepBuilder, *, training: bool) -> None:
     if not (left := _left(builder)):
         return
     chosen, ram_bytes = left[0], state.host.ram_available_bytes
-    place = memory.spot(state.evaluations.gpus, ram_bytes, settings.evaluate, settings.health, training=training)
+    place = memory.spot(state.evaluations.gpus, ram_bytes, settings.evaluate, training=training)
     times, mtime = state.evaluations.times(chosen), chosen.mtime
     assert mtime is not None
     why = f"it began {times} times and did not end" if times >= MOST else ""
@@ -189,8 +190,7 @@ SLACK_S = 5.0
 
 def run_command(builder: StepBuilder, event: Literal["finish", "give_up", "end_by"]) -> None:
     end = builder.settings.end
-    commands = {"finish": end.at_finish, "give_up": end.at_give_up, "end_by": end.at_end_by or end.at_give_up}
-    command = commands[event]
+    command = end.at_finish if event == "finish" else end.at_give_up
     builder.set(ends=None)
     follow_backups(builder, last=True)
     if command:
@@ -215,9 +215,7 @@ def set_time(builder: StepBuilder, *, after_s: float = 0.0) -> None:
 
 def stop_takes_s(knowledge: Knowledge, state: JudgeState) -> float:
     """How long a stop may take, the save before it included."""
-    restart = knowledge.settings.restart
-    save_s = restart.save_wait_s if knowledge.can_ask_to_save or state.beating else 0.0
-    return save_s + restart.interrupt_grace_s + restart.terminate_grace_s + SLACK_S
+    return knowledge.settings.restart.stop_takes_s(saves=knowledge.can_ask_to_save or state.beating) + SLACK_S
 
 
 def over(builder: StepBuilder) -> None:

@@ -14,6 +14,7 @@ import msgspec
 
 from ...model.fact import RemediesDropped
 from ...model.observation import HostSample
+from ...model.progress import VRAM_UNDERUSED_PCT
 from ...model.run import DIVERGING, NO_STEP, GpuHabit, Habits, IncidentKind
 from ...model.text import memory, plural
 from ..findings import loss, slow
@@ -94,7 +95,7 @@ def on_spare(builder: StepBuilder) -> None:
         return
     above = ladder[ladder.index(profile) + 1]
     if state.profile_pending is None and not any(rung.profile == above for rung in state.ramp.failed):
-        less = f"GPU memory is less than {builder.settings.health.vram_underused_pct:.0f} % used"
+        less = f"GPU memory is less than {VRAM_UNDERUSED_PCT:.0f} % used"
         reason = f"{less}: profile {above} uses more of it (`{builder.typed('profile', above)}`)"
         _hint(builder, "health", "vram_spare", reason)
 

@@ -117,8 +117,7 @@ def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
     step, phase = progress.run_step, progress.phase
     steps = 1 if step is None or state.attempt.step is None else max(1, step - state.attempt.step)
     announced = bool(state.log_activity.announced) or state.saving.took_s > deadlines.PAUSE_FLOOR_S
-    warmup = builder.settings.hang.warmup_steps
-    clock = deadlines.beat(state.clock, now, steps, warmup, announced=announced)
+    clock = deadlines.beat(state.clock, now, steps, announced=announced)
     first = state.clock.beats == 0
     if first and not state.attempt.adopted:
         quiet_s = liveness.silence(state.liveness, state.clock.last)

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from ...model import observation as observations
-from ...model.progress import reading_name
+from ...model.progress import metrics, reading_name
 from ...model.run import OTHER_TRAINER, Evidence, IncidentKind, never_ends
 from ...model.text import beginning, plural, typed
 from .. import run_states
@@ -32,7 +32,7 @@ def on_gpu(builder: StepBuilder, sample: observations.GpuSample) -> None:
     settings, machine = builder.settings, builder.machine
     watched, state = _sampled(builder), builder.state
     if watched:
-        builder.set(liveness=with_gpus(state.liveness, sample, builder.now, settings.hang, state.clock.last))
+        builder.set(liveness=with_gpus(state.liveness, sample, builder.now, state.clock.last))
     if sample.gpus and (gpus := tuple([SeenGpu(gpu.own, gpu.pci) for gpu in sample.gpus])) != state.gpus_seen:
         builder.set(gpus_seen=gpus)
     if settings.evaluate.wanted:
@@ -201,7 +201,7 @@ def _close_vram(builder: StepBuilder) -> None:
 def _take_levels(builder: StepBuilder, values: Iterator[tuple[str, float]]) -> None:
     """Take values of metrics: those that changed their level are told."""
     state = builder.state
-    table = health.metrics(builder.settings.health, stable=state.profile == "stable")
+    table = metrics(builder.settings.health, stable=state.profile == "stable")
     bands, changes = health.take(state.bands, values, table, builder.t)
     if bands is not state.bands:
         builder.set(bands=bands)

@@ -118,6 +118,8 @@ near 100 % at low power. active: something between. unknown: no reading."""
 
 LOADED: frozenset[GpuState] = frozenset({"busy", "pinned", "dim", "spin"})
 """States in which a kernel runs or waits."""
+IDLE_UTIL_PCT = 5.0
+"""GPU utilisation below this is idle: monitors and desktops cause a few per cent."""
 PINNED_UTIL_PCT = 97.0
 """A kernel that waits keeps utilisation at 99 to 100; work falls below this between batches."""
 WORKING_UTIL_PCT = 15.0
@@ -236,7 +238,7 @@ def blend(before: float | None, newest: float) -> float:
     return newest if before is None else before + NEWEST_WEIGHT * (newest - before)
 
 
-def read(normal: GpuNormal, gpu: GpuReading, idle_util_pct: float) -> GpuState:
+def read(normal: GpuNormal, gpu: GpuReading) -> GpuState:
     """Return what one GPU does in one sample."""
     util, share = gpu.util_pct, power_share(normal, gpu)
     if util is None:
@@ -246,8 +248,8 @@ def read(normal: GpuNormal, gpu: GpuReading, idle_util_pct: float) -> GpuState:
     full = util >= PINNED_UTIL_PCT
     if gpu.power_w is None:
         resting = min(WORKING_UTIL_PCT, RESTING_UTIL_SHARE * (normal.util_pct or 0.0))
-        return "pinned" if full else "idle" if util < max(idle_util_pct, resting) else "active"
-    if util < idle_util_pct:
+        return "pinned" if full else "idle" if util < max(IDLE_UTIL_PCT, resting) else "active"
+    if util < IDLE_UTIL_PCT:
         return "idle"
     if share is None:
         return "pinned" if full else "active"

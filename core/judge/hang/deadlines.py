@@ -27,6 +27,8 @@ from .ranks import Ranks
 # saving, refilling a buffer), which are learned apart; lines that are printed only now and then, so the distance of
 # lines is learned, not that of steps.
 
+WARMUP_BEATS = 3
+"""First steps of an attempt from which no pace is learned: they compile, allocate and autotune."""
 BLOCK_S = 10.0
 """Steps of this long make one block; only the block's slowest step and mean are kept. The pace is known after one."""
 BLOCKS = 16
@@ -82,7 +84,7 @@ def begin_attempt(clock: StepClock, now: float) -> StepClock:
     )
 
 
-def beat(clock: StepClock, now: float, steps: int, warmup_beats: int, *, announced: bool = False) -> StepClock:
+def beat(clock: StepClock, now: float, steps: int, *, announced: bool = False) -> StepClock:
     """Take a heartbeat: the training advanced by ``steps`` (1 if unknown). ``announced``: after another phase."""
     interval, typical = now - clock.last, clock.typical_s
     changes: dict[str, object] = {
@@ -91,7 +93,7 @@ def beat(clock: StepClock, now: float, steps: int, warmup_beats: int, *, announc
         "longest_s": max(clock.longest_s, interval),
     }
     far = typical is not None and interval > PAUSE_FLOOR_S and interval > PAUSE_FACTOR * typical
-    if clock.beats < warmup_beats or interval < 0.0:
+    if clock.beats < WARMUP_BEATS or interval < 0.0:
         pass
     elif clock.behind_from is not None:  # neither these lines nor the one that ends them show a pace
         at_once = typical is not None and interval * PAUSE_FACTOR < typical and now - clock.behind_from < BLOCK_S
@@ -455,7 +457,7 @@ def longest_known(run: HangInput) -> float:
 
 def for_dead(run: HangInput, *, partly_seen: bool | None = None) -> float:
     """Return the deadline without any sign of life. ``partly_seen``: either GPUs or processes cannot be read."""
-    clock, seen, min_s, warms_up = run.clock, run.liveness, run.hang.min_s, run.clock.beats <= run.hang.warmup_steps
+    clock, seen, min_s, warms_up = run.clock, run.liveness, run.hang.min_s, run.clock.beats <= WARMUP_BEATS
     partly = not (run.sees_gpu and run.sees_process) if partly_seen is None else partly_seen
     joins_s = joining_s(run.launcher) or 0.0
     # The first lines after a restart of the workers may be the last ones of those that ended.

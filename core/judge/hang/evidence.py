@@ -8,6 +8,7 @@ import msgspec
 from ...model.observation import Outcome
 from ...model.run import Evidence, HangKind
 from ...model.text import LazyPattern, plural, size
+from . import liveness
 from .activity import GpuState
 from .deadlines import HangInput
 from .launcher import waiting
@@ -105,7 +106,7 @@ def evidence_of(run: HangInput, first: tuple[str, ...] = (), last: tuple[str, ..
         of = f" of {seen.procs} process{'es' * (seen.procs != 1)}" if seen.procs is not None else ""
         lines.append(f"CPU{of}: {seen.cpu:.2f} cores{usual}")
     if seen.read_bytes is not None or seen.write_bytes is not None:
-        few = f"less than {size(run.hang.idle_io_bytes_per_s)}/s"
+        few = f"less than {size(liveness.IDLE_BYTES_PER_S)}/s"
         moved = seen.bytes_at
         none_yet = f"{few} read and written so far"
         lines.append(none_yet if moved is None else f"last bytes moved {duration(now - moved)} ago ({few} since)")

@@ -14,10 +14,13 @@ from ...model.settings import Hang
 from . import activity
 from .activity import GpuNormal, GpuState
 
+IDLE_CORES = 0.25
+"""CPU of the whole tree below this is idle: a trainer that works uses more, a metrics thread 0.05 to 0.2 cores. A
+trainer that usually needs less is compared with its own usual CPU."""
 CPU_CORES_PER_GPU = 0.6
-"""Share of ``idle_cpu_cores`` that each further GPU adds: it has a process with a metrics thread of its own."""
+"""Share of ``IDLE_CORES`` that each further GPU adds: it has a process with a metrics thread of its own."""
 CPU_NORMAL_SHARE = 0.3
-"""Share of the usual CPU from which it is a sign, if less than ``idle_cpu_cores``: some trainers need little."""
+"""Share of the usual CPU from which it is a sign, if less than ``IDLE_CORES``: some trainers need little."""
 CPU_STARVED_SHARE = 0.5
 """Share of the usual CPU from which it is a sign while workers are dead or blocked: the main process polls for them."""
 
@@ -81,7 +84,7 @@ class Liveness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     moving: Sign = Sign()
     """Bytes read or written, also many at once."""
     bytes_at: float | None = None
-    """The newest sample with more than ``idle_io_bytes_per_s``, a sign of life or not."""
+    """The newest sample with more than ``IDLE_BYTES_PER_S``, a sign of life or not."""
     read_bytes: float | None = None
     write_bytes: float | None = None
     net_bytes: float | None = None
@@ -179,9 +182,9 @@ def after_gap(seen: Liveness, now: float) -> Liveness:
     )
 
 
-def alive_cores(seen: Liveness, idle_cpu_cores: float) -> float:
+def alive_cores(seen: Liveness) -> float:
     """Return from how many cores on the CPU of all its processes is a sign of life."""
-    bound = idle_cpu_cores * (1.0 + CPU_CORES_PER_GPU * max(0, len(seen.normals) - 1))
+    bound = IDLE_CORES * (1.0 + CPU_CORES_PER_GPU * max(0, len(seen.normals) - 1))
     usual = seen.cpu_normal
     if usual is not None and is_starved(seen):  # a main process that polls its queue does no work
         return max(bound, CPU_STARVED_SHARE * usual)
@@ -219,7 +222,7 @@ def was_alive(seen: Liveness, beat_at: float, now: float, margin_s: float) -> bo
 # Signs of life from samples of the trainer's GPUs.
 
 
-def with_gpus(seen: Liveness, sample: GpuSample, now: float, hang: Hang, beat_at: float = 0.0) -> Liveness:
+def with_gpus(seen: Liveness, sample: GpuSample, now: float, beat_at: float = 0.0) -> Liveness:
     """Take a GPU sample. ``beat_at``: the last step, in active seconds; a run that steps is not silent."""
     gpus = tuple([gpu for gpu in sample.gpus if activity.may_be_own(gpu)]) or sample.gpus  # all, if it uses none
     if not gpus:
@@ -227,7 +230,7 @@ def with_gpus(seen: Liveness, sample: GpuSample, now: float, hang: Hang, beat_at
     others = bool(seen.normals) and [n.index for n in seen.normals] != [g.index for g in gpus]
     normals = activity.watch(seen.normals, gpus)
     foreign = not any(activity.may_be_own(g) for g in gpus)
-    states = tuple([activity.read(n, g, hang.idle_util_pct) for n, g in zip(normals, gpus, strict=True)])
+    states = tuple([activity.read(n, g) for n, g in zip(normals, gpus, strict=True)])
     # Of GPUs that were others until now it is not known what they did before.
     # Low power alone may be a slice of a GPU that works.
     idle = all(s == "idle" and g.util_pct is not None for s, g in zip(states, gpus, strict=True))
@@ -264,8 +267,10 @@ WINDOW_MIN = 3
 """Samples in that window at least, however slow the sampling is."""
 WINDOW_MAX = 15
 """Samples in that window at most, however fast the sampling is."""
+IDLE_BYTES_PER_S = 65536.0
+"""I/O below this is idle: progress bars and metrics writes make a few kB/s."""
 IO_AT_ONCE_S = 256.0
-"""What ``idle_io_bytes_per_s`` allows in this time, moved in one sample (17 MB), is a sign by itself: big files come
+"""What ``IDLE_BYTES_PER_S`` allows in this time, moved in one sample (17 MB), is a sign by itself: big files come
 in bursts. A metrics writer that flushes 12 MB a minute beside a dead trainer is not a sign."""
 NET_BYTES_PER_S = 100e3
 """Traffic of its sockets from which it is a sign, if most of the window shows it: an upload after a save. Heartbeats of
@@ -289,12 +294,12 @@ def with_process(seen: Liveness, sample: ProcessSample, now: float, hang: Hang, 
     # On a machine that is busy with other work a process may always want a core and get little of it.
     wants_core = run_n >= WINDOW_MIN and 2.0 * (now - run_from) >= min(WINDOW_S, hang.min_s)
     # No CPU at all is no sign, however little is usual. Ranks that wait for a spinning GPU keep a core busy each.
-    computes = bool(cpu) and (cpu or 0.0) >= alive_cores(seen, hang.idle_cpu_cores)
+    computes = bool(cpu) and (cpu or 0.0) >= alive_cores(seen)
     waits = seen.gpu_at is None or seen.gpu_state in {"spin", "pinned", "dim"}
     many = (cpu or 0.0) >= (max(CPU_MANY_CORES, WAITING_CORES * len(seen.normals)) if waits else CPU_MANY_CORES)
     moved = _moved(seen.read_bytes, sample.read_bytes) + _moved(seen.write_bytes, sample.write_bytes)
-    moves = elapsed > 0.0 and moved >= hang.idle_io_bytes_per_s * elapsed
-    many_bytes = moves and moved >= IO_AT_ONCE_S * hang.idle_io_bytes_per_s
+    moves = elapsed > 0.0 and moved >= IDLE_BYTES_PER_S * elapsed
+    many_bytes = moves and moved >= IO_AT_ONCE_S * IDLE_BYTES_PER_S
     working = seen.working.after(now, window, shows=computes, at_once=wants_core)
     moving = seen.moving.after(now, window, shows=moves, at_once=many_bytes)
     states, net, net_at, sending = sample.states, sample.net_bytes, seen.net_seen_at, seen.sending

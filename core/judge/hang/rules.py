@@ -104,6 +104,10 @@ TOLD_S = 165.0
 """Without a sign of life for so long before the first step, or after the end, people are told."""
 FAINT_CORES = 0.1
 """Below this the only sign of life may be a loop that waits, and people are told after the same time."""
+LOST_GPU_S = 20.0
+"""Without a step for so long since a GPU of this run was lost, the run is hung."""
+SHORT_SHARE = 0.5
+"""x the deadline, if it is short, for which signs of life must be missing: there are too few to wait for as long."""
 STILL_S = 4.0
 """Without a sign of life for so long, people are told when the silence would be a hang."""
 
@@ -150,13 +154,13 @@ def _case(
 
 def lost_gpu(run: HangInput) -> Iterator[Case]:
     """No step follows a kernel line that says that a GPU of this run is lost."""
-    fault, quiet_s = run.gpu_fault, run.hang.quiet_s
+    fault = run.gpu_fault
     if fault is None or run.clock.last > fault.at:
         return
     silent_s = run.now - fault.at
     reason = f"no step since a GPU of this run was lost ({duration(silent_s)})"
-    due_s = max(quiet_s - silent_s, run.pace_s - (run.now - run.clock.last))
-    yield Case(silent_s, quiet_s, "certain", _kind(run, "spin"), reason, (fault.text,), due_s)
+    due_s = max(LOST_GPU_S - silent_s, run.pace_s - (run.now - run.clock.last))
+    yield Case(silent_s, LOST_GPU_S, "certain", _kind(run, "spin"), reason, (fault.text,), due_s)
 
 
 def without_readings(run: HangInput) -> Iterator[Case]:
@@ -253,8 +257,8 @@ def no_sign_of_life(run: HangInput) -> Iterator[Case]:
         deadline_s,
         waiting(run.launcher) or (_stopped(run) if at_once else f"no step and {sign}"),
         _weight(run, deadline_s),
-        from_s=max(_without_sign_s(run, deadline_s), deadline_s - busy_s),
-        told_from_s=max(min(told_s, QUIET_SHARE * _without_sign_s(run, usual_s)), told_s - busy_s),
+        from_s=max(_without_sign_s(deadline_s), deadline_s - busy_s),
+        told_from_s=max(min(told_s, QUIET_SHARE * _without_sign_s(usual_s)), told_s - busy_s),
         late_s=min(run.late_s, CONCLUSIVE * deadline_s + busy_s) if started else run.late_s,
         still=started and run.sees_process and not run.blocked and run.stopped_s is None and run.dead_s >= STILL_S,
     )
@@ -399,9 +403,9 @@ def _weight(run: HangInput, deadline_s: float) -> Weight:
     return "certain" if run.silence_s >= sure_s and not partly else "strong"
 
 
-def _without_sign_s(run: HangInput, deadline_s: float) -> float:
-    """Return how long signs of life must be missing. With a short deadline there are too few to wait for as long."""
-    return deadline_s if deadline_s > deadlines.SHORT_S else min(run.hang.quiet_s, deadline_s / 2)
+def _without_sign_s(deadline_s: float) -> float:
+    """Return how long signs of life must be missing."""
+    return deadline_s if deadline_s > deadlines.SHORT_S else SHORT_SHARE * deadline_s
 
 
 def _kind(run: HangInput, at_load: HangKind | None = None) -> HangKind:

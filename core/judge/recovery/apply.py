@@ -49,7 +49,7 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
     cause = replace(cause, epochs=builder.state.budget.epochs)
     state, settings = builder.state, builder.settings
     class_ = builder.catalogue.class_of(cause.class_)
-    may_fall_back = settings.profiles.fall_back and failed.settings_at_fault and class_.settings != "never"
+    may_fall_back = settings.restart.max_restarts > 0 and failed.settings_at_fault and class_.settings != "never"
     launched = cause.kind != "launch"
     seen = memory.count(state.history, cause.class_)
     attempt = state.attempt

@@ -9,6 +9,7 @@ from ...model.fact import BudgetChanged
 from ...model.observation import Exit, HostSample, Outcome
 from ...model.progress import Why
 from ...model.run import Evidence, Incident, has_inodes
+from ...model.settings import SAVE_WAIT_S
 from ...model.text import plural, sizes_apart, typed
 from .. import memory, run_states
 from ..attempt_progress import AttemptProgress, lost_steps
@@ -52,7 +53,7 @@ def stop(
         return
     if not kill and plan.by and attempts.is_wanted(builder):
         order = attempts.request(builder, f"{plan.reason}: ask for a checkpoint first", plan.incident, stop=True)
-        left_s, wait_s = _left_s(builder, plan), builder.settings.restart.save_wait_s
+        left_s, wait_s = _left_s(builder, plan), SAVE_WAIT_S
         wait_s = wait_s if left_s is None else min(wait_s, max(0.0, left_s - STOP_S))
         saving = run_states.Saving(asked_t=builder.t, until_t=builder.t + wait_s)
         reason = f"{plan.reason}; it was asked for a checkpoint first, for which the stop waits up to {wait_s:.0f} s"
@@ -73,7 +74,7 @@ def on_checkpoint_while_saving(builder: StepBuilder, machine: run_states.Stoppin
     if attempts.came(builder.state, saving.asked_t):
         end_saving(builder, machine, "the checkpoint that was asked for is complete")
         return
-    until_t = max(saving.until_t, builder.t + builder.settings.restart.save_wait_s)
+    until_t = max(saving.until_t, builder.t + SAVE_WAIT_S)
     if machine.plan.deadline_t is not None:
         until_t = min(until_t, machine.plan.deadline_t - LAST_S)
     builder.move("command", replace(machine, saving=replace(saving, until_t=until_t)))

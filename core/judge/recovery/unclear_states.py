@@ -112,15 +112,11 @@ def why_held(builder: StepBuilder, found: tuple[KnownCheckpoint, ...]) -> str:
 
 def begin_anew(builder: StepBuilder, plan: RestartPlan) -> None:
     """No resume point: hold over what may be one, else copy aside what the start may write over, and begin."""
-    unclear, seen = in_the_way(builder), found_outputs(builder)
-    if not unclear or resume_point.has_understood(builder.index):
+    if not in_the_way(builder) or resume_point.has_understood(builder.index):
         why_not = why_not_resumable(builder)
         if why_not is not None:
             itself = '[restart] if_not_told = "go_on" starts it: for a trainer that finds its newest checkpoint itself'
             give_up(builder, why_not, plan.incident, (f"to go on: {ways(builder.knowledge)}", itself))
-            return
-        if not builder.settings.restart.without_checkpoint and (unclear or not seen):
-            give_up(builder, "no checkpoint to resume from, and starting over is disabled", plan.incident)
             return
     asked = _question(builder)
     if asked is None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Literal, Unpack
 
 from ...model.ports import AttemptTarget
-from ...model.settings import Watch
 from ...mounts import is_network_filesystem, unmounted_place
 from ...processes import kernel_text
 from ..sampler import DRAIN_S, Common
@@ -17,6 +16,8 @@ from .inotify import ANY_CHANGE, Inotify
 
 POLL_S = 5.0
 """Period on file systems without events. 1.5 s cost 8 % of a core on 9p (jamie8johnson/cqs#1091)."""
+RESCAN_S = 30.0
+"""Period of a full scan, whatever file events say: events get lost on 9p, NFS, overflow."""
 Means = Literal["events", "polling", "rescan"]
 
 COALESCE_S = 0.1
@@ -43,7 +44,7 @@ class CheckpointDirectory(CheckpointScan):
     ``drain`` inspects all entries without the settle time, because their writer is dead.
 
     ``globs``: names to watch; empty: all that may be checkpoints. Scans are caused by file events; a full scan every
-    ``watch.rescan_s``, and a second scan of what changed, need no events.
+    ``RESCAN_S``, and a second scan of what changed, need no events.
     """
 
     name = "checkpoints"
@@ -51,19 +52,20 @@ class CheckpointDirectory(CheckpointScan):
     def __init__(
         self,
         *,
-        watch: Watch,
+        settle_s: float,
         directory: str,
         looks: Looks,
         globs: Sequence[str] = (),
         known: Iterable[str] = (),
+        rescan_s: float = RESCAN_S,
         mountinfo: Callable[[], str] = lambda: kernel_text("/proc/self/mountinfo"),
         fstab: Callable[[], str] = lambda: kernel_text("/etc/fstab"),
         **common: Unpack[Common],
     ) -> None:
         folder = Path(directory)
         names = [path.name for path in map(Path, known) if path.parent == folder]
-        super().__init__(folder, looks, settle_s=watch.settle_s, globs=globs, known=names, **common)
-        self._watch = watch
+        super().__init__(folder, looks, settle_s=settle_s, globs=globs, known=names, **common)
+        self._most_s = rescan_s
         self._mountinfo = mountinfo
         self._fstab = fstab
         self._absent: str | None = None
@@ -126,11 +128,11 @@ class CheckpointDirectory(CheckpointScan):
         self._incomplete = incomplete
         due = min(self._rescan_due, self._hot_due) if self.newest_directories else self._rescan_due
         limit = LATE_S if self.means is None else max(0.0, due - time.monotonic())
-        return min(limit, self._watch.settle_s / 2) if self.unsettled else limit
+        return min(limit, self._settle_s / 2) if self.unsettled else limit
 
     @property
     def _rescan_s(self) -> float:
-        return min(self._watch.rescan_s, POLL_S) if self.means == "polling" else self._watch.rescan_s
+        return min(self._most_s, POLL_S) if self.means == "polling" else self._most_s
 
     def wait(self, pause_s: float | None) -> None:
         """Wait for the next turn, or until woken, or until what may be a checkpoint changes: no log, no picture."""
@@ -190,7 +192,7 @@ class CheckpointDirectory(CheckpointScan):
             self._problems.report(
                 "events",
                 f"{self._directory}: no file events ({fault.strerror or fault}); it is scanned every "
-                f"{self._watch.rescan_s:g} s (sysctl fs.inotify.max_user_instances may be too low)",
+                f"{self._most_s:g} s (sysctl fs.inotify.max_user_instances may be too low)",
             )
         try:
             self.scan_first()

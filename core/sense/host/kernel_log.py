@@ -247,7 +247,7 @@ def cloud_of(root: Path = Path("/")) -> Cloud | None:
 class TerminationNotices(Sampler):
     """Puts a TerminationNotice when the cloud announces the end of this machine, once for each text.
 
-    ``cloud`` None: there is nothing to ask. ``address``: another address of the service (tests, a proxy of one's own).
+    ``cloud`` None: there is nothing to ask. ``address``: another address of the service.
     """
 
     name = "notices"

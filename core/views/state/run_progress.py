@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import msgspec
 
-from ...model.progress import VRAM_STABLE_PCT, Level, Progress
+from ...model.progress import UTIL_UNDERUSED_PCT, Level, Progress, metrics
 from ...model.run import HALTED_STATES
 from ...model.settings import Health
 from ...model.story import RunStory, Situation
@@ -25,26 +25,17 @@ MARGIN = 0.02
 @lru_cache(maxsize=64)
 def bounds_of(health: Health, profile: str | None) -> Mapping[str, Bounds]:
     """Bounds by row, for the settings and the profile of a run."""
-    vram = VRAM_STABLE_PCT if profile == "stable" else health.vram_warning_pct
-    rising: dict[str, tuple[float, float]] = {
-        "temp": (health.temp_warning_c, health.temp_danger_c),
-        "ram_used": (health.ram_warning_pct, health.ram_danger_pct),
-        "swap_used": (health.swap_warning_bytes, health.swap_danger_bytes),
-    }
-    falling: dict[str, tuple[float, float]] = {
-        "ram_available": (health.ram_available_danger_bytes, health.ram_available_warning_bytes),
-        "disk_free": (health.disk_danger_bytes, health.disk_warning_bytes),
-    }
-    return {
-        "util": ((_below(health.util_underused_pct), "underused"), (math.inf, "safe")),
-        "vram": ((_below(health.vram_underused_pct), "underused"), (vram, "safe"), (math.inf, "warning")),
+    bounds: dict[str, Bounds] = {
+        "util": ((_below(UTIL_UNDERUSED_PCT), "underused"), (math.inf, "safe")),
         "power": ALL_SAFE,
-        **{row: ((one, "safe"), (two, "warning"), (math.inf, "danger")) for row, (one, two) in rising.items()},
-        **{
-            row: ((_below(one), "danger"), (_below(two), "warning"), (math.inf, "safe"))
-            for row, (one, two) in falling.items()
-        },
     }
+    for row, metric in metrics(health, stable=profile == "stable").items():
+        if metric.falling:
+            bounds[row] = ((_below(metric.danger), "danger"), (_below(metric.warning), "warning"), (math.inf, "safe"))
+        else:
+            room: Bounds = () if metric.underused is None else ((_below(metric.underused), "underused"),)
+            bounds[row] = (*room, (metric.warning, "safe"), (metric.danger, "warning"), (math.inf, "danger"))
+    return bounds
 
 
 def _below(bound: float) -> float:
