@@ -73,12 +73,13 @@ def _framework(row: Row, version: str) -> str:
     command = shlex.join(word.replace("{checkout}", row.checkout) for word in row.command)
     shown = [f"{name}={value}" for name, value in row.env.items() if not name.startswith("GALLERY")]
     notes = [f"Environment: `{' '.join(shown)}`."] if shown else []
-    notes += ["" if row.exact else "After a resume the weights differ from those of an undisturbed run."]
+    differs = row.resumes and not row.exact
+    notes += ["After a resume the weights differ from those of an undisturbed run."] if differs else []
     toml = f"\n```toml\n{row.toml.strip()}\n```\n" if row.toml else ""
     about = (f"{row.checkout or row.distribution} {version}.", _before_a_start(row), *notes)
     return f"""## {row.title}
 
-{" ".join(filter(None, about))}
+{" ".join(about)}
 
 ```
 trainwatch run -- {command}
