@@ -22,6 +22,28 @@ STRIDE_TOLERANCE = 0.1
 """How near to a whole number the ratio of two checkpoints must be: they are noticed a little late."""
 
 
+class Former(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the attempts before printed: the newest of each that is known.
+
+    ``total``: steps; ``run_total``: of the whole run; ``bar_total``: of the last bar. ``pace_s``: seconds of a step.
+    ``shows_losses``: the lines with a step show them; ``losses``: of the run until the attempt before ended, in its
+    own count; none = they cannot be compared. ``widest_gap``: the largest distance of first steps, as a bar leaves out
+    some; 0 = not known. ``fresh_step``, ``fresh_epoch``: the first of a training from the beginning.
+    """
+
+    total: int | None = None
+    run_total: int | None = None
+    bar_total: int | None = None
+    pace_s: float | None = None
+    shows_losses: bool = False
+    losses: LossCurve = LossCurve()
+    epoch: float | None = None
+    printed_every: int = 1
+    widest_gap: int = 0
+    fresh_step: int | None = None
+    fresh_epoch: float | None = None
+
+
 class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """``start_t``, ``beat_t``: in run seconds; ``first_beat_t``: of the first step.
 
@@ -37,9 +59,7 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     ``resume_verdict``: whether the resume was taken (resume_check.py), after ``beats`` steps. ``told_resume``: whether
     the launch could pass the resume point to the trainer, None = unknown; ``named``: where that file is named (derived
     config, command line, log). ``resume_epochs``: whole epochs of the run that its resume point holds, over all
-    attempts; ``total_before``: total steps as the attempt before printed them; ``run_total_before``: of the whole run.
-    ``printed_every``: steps from the last printed one to the one before; ``printed_every_before``: of the attempt
-    before.
+    attempts. ``printed_every``: steps from the last printed one to the one before.
     """
 
     number: int = 0
@@ -86,20 +106,9 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     named: tuple[str, ...] = ()
     resume_epoch: int | None = None
     resume_epochs: int | None = None
-    total_before: int | None = None
-    run_total_before: int | None = None
-    bar_total_before: int | None = None
-    """Total of the last bar of the attempt before, as printed."""
-    pace_before_s: float | None = None
-    """Seconds of a step, as the attempt before printed them last."""
-    losses_before: bool = False
-    """The lines with a step showed losses in the attempt before."""
-    former: LossCurve = LossCurve()
-    """Losses of the run until the attempt before ended, in its own count; none = they cannot be compared."""
+    former: Former = Former()
     loss_settings: tuple[str, ...] = ()
     """What trainwatch set for it that may change what a printed loss means."""
-    former_epoch: float | None = None
-    """The newest epoch that the attempt before printed."""
     losses_compared: bool = False
     """Its first losses were compared with those."""
     began_again: bool = False
@@ -107,15 +116,9 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     log_epoch: float | None = None
     """The newest epoch of a log that prints no step; ``first_epoch``: its first in this attempt."""
     first_epoch: float | None = None
-    fresh_step: int | None = None
-    """The first step, and the first epoch, that the log prints of a training from the beginning."""
-    fresh_epoch: float | None = None
     resume_log_epoch: float | None = None
     """Where the log was when the resume point was saved."""
     printed_every: int = 1
-    printed_every_before: int = 1
-    widest_gap_before: int = 0
-    """The largest distance of the first steps that the attempt before printed; a bar leaves out some. 0: not known."""
     changes: tuple[str, ...] = ()
     """What trainwatch changed in the settings of the launch, a clause each."""
     reread_to: int | None = None

@@ -88,8 +88,10 @@ def test_journal_keeps_what_was_so_at_the_end() -> None:
 def test_verdict_on_the_checkpoint_that_was_resumed_from_counts(known: KnownCheckpoint, verdict: str | None) -> None:
     state = begun().state
     attempt = msgspec.structs.replace(state.attempt, resume_from="out/a")
-    checkpoints = msgspec.structs.replace(state.checkpoints, known=(known,))
-    assert end_facts(msgspec.structs.replace(state, attempt=attempt, checkpoints=checkpoints)).checkpoint == verdict
+    saved = msgspec.structs.replace(
+        state.saved, checkpoints=msgspec.structs.replace(state.saved.checkpoints, known=(known,))
+    )
+    assert end_facts(msgspec.structs.replace(state, attempt=attempt, saved=saved)).checkpoint == verdict
 
 
 @pytest.fixture

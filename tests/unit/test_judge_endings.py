@@ -1,10 +1,13 @@
 """Exit status 0: proven as the end, contradicted, or neither. Each log is read with the shipped tables."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
 from tests.builders import World
 from tests.shipped import CATALOGUE, SHAPES
+from trainwatch.core.judge.attempt_progress import Former
 from trainwatch.core.judge.knowledge import Knowledge
 from trainwatch.core.judge.recovery.ending import ended_well, run_total
 from trainwatch.core.judge.step import Judge
@@ -338,17 +341,20 @@ def test_helpers_that_are_left_are_named() -> None:
     assert "left alone, because nothing shows that it trains: tensorboard --logdir runs (pid 77)" in world.text()
 
 
+KNOWN = Former(total=48, run_total=48)
+
+
 @pytest.mark.parametrize(
     ("made", "attempt", "word"),
     [
-        (24, {"offset": 24, "total_before": 48, "run_total_before": 48}, "finished"),
-        (16, {"offset": 24, "total_before": 48, "run_total_before": 48}, "ended_early"),
-        (24, {"offset": 24, "total_before": 40, "run_total_before": 40}, "ended_early"),  # another length
-        (24, {"offset": 24, "total_before": 48, "run_total_before": 48, "weights_only": True}, "ended_early"),
-        (24, {"offset": 0, "total_before": 48, "run_total_before": 48}, "ended_early"),
+        (24, {"offset": 24, "former": KNOWN}, "finished"),
+        (16, {"offset": 24, "former": KNOWN}, "ended_early"),
+        (24, {"offset": 24, "former": Former(total=40, run_total=40)}, "ended_early"),  # another length
+        (24, {"offset": 24, "former": KNOWN, "weights_only": True}, "ended_early"),
+        (24, {"offset": 0, "former": KNOWN}, "ended_early"),
     ],
 )
-def test_an_attempt_that_counts_anew_ends_where_the_run_does(made: int, attempt: dict[str, int], word: str) -> None:
+def test_an_attempt_that_counts_anew_ends_where_the_run_does(made: int, attempt: dict[str, Any], word: str) -> None:
     """sd-scripts resumed at 24 of 48, printed 24/48 at its end, and a done training was told as ended early."""
     world = begun()
     resumed = msgspec.structs.replace(world.state.attempt, **attempt)
@@ -356,8 +362,8 @@ def test_an_attempt_that_counts_anew_ends_where_the_run_does(made: int, attempt:
     bar = "\rsteps: {0:3d}%|###   | {0}/48 [00:{0:02d}<00:24, 1.92it/s, avr_loss=1.08]"
     for n in range(1, made + 1):
         world.see(LogChunk(t=world.t + 1.0, text=bar.format(n)))
-    whole = attempt["run_total_before"] if "weights_only" not in attempt else 48 + attempt["offset"]
-    if attempt["offset"] and attempt["total_before"] == 48:
+    whole = 48 if "weights_only" not in attempt else 48 + attempt["offset"]
+    if attempt["offset"] and attempt["former"] == KNOWN:
         assert run_total(world.state) == whole
     assert leave(world).word == word, reason(world)
 

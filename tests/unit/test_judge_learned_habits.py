@@ -60,7 +60,9 @@ def test_run_learns_start_phases_and_usual_power() -> None:
 def test_habits_of_one_run_are_the_start_of_the_next() -> None:
     first = taught(evaluated(300.0))
     state = replayed(Story(seed=1), first).state
-    assert habits_of(msgspec.structs.replace(state, failed_position=1)) == msgspec.structs.replace(first, runs=2)
+    assert habits_of(
+        msgspec.structs.replace(state, policy=msgspec.structs.replace(state.policy, failed_position=1))
+    ) == msgspec.structs.replace(first, runs=2)
     assert from_snapshot(to_snapshot(state)) == state
 
 

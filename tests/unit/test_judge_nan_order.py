@@ -19,7 +19,7 @@ Sight = Callable[[World], World]
 
 def nan_found(world: World) -> World:
     """The values of the newest checkpoint are read."""
-    newest = next(k for k in world.state.checkpoints.known if k.path == "out/step-60")
+    newest = next(k for k in world.state.saved.checkpoints.known if k.path == "out/step-60")
     return values(world, 60, newest.mtime or 0.0, ("unet.w",), ("unet.w",))
 
 
@@ -63,7 +63,7 @@ def test_a_crash_is_its_own_cause_whenever_the_nan_in_its_last_save_is_read(orde
     world = seen_in(order)
     assert troubles(world) == [("crash", "cuda_unknown_error"), ("checkpoint", "nonfinite")]
     assert [i.ending for i in world.incidents if i.kind == "checkpoint"] == ["skipped"]
-    assert [cause.class_ for cause in world.state.history] == ["cuda_unknown_error"]
+    assert [cause.class_ for cause in world.state.policy.history] == ["cuda_unknown_error"]
     assert world.of(StopAttempt) == [], "nobody ended it"
     assert [start.resume_from for start in world.of(StartAttempt)] == [None, "out/step-40"]
 
@@ -102,7 +102,7 @@ def test_a_trainer_that_stays_after_its_error_is_ended_for_its_nan_after_a_minut
 
 def test_an_earlier_checkpoint_that_is_read_meanwhile_and_has_the_same_nan_ends_nothing() -> None:
     world = nan_found(saved())
-    early: dict[str, Any] = {k.path: k.mtime for k in world.state.checkpoints.known}
+    early: dict[str, Any] = {k.path: k.mtime for k in world.state.saved.checkpoints.known}
     values(world, 40, early["out/step-40"], ("unet.w",), ("unet.w",)).wait(DYING_S)
     assert troubles(world) == []
     assert world.word == "running"

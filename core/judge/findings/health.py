@@ -12,6 +12,7 @@ from ...model.observation import GpuSample, HostSample
 from ...model.progress import GPU_IS_GONE, SLOWED_BY_FAULT, VRAM_STABLE_PCT, Level, health_clause
 from ...model.settings import Health as HealthSettings
 from ...model.text import size
+from ..failure.circumstances import SeenGpu
 from ..hang.evidence import duration
 
 # Health levels of temperature, memory and disk, with hysteresis. Bounds come from ``[health]``.
@@ -254,3 +255,32 @@ def forecast(use: DiskUse, now: float, free_bytes: float, size_bytes: float | No
     takes = each >= LEAST_BYTES and every > 0.0
     full_s = int(free_bytes / each) * every + max(0.0, every - (now - last_t)) if takes else math.inf
     return Forecast(full_s=full_s, each_bytes=each, every_s=every, span_s=span_s)
+
+
+class DiskLow(msgspec.Struct, frozen=True):
+    """The least room that the disk of the output had lately, and when (run seconds)."""
+
+    free_bytes: float
+    t: float
+
+
+class MachineHealth(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is known of the machine.
+
+    ``host``: the newest sample; the room on the disk is that of the newest that has it. ``gpus_of_run``: indexes of
+    the GPUs that the trainer used last; empty = unknown. ``gpus_usable``: whether one of them answers; None = unknown.
+    ``tight_since``, ``spare_since``: run seconds from which RAM is tight and GPU memory is left; None = it is not.
+    """
+
+    host: HostSample = HostSample(t=0.0)
+    bands: Bands = {}
+    gpu_faults: Faults = {}
+    disk: DiskUse = DiskUse()
+    disk_low: DiskLow | None = None
+    gpu_trouble: str | None = None
+    gpus_of_run: tuple[int, ...] = ()
+    gpus_usable: bool | None = None
+    gpus_seen: tuple[SeenGpu, ...] = ()
+    oom_kills_before: int | None = None
+    tight_since: float | None = None
+    spare_since: float | None = None

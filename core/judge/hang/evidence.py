@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import msgspec
-
 from ...model.observation import Outcome
 from ...model.run import Evidence, HangKind
 from ...model.text import LazyPattern, plural, size
@@ -153,19 +151,3 @@ def _gpu_evidence(seen: Liveness) -> list[str]:
 
 def duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < MINUTES_FROM_S else f"{seconds / 60.0:.0f} min"
-
-
-class Quiet(msgspec.Struct, frozen=True, kw_only=True):
-    """An open incident *quiet*: people are told of a silence before anything is decided.
-
-    ``capture``: id of the decision that collects its evidence.
-
-    ``kind``: of the hang that it may become, and ``signs``: why, as the stacks show them; None = they show nothing.
-    ``due_t``: when it becomes a hang if nothing moves, in run seconds.
-    """
-
-    incident: int
-    capture: int
-    kind: HangKind | None = None
-    signs: tuple[str, ...] = ()
-    due_t: float | None = None

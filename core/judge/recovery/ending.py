@@ -38,6 +38,7 @@ from ..failure.diagnosis import (
 )
 from ..failure.evidence_state import CASCADE_KEPT, DiagnosisState, kept_text
 from ..knowledge import Knowledge
+from ..memory import AttemptLog
 from ..progress import START, ProgressState, read_progress
 from ..resume.checkpoint_index import base_name
 from ..resume.resume_point import newest_own
@@ -86,7 +87,7 @@ class Ending(msgspec.Struct, frozen=True):
 
 def judge_ending(state: JudgeState, knowledge: Knowledge) -> Ending:
     """Whether the training was over, by all that is known but the exit status: the first rule that holds."""
-    reading, attempt, log = main_reading(state), state.attempt, state.diagnosis
+    reading, attempt, log = main_reading(state), state.attempt, state.log.diagnosis
     now, seen, save = reading.now, attempt.beat_t is not None, _last_save(state, reading.now)
     at, by_settings = place(state), told_place(state, knowledge, reading)
     hidden, doubt = hidden_failure(log, knowledge.catalogue, short=not seen), ""
@@ -95,12 +96,12 @@ def judge_ending(state: JudgeState, knowledge: Knowledge) -> Ending:
         newest = next(log.last_lines(), None)
         if hidden is None and once is not None and newest is not None and once.line == newest[0]:
             doubt = f"its last line is {once.text}"
-    total, resumed = attempt.run_total_before, attempt.resumed_at
+    total, resumed = attempt.former.run_total, attempt.resumed_at
     at_end = not seen and total is not None and resumed is not None and resumed >= total
     said = now.end_words if now.end_words != "hint" else None
     by_framework = said in {"framework", "early_stop"}
     done = at.at == "end" or at_end
-    saved = save.of_last_step or at_end or (said is not None and not any(k.own for k in state.checkpoints.known))
+    saved = save.of_last_step or at_end or (said is not None and not any(k.own for k in state.saved.checkpoints.known))
     another = reading.phase in {"load", "preprocess", "compile"} and not by_framework
     whole = done and not save.writing and not another
     failed_at = max(0 if hidden is None or hidden.cause is None else hidden.cause.line, log.traced)
@@ -148,7 +149,7 @@ def judge_ending(state: JudgeState, knowledge: Knowledge) -> Ending:
 
 def _nan(state: JudgeState, now: Reading, hidden: Diagnosis | None) -> str:
     """What shows that the weights are NaN, as a clause; "" = nothing. A value of an average shows it of no weight."""
-    newest, losses = newest_own(state.checkpoints), now.losses
+    newest, losses = newest_own(state.saved.checkpoints), now.losses
     if newest is not None and newest.damage is not None and newest.damage[0] == "nonfinite":
         return f"{base_name(newest.path)} holds values that are not finite"
     if losses.is_average:
@@ -167,7 +168,7 @@ def _order(log: DiagnosisState) -> str:
 def _why_due(state: JudgeState, knowledge: Knowledge) -> str:
     """Why the trainer was expected to print steps, as a clause; "" = it was not."""
     preset = knowledge.preset
-    if knowledge.handed_over or state.failed_position is not None:
+    if knowledge.handed_over or state.policy.failed_position is not None:
         return knowledge.handed_over or "earlier attempts made some"
     return "" if preset.name == "generic" else f"{preset.title or preset.name} prints its steps"
 
@@ -183,7 +184,7 @@ class _LastSave(NamedTuple):
 
 
 def _last_save(state: JudgeState, now: Reading) -> _LastSave:
-    newest, attempt = newest_own(state.checkpoints), state.attempt
+    newest, attempt = newest_own(state.saved.checkpoints), state.attempt
     if newest is None or attempt.beat_t is None or newest.t < attempt.beat_t - SAVE_SLACK_S:
         return _LastSave()
     gap, run_at, whole = max(1, attempt.stride, now.run.gap), attempt.position, newest.complete
@@ -284,9 +285,9 @@ NAN_VALUES = 2
 
 def main_reading(state: JudgeState) -> ProgressState:
     """The log that shows steps: the trainer's output, or the one of its other logs that has most of them."""
-    if state.reading.now.heartbeats:
-        return state.reading
-    return max((state.reading, *state.other_logs.values()), key=lambda each: each.now.heartbeats)
+    if state.log.reading.now.heartbeats:
+        return state.log.reading
+    return max((state.log.reading, *state.log.other_logs.values()), key=lambda each: each.now.heartbeats)
 
 
 def place(state: JudgeState) -> Place:
@@ -294,13 +295,13 @@ def place(state: JudgeState) -> Place:
     log, attempt = main_reading(state), state.attempt
     now = log.now
     # Where an attempt has printed one line only, the distance of two is that of the attempt before.
-    interval = max(now.run.gap, attempt.widest_gap_before if log.now.heartbeats < TWO_LINES else 1)
+    interval = max(now.run.gap, attempt.former.widest_gap if log.now.heartbeats < TWO_LINES else 1)
     found = _place(now, _epochs(now, now.zero_based or attempt.resume_from is None), interval)
     found = found if _is_training(now) or found.at != "end" else Place("unknown", found.words)
     if found.at == "short" and (saved := _place_of_save(state, now)) is not None:
         return saved
     if found.at == "short" and _counts_anew(state) and attempt.position is not None:
-        whole = attempt.run_total_before or 0
+        whole = attempt.former.run_total or 0
         if abs(whole - attempt.position) <= max(1, attempt.stride, now.run.gap):
             return Place("end", f"step {attempt.position} of {whole}, counted over the resume")
     return found
@@ -315,7 +316,8 @@ def _place_of_save(state: JudgeState, now: Reading) -> Place | None:
     attempt, total, step = state.attempt, now.progress.run_total_steps, now.progress.run_step
     if total is None or step is None:
         return None
-    mine = [k for k in state.checkpoints.known if k.own and k.complete and k.bad is None and k.t >= attempt.start_t]
+    known = state.saved.checkpoints.known
+    mine = [k for k in known if k.own and k.complete and k.bad is None and k.t >= attempt.start_t]
     saved = {k.step * attempt.stride: k for k in mine if k.step is not None}
     furthest = max(saved, default=0)
     alike = any(at <= step and k.position == at + (attempt.offset or 0) for at, k in saved.items())
@@ -333,7 +335,7 @@ def _is_training(now: Reading) -> bool:
 def _counts_anew(state: JudgeState) -> bool:
     """Whether a resumed attempt prints the total of the run but counts its own steps (sd-scripts with a state)."""
     attempt, total = state.attempt, main_reading(state).now.progress.run_total_steps
-    return bool(attempt.offset) and not attempt.weights_only and total is not None and total == attempt.total_before
+    return bool(attempt.offset) and not attempt.weights_only and total is not None and total == attempt.former.total
 
 
 def run_total(state: JudgeState) -> int | None:
@@ -342,7 +344,7 @@ def run_total(state: JudgeState) -> int | None:
     if total is None:
         return None
     if _counts_anew(state):
-        return attempt.run_total_before or total
+        return attempt.former.run_total or total
     return total + (attempt.offset or 0) - attempt.step_offset
 
 
@@ -352,7 +354,7 @@ def ended_well(state: JudgeState) -> bool:
     save, said = _last_save(state, now), now.finished_words
     if save.writing or (at != "end" and not ((save.final or said) and at != "short")):
         return False
-    saves = any(k.own for k in state.checkpoints.known) and state.attempt.beat_t is not None
+    saves = any(k.own for k in state.saved.checkpoints.known) and state.attempt.beat_t is not None
     return not saves or said or save.complete
 
 
@@ -391,7 +393,7 @@ def judge_end(
 
     ``code`` negative or above 128: a signal; None = lost. ``about``: what else was so at the end.
     """
-    catalogue, log = knowledge.catalogue, state.diagnosis
+    catalogue, log = knowledge.catalogue, state.log.diagnosis
     ending = judge_ending(state, knowledge)
     about = msgspec.structs.replace(about or Circumstances(), trained=state.attempt.beat_t is not None)
     why, by, over = ending.why, ending.by, ending.kind == "finished"
@@ -443,7 +445,7 @@ def diagnosis_of(
         number=1, beat_t=0.0 if reading.now.heartbeats or reading.progress.step is not None else None
     )
     log = with_last_line(log, catalogue)
-    state = JudgeState(diagnosis=log, reading=reading, attempt=attempt)
+    state = JudgeState(log=AttemptLog(diagnosis=log, reading=reading), attempt=attempt)
     knowledge = Knowledge(catalogue=catalogue, shapes=catalogue.shapes)
     _, found = judge_end(state, knowledge, code=exit_code, about=about)
     if found.failure != "unknown":
@@ -482,7 +484,7 @@ def told_place(state: JudgeState, knowledge: Knowledge, log: ProgressState) -> P
     if told is None or attempt.beat_t is None or not _is_training(log.now):
         return Place("unknown")
     # It may have begun from a checkpoint.
-    found = attempt.number > 1 or any(not known.own for known in state.checkpoints.known)
+    found = attempt.number > 1 or any(not known.own for known in state.saved.checkpoints.known)
     by_itself = knowledge.resume_support.by_itself and found
     resumed = attempt.resume_from is not None or bool(told.resumes_by) or by_itself
     claims = (_by_steps(state, log, told, resumed=resumed), _by_epochs(state, log, told, resumed=resumed))
@@ -556,10 +558,10 @@ def _doubted(state: JudgeState, told: ToldLength, rest: _Left) -> Place:
 def _is_whole_elsewhere(state: JudgeState, made: int, total: int, told: ToldLength) -> bool:
     """Whether the told number is reached in another unit: that of a checkpoint, of another counter, of batches."""
     chosen = itertools.chain.from_iterable(itertools.combinations(told.units, n) for n in range(1, len(told.units) + 1))
-    last = (line for _, line in itertools.islice(state.diagnosis.last_lines(), LINES))
+    last = (line for _, line in itertools.islice(state.log.diagnosis.last_lines(), LINES))
     lines = [{int(match[0].replace(",", "")) for match in NUMBER.finditer(line)} for line in last]
     rise = (n for numbers in lines for n in numbers if sum(n in each for each in lines) == 1)
-    saved = max((k.step for k in state.checkpoints.known if k.own and k.step is not None), default=0)
+    saved = max((k.step for k in state.saved.checkpoints.known if k.own and k.step is not None), default=0)
     numbers = (*(made * math.prod(units) for units in chosen), *rise)
     return saved >= NEARLY * total or any(NEARLY * total <= number <= OVER * total for number in numbers)
 

@@ -501,17 +501,18 @@ def _end(failure: FailureInput, reason: str, title: str = "given up") -> Answer:
 
 def remember(builder: StepBuilder) -> None:
     """Note the settings of this attempt if it made a step. Call it before anything of the next attempt is chosen."""
-    if not builder.state.trained and has_trained(builder.state):
-        builder.set(trained=True)
-    attempt, ran = builder.attempt, builder.state.ran
-    if attempt.beat_t is not None and (ran is None or ran.attempt != attempt.number):
-        builder.set(ran=SettingsThatRan(attempt=attempt.number, profile=attempt.profile, applied=builder.state.applied))
+    attempt, known = builder.attempt, builder.state.policy
+    if not known.trained and has_trained(builder.state):
+        builder.change("policy", trained=True)
+    if attempt.beat_t is not None and (known.ran is None or known.ran.attempt != attempt.number):
+        ran = SettingsThatRan(attempt=attempt.number, profile=attempt.profile, applied=known.applied)
+        builder.change("policy", ran=ran)
 
 
 def has_trained(state: JudgeState) -> bool:
     """Whether an attempt of this run made verified progress: its step number rose, or it wrote a checkpoint."""
-    logs = (state.reading, *state.other_logs.values())
-    return state.trained or state.attempt.saved or any(read.advanced for read in logs)
+    logs = (state.log.reading, *state.log.other_logs.values())
+    return state.policy.trained or state.attempt.saved or any(read.advanced for read in logs)
 
 
 def settings_that_ran(state: JudgeState, *, started: bool = True) -> SettingsThatRan | None:
@@ -519,38 +520,38 @@ def settings_that_ran(state: JudgeState, *, started: bool = True) -> SettingsTha
 
     ``started``: the attempt began; else its launch failed.
     """
-    ran, attempt = state.ran, state.attempt
-    if started and (attempt.beat_t is not None or attempt.profile != state.profile):
+    known, attempt, ran = state.policy, state.attempt, state.policy.ran
+    if started and (attempt.beat_t is not None or attempt.profile != known.profile):
         return None
     if ran is None:  # nothing has trained: without our change the first start is the user's own
-        return SettingsThatRan(attempt=0) if state.profile is not None else None
-    if (state.profile, state.applied) == (ran.profile, ran.applied):
+        return SettingsThatRan(attempt=0) if known.profile is not None else None
+    if (known.profile, known.applied) == (ran.profile, ran.applied):
         return None
-    did_not_hold = state.profile != ran.profile and any(rung.profile == ran.profile for rung in state.ramp.failed)
+    did_not_hold = known.profile != ran.profile and any(rung.profile == ran.profile for rung in known.ramp.failed)
     return None if did_not_hold else ran
 
 
 def go_back(builder: StepBuilder, ran: SettingsThatRan, failure: str, reason: str, incident: int) -> str:
     """The next launch has the settings that ran. Returns why, as a sentence for people."""
     state = builder.state
-    if state.profile == ran.profile:
+    if state.policy.profile == ran.profile:
         before = {known.name for known in ran.applied}
-        names = tuple(known.name for known in state.applied if known.name not in before)
+        names = tuple(known.name for known in state.policy.applied if known.name not in before)
         words = f"trainwatch's own change ({', '.join(names)}) does not start here: it is taken back"
         builder.note(f"{words} ({failure}: {reason})")
-        builder.set(withdrawn=(*state.withdrawn, *names))
+        builder.change("policy", withdrawn=(*state.policy.withdrawn, *names))
         remedies.restore(builder, ran.applied, words, incident)
         return words
-    left = state.profile if state.profile is not None else NO_PROFILE
+    left = state.policy.profile if state.policy.profile is not None else NO_PROFILE
     to = ran.profile if ran.profile is not None else NO_PROFILE
     words = f"{_named(left)} does not start here: back to {_named(to)}"
     failed = FailedRung(profile=left, ran_s=0.0, failure=failure)
     builder.note(f"{words} ({failure}: {reason})")
-    at = state.ramp
+    at = state.policy.ramp
     ours = left in {at.rung, at.climbing} and (at.climbed or at.climbing == left)
     ramp.leave(builder, failed, to, f"{left} does not start here: {reason}", incident, ours=ours)
-    if state.profile_pending in {None, left}:  # else an operator or a remedy chose another profile meanwhile
-        builder.set(profile_pending=to)
+    if state.policy.profile_pending in {None, left}:  # else an operator or a remedy chose another profile meanwhile
+        builder.change("policy", profile_pending=to)
         builder.fact(ProfileChanged(profile=ran.profile, pending=True, why=f"{words} ({failure})", failed=failed))
         remedies.restore(builder, ran.applied, words, incident)
     return words

@@ -45,9 +45,9 @@ def choose(builder: StepBuilder, plan: RestartPlan) -> None:
 
 def _list(builder: StepBuilder, plan: RestartPlan, limit_s: float, *, held: str = "") -> None:
     state, reason = builder.state, "list the checkpoints before the launch"
-    saved = state.budget.best is not None or any(k.own and k.complete for k in state.checkpoints.known)
+    saved = state.policy.budget.best is not None or any(k.own and k.complete for k in state.saved.checkpoints.known)
     order = builder.decide(ListCheckpoints, reason, incident=plan.incident, limit_s=limit_s, expected=saved)
-    listing = Preparing("list", order, plan, why=held, folders=len(state.outputs.known))
+    listing = Preparing("list", order, plan, why=held, folders=len(state.saved.outputs.known))
     builder.move("list", listing, held or "listing the checkpoints in the output folder")
 
 
@@ -59,7 +59,7 @@ def on_listed(builder: StepBuilder, machine: Preparing, outcome: Outcome) -> Non
             again = "the output folder is listed again"
             builder.note(again)
             builder.fact(StateChanged(state=WORDS["preparing"], reason=again))
-        if outcome.ok and len(builder.state.outputs.known) > machine.folders:
+        if outcome.ok and len(builder.state.saved.outputs.known) > machine.folders:
             _list(builder, plan, LISTING_S)  # the search found a folder that was not listed yet
         else:
             _choose_from_list(builder, plan)
@@ -154,7 +154,7 @@ def on_verify_outcome(builder: StepBuilder, machine: Preparing, outcome: Outcome
     plan = replace(plan, verified=None)
     if plan.wanted is None and verdict == "gone":
         builder.note(f"{base_name(path)} was removed")
-        builder.set(checkpoints=checkpoint_index.without(builder.index, path))
+        builder.change("saved", checkpoints=checkpoint_index.without(builder.index, path))
         choose(builder, replace(plan, path=None, step=None))
         return
     if plan.wanted is None and verdict in {UNREAD, "writing"}:
@@ -174,7 +174,7 @@ def _is_finite_enough(builder: StepBuilder, plan: RestartPlan, path: str, verdic
         return False
     names, nan = outcome.data["nonfinite"], outcome.data.get("nan", ())
     index = checkpoint_index.with_values(builder.index, path, names, nan, outcome.data.get("reason"))
-    builder.set(checkpoints=index)
+    builder.change("saved", checkpoints=index)
     known = checkpoint_index.find(index, path)
     if verdict == "complete" or known is None:
         return False
@@ -214,7 +214,7 @@ def _set_bad(
     """
     if builder.checkpoint(path) is None:
         entry = KnownCheckpoint(path=path, t=builder.t, own=False, bad=why)
-        builder.set(checkpoints=replace(builder.index, known=(*builder.index.known, entry)))
+        builder.change("saved.checkpoints", known=(*builder.index.known, entry))
     elif not told:
         builder.mark((path,), bad=why)
         known = builder.checkpoint(path)

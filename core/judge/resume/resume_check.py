@@ -181,9 +181,9 @@ def _is_of_the_beginning(
 def losses_of(attempt: AttemptProgress, reading: Reading) -> Compared | None:
     """The losses of the run before an attempt beside its first ones, in the count of the run."""
     new = replace(reading.curve, first=moved(reading.curve.first, attempt.offset or 0))
-    epoch, before = reading.opening.first_epoch, attempt.former_epoch
+    epoch, before = reading.opening.first_epoch, attempt.former.epoch
     later = epoch is not None and before is not None and int(epoch) > int(before)
-    return compare_losses(attempt.former, new, attempt.resumed_at, new_epoch=later)
+    return compare_losses(attempt.former.losses, new, attempt.resumed_at, new_epoch=later)
 
 
 def stays_open(incident: Incident) -> bool:
@@ -215,7 +215,7 @@ def judge(attempt: AttemptProgress, reading: Reading) -> Evidence | None:
     """The best evidence, first what shows that it went on; None: nothing shows it (yet)."""
     found = losses_of(attempt, reading)
     if found is not None and found.goes_on:
-        return Evidence(went_on=True, why=f"the {attempt.former.name or 'loss'} goes on: {found.words}")
+        return Evidence(went_on=True, why=f"the {attempt.former.losses.name or 'loss'} goes on: {found.words}")
     if attempt.says_so:
         return Evidence(went_on=True, why=f"the trainer says that it loads {name_of(attempt.resume_from)}", by="words")
     if found is None or not found.surely_anew or attempt.weights_only:  # with those alone its loss may rise again
@@ -237,7 +237,7 @@ def awaits_losses(attempt: AttemptProgress, reading: Reading) -> bool:
     new = reading.curve
     if attempt.beats >= WAIT_BEATS or len(new.first) >= FEW or new.gap:
         return False
-    fall = fall_until(attempt.former, attempt.resumed_at)  # clear: new ones show where a training is
+    fall = fall_until(attempt.former.losses, attempt.resumed_at)  # clear: new ones show where a training is
     return fall is not None and fall.clear
 
 
@@ -298,15 +298,15 @@ def counted(attempt: AttemptProgress, marks: tuple[Mark, ...]) -> tuple[Mark, ..
 
 
 def _is_unplaced(attempt: AttemptProgress, mark: Mark) -> bool:
-    return mark.printed is not None and mark.total is None and attempt.bar_total_before is not None
+    return mark.printed is not None and mark.total is None and attempt.former.bar_total is not None
 
 
 def _is_passed_over(attempt: AttemptProgress, mark: Mark) -> bool:
-    at, pace_s = attempt.resumed_at, attempt.pace_before_s
+    at, pace_s = attempt.resumed_at, attempt.former.pace_s
     if at is not None and (mark.step or 0) > max(at, attempt.resume_step or 0):
         return False
     fast = pace_s is not None and mark.pace_s is not None and mark.pace_s < PASSING_SHARE * pace_s
-    return fast or (attempt.losses_before and not mark.loss)
+    return fast or (attempt.former.shows_losses and not mark.loss)
 
 
 def is_near(attempt: AttemptProgress, lines: tuple[Mark, ...], at: int) -> bool:
@@ -314,17 +314,17 @@ def is_near(attempt: AttemptProgress, lines: tuple[Mark, ...], at: int) -> bool:
     first = lines[0]
     if first.step is None or first.step < at * NEAR_SHARE:
         return False
-    every, gap = max(1, attempt.printed_every_before), attempt.widest_gap_before
+    every, gap, fresh = max(1, attempt.former.printed_every), attempt.former.widest_gap, attempt.former.fresh_step
     if at < STARTED_OVER_STEPS and gap != 1:
         return False  # the log may leave out as many steps
     late = GAPS * gap if gap > every else every // 2
-    most = max(every, gap) if attempt.fresh_step is None else attempt.fresh_step + late
-    return first.step > most or (attempt.fresh_step is None and first.step >= at - 1 and at >= STARTED_OVER_STEPS)
+    most = max(every, gap) if fresh is None else fresh + late
+    return first.step > most or (fresh is None and first.step >= at - 1 and at >= STARTED_OVER_STEPS)
 
 
 def went_on_after(attempt: AttemptProgress) -> int | None:
     """The step after which a trainer went on that was told no checkpoint; None: it started over, or it is not known."""
-    first, fresh, gap = attempt.first_step, attempt.fresh_step, attempt.widest_gap_before
+    first, fresh, gap = attempt.first_step, attempt.former.fresh_step, attempt.former.widest_gap
     if attempt.resume_from is not None or first is None or fresh is None:
         return None
     return first - 1 if first > max(fresh + GAPS * gap, STARTED_OVER_STEPS) else None
@@ -397,7 +397,7 @@ def _placed(
 ) -> AttemptProgress | None:
     """The attempt with the first step and the place of its resume; None: not yet known."""
     newest, stored = lines[-1], attempt.resume_step
-    every = max(1, attempt.printed_every_before, attempt.widest_gap_before, widest_gap(lines))
+    every = max(1, attempt.former.printed_every, attempt.former.widest_gap, widest_gap(lines))
     slack = max(PLACE_LINES * every, int(PLACE_SHARE * at))
     before = max(slack, newest.total or 0) if newest.per_epoch else slack
     attempt = replace(attempt, first_step=first)
@@ -416,7 +416,7 @@ def _placed(
 
 def _check_epoch(attempt: AttemptProgress, line: Mark) -> tuple[AttemptProgress, CountShows]:
     """Check a resume of a log that prints no step: its first epoch is compared with where it was at the save."""
-    first, at, fresh = line.epoch, attempt.resume_log_epoch, attempt.fresh_epoch
+    first, at, fresh = line.epoch, attempt.resume_log_epoch, attempt.former.fresh_epoch
     attempt = replace(attempt, first_epoch=first)
     if not line.loss and attempt.beats < SURE_BEATS:
         return attempt, "open"  # a heading: lines with steps may follow
@@ -434,7 +434,7 @@ def _check_epoch(attempt: AttemptProgress, line: Mark) -> tuple[AttemptProgress,
 def _check_weights(attempt: AttemptProgress, marks: tuple[Mark, ...]) -> tuple[AttemptProgress, CountShows]:
     """Check a resume from weights: the counter restarts by design, so the config, command or log must name the file."""
     first = next((mark.step for mark in marks if mark.printed and not mark.drawn), None)
-    gaps = attempt.printed_every_before, attempt.widest_gap_before, widest_gap(counted(attempt, marks))
+    gaps = attempt.former.printed_every, attempt.former.widest_gap, widest_gap(counted(attempt, marks))
     at, every = attempt.resume_step, max(1, *gaps)  # the last line before the end may follow another one closely
     # A new count begins with a line at the usual distance of lines, so a first step of that size proves nothing.
     if first is not None and at is not None and first > every and at < first <= at + every:
@@ -450,8 +450,8 @@ def _check_weights(attempt: AttemptProgress, marks: tuple[Mark, ...]) -> tuple[A
 
 def _counts_the_rest(attempt: AttemptProgress, line: Mark, at: int) -> bool:
     """Whether the total of a bar of the run is what was left at the resume point. That of an epoch stays the same."""
-    before, total = attempt.total_before, line.total
-    if total is None or before is None or total >= before or line.per_epoch or total == attempt.bar_total_before:
+    before, total = attempt.former.total, line.total
+    if total is None or before is None or total >= before or line.per_epoch or total == attempt.former.bar_total:
         return False
     return abs(total + at - before) <= max(2.0, LEFT_TOLERANCE * at)
 
@@ -460,8 +460,8 @@ def _began_in_a_later_epoch(attempt: AttemptProgress, line: Mark) -> bool:
     """Whether a training from the beginning has another first epoch than this one, as far as that is known."""
     if line.epoch is None:
         return False
-    if attempt.fresh_epoch is not None:
-        return int(line.epoch) > int(attempt.fresh_epoch)
+    if attempt.former.fresh_epoch is not None:
+        return int(line.epoch) > int(attempt.former.fresh_epoch)
     epoch = line.epoch - (0 if line.from_zero else 1)
     return attempt.resume_epoch is not None and epoch >= max(1, attempt.resume_epoch - 1)
 
