@@ -8,6 +8,7 @@ all attempts, as far as it is known, in the unit of the log: ``stride`` of them 
 import msgspec
 from msgspec.structs import replace
 
+from .scales import KEPT, TOLERANCE
 from .text.loss_run import LossCurve
 
 STARTED_OVER_STEPS = 20
@@ -16,10 +17,8 @@ PLACES = 10
 """Printed lines that an attempt must have made for two ends at the same step to count as more than coincidence."""
 EPOCH_SHARE = 0.2
 """A save this near to the end of an epoch, as a share of the epoch, was made there: saves are noticed a little late."""
-READINGS, READING_S = 40, 1.0
-"""Readings of the log that are kept, and their distance; of the oldest quarter every second one goes to make room."""
-STRIDE_TOLERANCE = 0.1
-"""How near to a whole number the ratio of two checkpoints must be: they are noticed a little late."""
+READING_S = 1.0
+"""Distance of the readings of the log that are kept; of the oldest quarter every second one goes to make room."""
 
 
 class Former(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -148,7 +147,7 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
         if not stored or not at:
             return stored is not None
         ratio = max(stored, at) / min(stored, at)
-        return abs(ratio - round(ratio)) <= STRIDE_TOLERANCE / 2
+        return abs(ratio - round(ratio)) <= TOLERANCE / 2
 
     @property
     def began(self) -> int | None:
@@ -199,8 +198,8 @@ def with_beat(
 
 def _with_reading(readings: tuple[tuple[float, int], ...], t: float, position: int) -> tuple[tuple[float, int], ...]:
     kept = readings[:-1] if len(readings) > 1 and t - readings[-2][0] < READING_S else readings
-    if len(kept) >= READINGS:
-        kept = (*kept[: READINGS // 4 : 2], *kept[READINGS // 4 :])
+    if len(kept) >= KEPT:
+        kept = (*kept[: KEPT // 4 : 2], *kept[KEPT // 4 :])
     return (*kept, (t, position))
 
 
@@ -251,7 +250,7 @@ def with_saved(
     stride = attempt.stride
     if before is not None:
         ratio, low = ((at - before[0]) / (saved_step - before[1]) for at in (position, least or position))
-        if round(low) == round(ratio) >= 1 and abs(ratio - round(ratio)) <= STRIDE_TOLERANCE * round(ratio):
+        if round(low) == round(ratio) >= 1 and abs(ratio - round(ratio)) <= TOLERANCE * round(ratio):
             stride = round(ratio)
     return replace(attempt, stride=stride, saved_at=(position, saved_step))
 

@@ -18,6 +18,7 @@ from .progress import START, ProgressState
 from .resume.checkpoint_index import AT_MOST, CheckpointIndex, KnownCheckpoint
 from .resume.resume_point import FoundResume, OutputFolders
 from .run_states import RestartPlan, Then
+from .scales import SMALL_SHARE, TRIES
 
 # Where an evaluation of a checkpoint can run without a risk for the training: an empty GPU, the CPU, or nowhere now.
 #
@@ -77,12 +78,6 @@ def _memory(available: float | None, settings: Evaluate, health: Health, *, trai
 
 # What is done once for each verified checkpoint, one at a time: copies (``[backup]``) and scores (``[evaluate]``).
 
-MOST = 3
-"""Beginnings of one such job without a good end (its supervisor ended, the training needed the room, a network is away)
-before it is given up; the next checkpoint has its own."""
-AGAIN_S = 600.0
-"""A copy that failed is made again after this: a network or a disk may be back."""
-
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The one that runs. ``order``: its decision; ``spot``: of an evaluation; ``ending``: it is being ended."""
@@ -118,7 +113,7 @@ class Jobs(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if self.done.get(path) == mtime or (job is not None and (job.path, job.mtime) == (path, mtime)):
             return False
         times = self.times(checkpoint)
-        return times == 0 or (times < MOST and t >= self.begun[path][2])
+        return times == 0 or (times < TRIES and t >= self.begun[path][2])
 
 
 JobsT = TypeVar("JobsT", bound=Jobs)
@@ -226,15 +221,10 @@ class SettingsThatRan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 # Source: NVIDIA's resiliency extension stops after three cycles without a new checkpoint. A long run on an unreliable
 # machine may restart a hundred times and still be worth it; a crash loop is not. Between two checkpoints a new
 # furthest step is progress, too, so that four failures on the way to the next save do not end a run; but each restart
-# repeats what was not saved, so ``PER_SAVE`` bounds their number.
+# repeats what was not saved, so their number is bounded, too.
 #
 # Steps of two attempts cannot always be compared: a bar for each epoch counts anew after a resume, and nothing says
 # from where. A checkpoint of a further epoch is progress whatever the steps say.
-
-PER_SAVE = 2
-"""x ``max_restarts``: restarts without a new checkpoint, however far the steps came."""
-STEP_SHARE = 0.05
-"""Share of the steps between two checkpoints by which a new furthest step must exceed the last one."""
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -276,13 +266,9 @@ def failed(budget: Budget, position: int | None) -> Budget:
         return msgspec.structs.replace(budget, furthest=max(position, budget.best or 0))
     # Before the first checkpoint, the steps made are the least that there can be from one to the next.
     every = position if budget.every is None else budget.every
-    if position - budget.furthest < max(1.0, STEP_SHARE * every):
+    if position - budget.furthest < max(1.0, SMALL_SHARE * every):
         return budget
     return msgspec.structs.replace(budget, used=0, furthest=position)
-
-
-def is_spent(budget: Budget, restart: Restart) -> bool:
-    return budget.used >= restart.max_restarts or budget.unsaved >= PER_SAVE * restart.max_restarts
 
 
 def charge(budget: Budget, restart: Restart) -> tuple[Budget, float]:

@@ -5,7 +5,7 @@ usual for it. A snapshot of another version is not read: the judge learns again,
 """
 
 from collections.abc import Callable, Container, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -29,8 +29,11 @@ from .memory import AttemptLog, Journal, OperatorMemory, PolicyMemory, Saved
 from .resume import checkpoint_index, resume_point
 from .resume.checkpoint_index import CheckpointIndex
 from .run_states import Event, Idle, Machine, RestartPlan
+from .scales import KEPT, LASTS_S, TOLERANCE, TWICE
 
 SNAPSHOT_VERSION = 3
+
+T = TypeVar("T", bound=msgspec.Struct)
 
 
 class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -60,20 +63,17 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def progress(self) -> Progress:
         return self.log.reading.progress
 
-    @property
-    def trains(self) -> bool:
-        """A step of the attempt was read, or it saved a checkpoint."""
-        return self.watch.clock.beats > 0 or bool(self.course.saves_unread)
-
 
 Result = tuple[JudgeState, tuple[Entry, ...]]
 """What a step returns: the new state, and facts and decisions in the order in which they are written."""
 
 
 def to_snapshot(state: JudgeState) -> dict[str, Any]:
-    """Return the state in plain JSON types; of the checkpoints the newest only."""
-    saved = msgspec.structs.replace(state.saved, checkpoints=checkpoint_index.abridged(state.saved.checkpoints))
-    built: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(state, saved=saved))
+    """Return the state in plain JSON types; of the checkpoints the newest only: the journal tells of the others."""
+    known = state.saved.checkpoints.known
+    if len(known) > KEPT:
+        state = changed(state, "saved.checkpoints", known=checkpoint_index.by_age(known)[-KEPT:])
+    built: dict[str, Any] = msgspec.to_builtins(state)
     return {"version": SNAPSHOT_VERSION, **built}
 
 
@@ -89,10 +89,11 @@ def from_snapshot(snapshot: Mapping[str, Any]) -> JudgeState | None:
     return msgspec.structs.replace(state, taken_over=False)
 
 
-def _changed(value: Any, part: str, changes: dict[str, Any]) -> Any:
+def changed(value: T, part: str, **changes: Any) -> T:
+    """The value with other fields in a part of it, such as "watch" or "watch.clock" of a state."""
     if part:
         name, _, inner = part.partition(".")
-        changes = {name: _changed(getattr(value, name), inner, changes)}
+        changes = {name: changed(getattr(value, name), inner, **changes)}
     return msgspec.structs.replace(value, **changes)
 
 
@@ -150,8 +151,8 @@ class StepBuilder:
         self.state = msgspec.structs.replace(self.state, **changes)
 
     def change(self, part: str, **changes: Any) -> None:
-        """Replace fields of a part of the state, such as "watch" or "watch.clock"."""
-        self.state = _changed(self.state, part, changes)
+        """Replace fields of a part of the state."""
+        self.state = changed(self.state, part, **changes)
 
     def checkpoint(self, path: str | None) -> checkpoint_index.KnownCheckpoint | None:
         """Return what is known of the checkpoint of this path."""
@@ -312,13 +313,6 @@ class StepBuilder:
 # on). Known limits: without a known pace, or without steps in the log, it stays unknown; a pause that the run makes by
 # design in that time (an evaluation) is told as time without training.
 
-SETTLE_S = 10.0
-"""The log of the time is read by then, at once. Source: it is read 100 MB a second, and polled each second."""
-SLACK = 0.1
-"""Of the time: so much less counts as all of it, as a pace is a mean."""
-SLACK_STEPS = 2.0
-"""And so many steps: those under way at its two ends."""
-
 
 def begin(state: JudgeState, lasted_s: float, *, adopted: bool) -> JudgeState:
     """Remember a time that ends now, and how far the run was before. One that ended a moment ago is part of it.
@@ -336,11 +330,12 @@ def begin(state: JudgeState, lasted_s: float, *, adopted: bool) -> JudgeState:
             position=attempt.position,
             step_s=pace_of(state.course.pace) or state.watch.clock.step_s,
         )
-    return msgspec.structs.replace(state, time=msgspec.structs.replace(state.time, unseen=unseen))
+    return changed(state, "time", unseen=unseen)
 
 
 def is_due(state: JudgeState) -> bool:
-    return state.time.unseen is not None and state.time.t >= state.time.unseen.until_t + SETTLE_S
+    # The log of the time is read by then: 100 MB a second, polled each second.
+    return state.time.unseen is not None and state.time.t >= state.time.unseen.until_t + LASTS_S
 
 
 def tell(builder: StepBuilder) -> None:
@@ -358,8 +353,8 @@ def _trained_s(unseen: Unseen, position: int | None, t: float) -> float | None:
     lasted_s = unseen.until_t - unseen.since_t
     watched_s = (unseen.since_t - unseen.known_t) + (t - unseen.until_t)
     made_s = (position - unseen.position) * unseen.step_s - watched_s
-    if lasted_s - made_s <= SLACK * lasted_s + SLACK_STEPS * unseen.step_s:
+    if lasted_s - made_s <= TOLERANCE * lasted_s + TWICE * unseen.step_s:
         return lasted_s
-    if unseen.known_t < unseen.since_t and made_s < -(SLACK * watched_s + SLACK_STEPS * unseen.step_s):
+    if unseen.known_t < unseen.since_t and made_s < -(TOLERANCE * watched_s + TWICE * unseen.step_s):
         return None  # it did not train all the time before either, which that older state does not know
     return max(0.0, made_s)

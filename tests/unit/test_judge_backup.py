@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from tests.builders import World, judge
@@ -107,8 +106,7 @@ def scored(run: World, step: int, score: float) -> World:
     mtime = next(k.mtime for k in run.state.saved.checkpoints.known if k.path == f"out/step-{step}")
     assert mtime is not None
     found = Evaluation(path=f"out/step-{step}", mtime=mtime, metric="fid", score=score, better="lower")
-    saved = msgspec.structs.replace(run.state.saved, evaluations=with_result(run.state.saved.evaluations, found))
-    run.state = msgspec.structs.replace(run.state, saved=saved)
+    run.change("saved", evaluations=with_result(run.state.saved.evaluations, found))
     return run.see(HostSample(t=run.t + 1))
 
 

@@ -400,10 +400,7 @@ def test_no_attempt_is_launched_past_the_closed_gate_wherever_its_plan_comes_fro
     world = World(judge(quick(backoff_s=(60.0,)))).begin().watch(story())
     crash(save(world))
     assert world.word == "backing_off"
-    builder = StepBuilder(
-        world.judge.knowledge,
-        msgspec.structs.replace(world.state, operator=msgspec.structs.replace(world.state.operator, act="ask")),
-    )
+    builder = StepBuilder(world.judge.knowledge, world.change("operator", act="ask").state)
     launch(builder, RestartPlan(reason="restart after a crash"))
     assert not [entry for entry in builder.entries if isinstance(entry, StartAttempt)]
     assert builder.state.operator.withheld is not None

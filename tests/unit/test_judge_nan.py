@@ -10,7 +10,7 @@ from tests.builders import World, judge
 from tests.shipped import SHAPES
 from tests.unit.test_judge_recovery import crash, running, save
 from trainwatch.core.judge.progress import START, read_progress
-from trainwatch.core.judge.recovery import apply
+from trainwatch.core.judge.scales import LASTS_S
 from trainwatch.core.judge.text.loss_run import LossRun
 from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt, StopAttempt
 from trainwatch.core.model.observation import CheckpointEvent, CheckpointValues, Exit, LogChunk
@@ -168,7 +168,7 @@ def test_a_finite_checkpoint_shows_that_only_the_average_is_stained() -> None:
 
 
 def test_a_checkpoint_with_nan_shows_that_it_is_not_the_average_alone() -> None:
-    assert stained(("w",)).wait(apply.GOES_ON_S).of(StopAttempt) != []
+    assert stained(("w",)).wait(LASTS_S).of(StopAttempt) != []
 
 
 def test_stop_leaves_it_to_a_person() -> None:
@@ -232,7 +232,7 @@ def checkpoint(world: World, step: int, *, nonfinite: Iterable[str] = (), nan: b
     names = tuple(nonfinite)
     if not read:
         return world
-    return values(world, step, mtime, names, names if nan else ()).wait(apply.GOES_ON_S)
+    return values(world, step, mtime, names, names if nan else ()).wait(LASTS_S)
 
 
 def values(world: World, step: int, mtime: float, names: tuple[str, ...], nan: tuple[str, ...]) -> World:

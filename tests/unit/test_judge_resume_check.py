@@ -16,6 +16,7 @@ from trainwatch.core.model.fact import Note
 from trainwatch.core.model.observation import CheckpointEvent, LogChunk
 from trainwatch.core.model.preset import Preset
 
+NO_STEP: dict[str, Any] = {"number": 2, "resume_from": "e.pt", "resume_verdict": "open"}
 KOHYA = Preset(name="kohya", resume="weights")
 RESUMED = AttemptProgress(
     number=2, resume_from="out/step-400", resume_position=400, resume_step=400, resume_verdict="open"
@@ -102,9 +103,7 @@ def test_bar_that_restarts_in_each_epoch_is_checked_by_the_epoch() -> None:
 
 def test_the_epoch_of_a_checkpoint_without_a_step_is_compared_with_the_first_one() -> None:
     """timm and others name their checkpoints by epochs; one that begins anew prints the first epoch again."""
-    told = AttemptProgress(
-        number=2, resume_from="e.pt", resume_epoch=1, resume_verdict="open", former=Former(fresh_epoch=0)
-    )
+    told = AttemptProgress(**NO_STEP, resume_epoch=1, former=Former(fresh_epoch=0))
     assert follow(told, *epochs(0), before=(*epochs(0), *epochs(1)))[1] == "unclear"
     after, proof = follow(told, *epochs(2), before=(*epochs(0), *epochs(1)))
     assert (proof, resume_in_words(after)) == (
@@ -123,9 +122,8 @@ def labelled(label: str, first: int, last: int, of: int) -> tuple[str, ...]:
 
 @pytest.mark.parametrize(("at", "label"), [(30, "epoch 0"), (90, "epoch 2"), (100, "epoch 2")])
 def test_what_is_left_of_an_epoch_shows_that_the_resume_was_taken(at: int, label: str) -> None:
-    told = AttemptProgress(
-        **fields(resume_step=at, resume_position=at, former=Former(shows_losses=True, fresh_epoch=0))
-    )
+    former = Former(shows_losses=True, fresh_epoch=0)
+    told = AttemptProgress(**fields(resume_step=at, resume_position=at, former=former))
     after, proof = follow(told, *labelled(label, 1, 6, 40 - at % 40), before=labelled("epoch 0", 1, 35, 40))
     assert (proof, after.position, after.first_step) == ("taken", at + 6, at + 1)
 
@@ -142,16 +140,14 @@ def test_a_resume_that_cannot_be_seen_is_not_told_as_recovered_from_its_checkpoi
 @pytest.mark.parametrize("at_once", [False, True])
 def test_the_steps_of_a_bar_that_names_no_epoch_are_those_before_the_next_epoch(at_once: bool) -> None:
     """Lightning's first bar after a resume counts 1/? to 12/?: at 12 it was told as resumed by itself from step 11."""
-    told = AttemptProgress(
-        number=2, resume_from="a.ckpt", resume_step=24, resume_verdict="open", former=Former(bar_total=12)
-    )
+    told = AttemptProgress(**NO_STEP, resume_step=24, former=Former(bar_total=12))
     first = [f"Training: |  | {n}/? [00:01<00:00,  1.00it/s, v_num=1, train_loss=1.0]" for n in range(1, 13)]
     before = tuple(f"Epoch {e}:  8%|8  | 1/12 [00:01<00:11,  1.00it/s, v_num=0, train_loss=1.0]" for e in (0, 1))
     later = "Epoch 3:  8%|8  | 1/12 [00:01<00:11,  1.00it/s, v_num=1, train_loss=1.0]"
     assert follow(told, *first, before=before, at_once=at_once)[1] == "open"
     found, proof = follow(told, *first, later, before=before, at_once=at_once)
     assert (proof, found.elsewhere, found.resumed_at) == ("taken", False, 24)
-    assert resume_in_words(found) == "resume verified: a.ckpt holds step 24"
+    assert resume_in_words(found) == "resume verified: e.pt holds step 24"
 
 
 def test_lines_without_a_loss_are_no_steps_if_those_of_steps_have_one() -> None:
@@ -193,9 +189,7 @@ def test_a_log_that_counts_in_another_unit_shows_it_by_its_first_step() -> None:
 
 
 def test_an_epoch_that_is_later_than_the_first_is_the_proof_if_no_step_can_be_told() -> None:
-    told = AttemptProgress(
-        number=2, resume_from="e.pt", resume_epoch=3, resume_verdict="open", former=Former(fresh_epoch=1)
-    )
+    told = AttemptProgress(**NO_STEP, resume_epoch=3, former=Former(fresh_epoch=1))
     after, proof = follow(told, *epochs(4), before=(*epochs(0), *epochs(1)))
     assert (proof, resume_in_words(after)) == (
         "taken",
@@ -207,9 +201,7 @@ def test_an_epoch_that_is_later_than_the_first_is_the_proof_if_no_step_can_be_to
 
 def test_a_later_epoch_proves_a_resume_of_a_log_and_a_checkpoint_without_steps() -> None:
     """A table with a row for each epoch (fastai), and a file that holds the epoch: nothing was said of its resume."""
-    told = AttemptProgress(
-        number=2, resume_from="e.pt", resume_epoch=1, resume_verdict="open", former=Former(fresh_epoch=0)
-    )
+    told = AttemptProgress(**NO_STEP, resume_epoch=1, former=Former(fresh_epoch=0))
     after, proof = follow(told, epoch_line(2).strip())
     assert (proof, resume_in_words(after)) == (
         "taken",

@@ -8,7 +8,6 @@ from tests.scenarios.cases import Case, opened, replayed
 from tests.unit.test_judge_recovery import crash, running
 from trainwatch.core.judge.handlers.hang_check import outlook_of
 from trainwatch.core.judge.hang import activity, rules
-from trainwatch.core.judge.recovery.commands import SNOOZE_S
 from trainwatch.core.judge.resume import checkpoint_index
 from trainwatch.core.judge.run_states import Machine, Paused
 from trainwatch.core.model.observation import (
@@ -228,8 +227,8 @@ def test_a_silence_counts_down_to_its_hang_from_its_first_seconds(min_s: float) 
 def test_a_silence_with_signs_of_life_has_no_countdown() -> None:
     def due(story: Story, asks_since: float | None = None, **more: Machine) -> float | None:
         world = World().begin().watch(Story(meta=False, step_s=0.2).load(60).train(60)).watch(story)
-        watch = msgspec.structs.replace(world.state.watch, asks_since=asks_since)
-        return outlook_of(world.judge.knowledge, msgspec.structs.replace(world.state, watch=watch, **more)).hang_t
+        world.change("watch", asks_since=asks_since).change("", **more)
+        return outlook_of(world.judge.knowledge, world.state).hang_t
 
     assert due(Story(meta=False).dead(20)) is not None
     assert due(Story(meta=False).go(20, gpu=busy, cpu=1.0)) is None
@@ -241,7 +240,7 @@ def test_a_silence_with_signs_of_life_has_no_countdown() -> None:
 def test_a_person_who_waits_puts_the_hang_off_and_is_told_until_when() -> None:
     world = World().begin().watch(Story(meta=False).load(60).train(200)).command("snooze")
     until_t = outlook_of(world.judge.knowledge, world.state).patient_t
-    assert until_t == pytest.approx(world.t + SNOOZE_S)
+    assert until_t == pytest.approx(world.t + 600.0)
     world.watch(Story(meta=False).dead(200))
     assert outlook_of(world.judge.knowledge, world.state).hang_t == pytest.approx(until_t, abs=5.0)
 

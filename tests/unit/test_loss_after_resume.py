@@ -4,14 +4,13 @@ import math
 import random
 from collections.abc import Callable, Iterable
 
-import msgspec
 import pytest
 
 from tests.builders import World, judge
 from tests.unit.test_judge_recovery import crash, save
 from trainwatch.core.judge.recovery.restarts import former, settings_of
 from trainwatch.core.judge.resume.resume_check import Compared, compare_losses
-from trainwatch.core.judge.state import JudgeState
+from trainwatch.core.judge.state import changed
 from trainwatch.core.judge.text.loss_run import LossCurve, with_loss
 from trainwatch.core.model.decision import GiveUp, NotifyPeople, StopAttempt
 from trainwatch.core.model.fact import Note
@@ -202,19 +201,14 @@ def test_it_stays_open_when_the_run_is_resumed_again() -> None:
     assert [i.class_ for i in world.state.journal.incidents if i.open] == ["weights_not_loaded"]
 
 
-def with_remedy(state: JudgeState, name: str, change: Change) -> JudgeState:
-    policy = msgspec.structs.replace(state.policy, applied=(AppliedRemedy(name=name, changes=(change,)),))
-    return msgspec.structs.replace(state, policy=policy)
-
-
 def test_losses_under_other_settings_are_not_compared() -> None:
     state = resumed_with(falls).state
     same = settings_of(state, state.attempt.profile)
     assert former(state, same).losses.points[-1].step > 240
     assert former(state, settings_of(state, "other")).losses == LossCurve()
     smaller = Change(where="flag", key="--batch", before=8, after=4)
-    changed = with_remedy(state, "batch", smaller)
-    assert former(state, settings_of(changed, state.attempt.profile)).losses == LossCurve()
+    other = changed(state, "policy", applied=(AppliedRemedy(name="batch", changes=(smaller,)),))
+    assert former(state, settings_of(other, state.attempt.profile)).losses == LossCurve()
     quiet = Change(where="env", key="PYTORCH_CUDA_ALLOC_CONF", before=None, after="expandable_segments:True")
-    env = with_remedy(state, "allocator", quiet)
+    env = changed(state, "policy", applied=(AppliedRemedy(name="allocator", changes=(quiet,)),))
     assert settings_of(env, state.attempt.profile) == same

@@ -11,9 +11,10 @@ from ...model.observation import Outcome
 from .. import memory
 from ..findings.slow import long_words
 from ..knowledge import Knowledge
-from ..memory import AGAIN_S, MOST, EndOfWatch, EndTime, Job, is_best
+from ..memory import EndOfWatch, EndTime, Job, is_best
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
 from ..run_states import Finished, Running
+from ..scales import BUSY_S, SURE_TIMES, TRIES, WHILE_S
 from ..state import JudgeState, StepBuilder
 
 # Evaluations of checkpoints (``[evaluate]``): when one begins, when it must end, and what its outcome means.
@@ -22,9 +23,6 @@ from ..state import JudgeState, StepBuilder
 # (memory.py); what found no room is evaluated when the training is finished, before the supervisor ends.
 
 replace = msgspec.structs.replace
-
-STEPS = 3
-"""Steps of an attempt before anything is evaluated beside it: its memory is at its peak after the first ones."""
 
 
 def follow(builder: StepBuilder) -> None:
@@ -47,7 +45,7 @@ def follow(builder: StepBuilder) -> None:
             builder.decide(EndEvaluation, why, of=known.running.order)
         return
     trains = isinstance(builder.machine, Running) and builder.state.watch.quiet is None
-    if finished or (trains and builder.state.watch.clock.beats >= STEPS):
+    if finished or (trains and builder.state.watch.clock.beats >= SURE_TIMES):
         _begin_next(builder, training=not finished)
         known = builder.state.saved.evaluations
         if known.end is not None and known.running is None and not _left(builder):
@@ -62,7 +60,7 @@ def on_outcome(builder: StepBuilder, begun: Job, outcome: Outcome) -> None:
     """
     known, interrupted = builder.state.saved.evaluations, outcome.data.get("interrupted") is True
     times = known.times(begun)
-    if interrupted and times < MOST:
+    if interrupted and times < TRIES:
         builder.change("saved.evaluations", running=None)
         return
     of: dict[str, Any] = {"path": begun.path, "mtime": begun.mtime, "step": begun.step, "place": begun.spot.words}
@@ -80,7 +78,7 @@ def end_watch(builder: StepBuilder, reason: str) -> None:
     known = builder.state.saved.evaluations
     if builder.settings.evaluate.wanted and (known.running is not None or _left(builder)):
         ends = builder.state.operator.ends
-        until_t = None if ends is None else ends.t - SLACK_S
+        until_t = None if ends is None else ends.t - BUSY_S
         builder.change("saved.evaluations", end=EndOfWatch(reason=reason, until_t=until_t))
         builder.note("the training is finished; checkpoints without a score are evaluated before the supervisor ends")
     else:
@@ -104,7 +102,7 @@ def _begin_next(builder: StepBuilder, *, training: bool) -> None:
     place = memory.spot(state.saved.evaluations.gpus, ram_bytes, settings.evaluate, settings.health, training=training)
     times, mtime = state.saved.evaluations.times(chosen), chosen.mtime
     assert mtime is not None
-    why = f"it began {times} times and did not end" if times >= MOST else ""
+    why = f"it began {times} times and did not end" if times >= TRIES else ""
     if place is None:
         why = "" if training else "there is no room for it, also after the end of the training"
     if why:  # the score stays unknown
@@ -155,13 +153,13 @@ def follow_backups(builder: StepBuilder, *, last: bool = False) -> None:
 def on_backup_outcome(builder: StepBuilder, job: Job, outcome: Outcome) -> None:
     """Note that it is copied, or that it failed: people are told of the first failure in a row."""
     known, name, why = builder.state.saved.backups, base_name(job.path), outcome.detail or "no detail"
-    again_t = None if outcome.ok else builder.t + AGAIN_S
+    again_t = None if outcome.ok else builder.t + WHILE_S
     builder.change("saved", backups=memory.end(known, job.path, job.mtime, told=not outcome.ok, again_t=again_t))
     if outcome.ok:
         return
     builder.note(f"{name} was not copied: {why}")
     if not known.told:
-        body = f"{why}\nit is copied again in {AGAIN_S / 60:.0f} min; the training goes on"
+        body = f"{why}\nit is copied again in {WHILE_S / 60:.0f} min; the training goes on"
         builder.notify("warning", f"{name} was not copied", body)
 
 
@@ -182,9 +180,6 @@ def _due(builder: StepBuilder, t: float) -> list[KnownCheckpoint]:
 #
 # A command is a decision in the journal before it is run, so a new supervisor never runs it again. The time is fixed
 # at the first launch, and anew by whoever starts a stopped run again; exits.py has the stop.
-
-SLACK_S = 5.0
-"""Beside its graces, a stop takes the time to look at its processes."""
 
 
 def run_command(builder: StepBuilder, event: Literal["finish", "give_up", "end_by"]) -> None:
@@ -217,7 +212,8 @@ def stop_takes_s(knowledge: Knowledge, state: JudgeState) -> float:
     """How long a stop may take, the save before it included."""
     restart = knowledge.settings.restart
     save_s = restart.save_wait_s if knowledge.can_ask_to_save or state.log.beating else 0.0
-    return save_s + restart.interrupt_grace_s + restart.terminate_grace_s + SLACK_S
+    # Beside its graces, a stop takes the time to look at its processes.
+    return save_s + restart.interrupt_grace_s + restart.terminate_grace_s + BUSY_S
 
 
 def over(builder: StepBuilder) -> None:

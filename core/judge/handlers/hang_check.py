@@ -388,15 +388,12 @@ def _is_unfinished(known: KnownCheckpoint) -> bool:
 
 def on_save_file(builder: StepBuilder, known: KnownCheckpoint) -> None:
     """Take a checkpoint of this run that changed."""
-    state = builder.state
+    watch, saving = builder.state.watch, builder.state.watch.saving
     if not known.complete:
-        if state.watch.saving.begun_at is None and _is_unfinished(known):
+        if saving.begun_at is None and _is_unfinished(known):
             builder.change("watch.saving", begun_at=builder.now)
         return
-    begun_at = state.watch.clock.last if state.watch.saving.begun_at is None else state.watch.saving.begun_at
+    begun_at = watch.clock.last if saving.begun_at is None else saving.begun_at
     took_s = max(0.0, builder.now - (builder.t - known.t) - begun_at)
-    builder.change(
-        "watch",
-        saving=SavePhase(took_s=max(state.watch.saving.took_s, took_s)),
-        phase_times=pauses.learned(state.watch.phase_times, "save", took_s, 0.0),
-    )
+    times = pauses.learned(watch.phase_times, "save", took_s, 0.0)
+    builder.change("watch", saving=SavePhase(took_s=max(saving.took_s, took_s)), phase_times=times)

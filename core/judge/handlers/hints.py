@@ -26,20 +26,15 @@ from ..recovery import remedies, restarts
 from ..recovery.remedies import Option, merged, number, shown
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
 from ..run_states import RestartPlan, Running, Starting, is_watched
-from ..state import JudgeState, StepBuilder
+from ..scales import HALF_MINUTE_S, KEPT, KNOWN_STEPS, SHOWN, TWICE, WHILE_S
+from ..state import JudgeState, StepBuilder, changed
 
 RAM_PCT = 80.0
 RAM_AVAILABLE_BYTES = 6e9
 RAM_LEAST_PCT = 60.0
 """Below this, little memory is available only because the machine is small."""
-RAM_HOLD_S = 30.0
 STEP_S = {"kohya": 3.0}
 """Seconds a step from which a framework's training counts as slow."""
-SPARE_HOLD_S = 600.0
-"""The peak of GPU memory may come with a larger picture, an evaluation or a sample."""
-STEPS = 50
-"""Steps before the first hint: the first ones compile and fill caches."""
-SHOWN = 3
 
 
 def advice(builder: StepBuilder, trouble: str | Sequence[Option]) -> str:
@@ -56,7 +51,7 @@ def advice(builder: StepBuilder, trouble: str | Sequence[Option]) -> str:
 def on_host(builder: StepBuilder, sample: HostSample) -> None:
     """Hint at RAM that is nearly full, before it is dangerous."""
     free = sample.ram_available_bytes
-    if _lasts(builder, "tight_since", RAM_HOLD_S, holds=is_tight(sample)):
+    if _lasts(builder, "tight_since", HALF_MINUTE_S, holds=is_tight(sample)):
         left = "" if free is None else f", {memory(free)} available"
         reason = f"RAM is {used_pct(sample):.0f} % used{left}{advice(builder, 'host_oom')}"
         _hint(builder, "health", "ram_tight", reason)
@@ -89,8 +84,9 @@ def on_spare(builder: StepBuilder) -> None:
     state, profile = builder.state, builder.state.policy.profile
     levels = [band.level for metric, band in state.health.bands.items() if metric.endswith(".vram")]
     spare = bool(levels) and all(level == "underused" for level in levels)
-    lasts, ladder = _lasts(builder, "spare_since", SPARE_HOLD_S, holds=spare), builder.settings.profiles.ladder
-    if profile not in ladder[:-1] or not lasts or state.watch.clock.beats < STEPS:
+    # The peak of GPU memory may come with a larger picture, an evaluation or a sample.
+    lasts, ladder = _lasts(builder, "spare_since", WHILE_S, holds=spare), builder.settings.profiles.ladder
+    if profile not in ladder[:-1] or not lasts or state.watch.clock.beats < KNOWN_STEPS:
         return
     above = ladder[ladder.index(profile) + 1]
     if state.policy.profile_pending is None and not any(rung.profile == above for rung in state.policy.ramp.failed):
@@ -102,7 +98,7 @@ def on_spare(builder: StepBuilder) -> None:
 def on_steps(builder: StepBuilder) -> None:
     """Hint at steps that are slow for this framework."""
     clock, bound = builder.state.watch.clock, STEP_S.get(builder.knowledge.preset.name)
-    if bound is not None and clock.step_s is not None and clock.step_s > bound and clock.beats >= STEPS:
+    if bound is not None and clock.step_s is not None and clock.step_s > bound and clock.beats >= KNOWN_STEPS:
         reason = f"a step takes {clock.step_s:.1f} s, more than {bound:g} s{advice(builder, 'slow')}"
         _hint(builder, "stall", "slow_steps", reason)
 
@@ -192,8 +188,9 @@ def with_habits(state: JudgeState, habits: Habits) -> JudgeState:
     start = pauses.merged(own.start, habits.start)
     learned = {"slow_s": habits.line_s, "typical_s": habits.typical_s, "step_s": habits.step_s}
     new = {name: value for name, value in learned.items() if getattr(clock, name) is None}
-    watch = replace(
-        state.watch,
+    return changed(
+        state,
+        "watch",
         phase_times=PhaseTimes(runs=habits.runs, start=start, phases={**own.phases, **phases}),
         clock=replace(clock, pause_s=max(clock.pause_s, habits.pause_s), **new),
         liveness=replace(
@@ -204,7 +201,6 @@ def with_habits(state: JudgeState, habits: Habits) -> JudgeState:
             normals=seen.normals or normals,
         ),
     )
-    return replace(state, watch=watch)
 
 
 def describe_habits(habits: Habits) -> str:
@@ -227,8 +223,6 @@ ADVICE = (
     "print one per step (step 12/900 loss 0.5), or describe your lines under [progress] shapes in trainwatch.toml, as "
     "docs/how-to/own-log-lines.md says"
 )
-SAVES = 2
-"""After so many saves it is told: a log prints a step between two of them."""
 
 
 def on_saved(builder: StepBuilder, known: KnownCheckpoint) -> None:
@@ -237,18 +231,12 @@ def on_saved(builder: StepBuilder, known: KnownCheckpoint) -> None:
     if not is_watched(state.machine) or state.attempt.beat_t is not None or known.t < state.attempt.start_t:
         return
     if not state.course.saves_unread or builder.now - state.course.saves_unread[-1] >= slow.TOGETHER_S:
-        builder.change("course", saves_unread=(*state.course.saves_unread, builder.now)[-SAVES:])
+        builder.change("course", saves_unread=(*state.course.saves_unread, builder.now)[-TWICE:])
     if isinstance(state.machine, Starting):
         builder.move("saved", Running(), f"it saved {base_name(known.path)}")
-    if len(builder.state.course.saves_unread) >= SAVES and builder.open_of(NO_STEP) is None:
+    # A log prints a step between two of them.
+    if len(builder.state.course.saves_unread) >= TWICE and builder.open_of(NO_STEP) is None:
         builder.warn("progress", NO_STEP, REASON, title=TITLE, explanation=f"{FOLLOWS}; {ADVICE}")
-
-
-def on_step(builder: StepBuilder) -> None:
-    """A step is read."""
-    if builder.state.course.saves_unread:
-        builder.change("course", saves_unread=())
-    builder.close_all("a step is read", NO_STEP)
 
 
 # Whether the trainer's own words at its start show what a remedy changed; one that does not show is withdrawn.
@@ -259,15 +247,13 @@ def on_step(builder: StepBuilder) -> None:
 # started again without it. Seen: kohya's dataset file, which wins over ``train_batch_size``. Known limit: a trainer
 # that prints nothing, or something else under the same name.
 
-MOST_VALUES = 64
-"""Most values that are kept of one attempt: a trainer prints its settings once or twice for each process."""
 MOST_TAIL = 4096
 """Characters of an unfinished line that are kept."""
 
 
 def read_settings(knowledge: Knowledge, state: JudgeState, text: str) -> JudgeState:
     """Take a chunk of the log that comes before the first step."""
-    if state.attempt.beat_t is not None or not state.policy.applied or len(state.log.printed.values) >= MOST_VALUES:
+    if state.attempt.beat_t is not None or not state.policy.applied or len(state.log.printed.values) >= KEPT:
         return state
     *lines, tail = (state.log.printed.tail + text).split("\n")
     keys = {change.key for change in merged(state.policy.applied) if change.where != "env"}
@@ -278,8 +264,8 @@ def read_settings(knowledge: Knowledge, state: JudgeState, text: str) -> JudgeSt
         for match in _patterns(key, knowledge.preset.prints.get(_bare(key), ())).findall(line)
     ]
     values = (*state.log.printed.values, *((key, next(filter(None, groups))) for key, groups in found))
-    printed = Printed(tuple(dict.fromkeys(values))[:MOST_VALUES], tail[-MOST_TAIL:])
-    return replace(state, log=replace(state.log, printed=printed))
+    printed = Printed(tuple(dict.fromkeys(values))[:KEPT], tail[-MOST_TAIL:])
+    return changed(state, "log", printed=printed)
 
 
 def prove_remedies(builder: StepBuilder) -> None:

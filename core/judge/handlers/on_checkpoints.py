@@ -17,6 +17,7 @@ from ..resume import checkpoint_index, resume_point
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
 from ..resume.resume_check import counts_since, slack_of
 from ..run_states import EndedEarly, Finished, GivenUp, Stopping, is_live, is_watched
+from ..scales import TWICE
 from ..state import JudgeState, StepBuilder
 from . import hang_check, hints
 
@@ -25,8 +26,6 @@ replace = msgspec.structs.replace
 
 VANISHED = "vanished"
 """Class of the incident (kind ``checkpoint``) of a start that deleted what the run had saved."""
-LINES_LATER = 2
-"""Printed lines later than which the log shows a step that a save holds: then it counts something else."""
 
 
 def saved_position(
@@ -45,7 +44,7 @@ def saved_position(
         return None, 0
     if saved_step is not None:
         stored = attempt.offset + saved_step * attempt.stride
-        if attempt.adopted or stored <= most + LINES_LATER * attempt.printed_every:
+        if attempt.adopted or stored <= most + TWICE * attempt.printed_every:
             return stored, 0
     least = attempt.offset if least is None else least
     if since or most - least <= slack:
@@ -57,7 +56,7 @@ def _is_at(attempt: AttemptProgress, saved_step: int | None) -> bool:
     """Return whether the attempt is at this step now, give or take two printed lines."""
     if attempt.step is None or saved_step is None:
         return False
-    return abs(attempt.step - saved_step * attempt.stride) <= 2 * max(attempt.printed_every, attempt.stride)
+    return abs(attempt.step - saved_step * attempt.stride) <= TWICE * max(attempt.printed_every, attempt.stride)
 
 
 def _by_the_log(state: JudgeState, before: KnownCheckpoint | None, event: CheckpointEvent) -> CheckpointEvent:
@@ -68,7 +67,7 @@ def _by_the_log(state: JudgeState, before: KnownCheckpoint | None, event: Checkp
     if before is not None:
         is_step = before.step == number and before.epoch is None
     else:
-        told = number > 2 * max(attempt.printed_every, attempt.stride)  # else any number is near
+        told = number > TWICE * max(attempt.printed_every, attempt.stride)  # else any number is near
         is_step = told and is_live(state.machine) and state.progress.epoch is None and _is_at(attempt, number)
     return replace(event, step=number, epoch=None) if is_step else event
 

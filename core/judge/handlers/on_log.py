@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from ...model.fact import PhaseChanged
 from ...model.observation import HEARTBEAT, LogChunk
-from ...model.run import DIVERGING
+from ...model.run import DIVERGING, NO_STEP
 from .. import attempt_progress
 from ..failure.diagnosis import read_evidence
 from ..findings import loss, pace, slow
@@ -14,15 +14,11 @@ from ..progress import START, ProgressState, after_gap, read_progress
 from ..recovery import apply, restarts
 from ..recovery.attempts import progress_made
 from ..run_states import Hung, Queued, Running, Stopping, Suspended, is_watched
+from ..scales import BUSY_S, HALF_MINUTE_S
 from ..state import JudgeState, StepBuilder
 from ..text.lines import LineFold
 from ..text.reading import Reading
 from . import hang_check, hints, on_checkpoints, on_samples
-
-JOURNAL_S = 30.0
-"""How often progress is written into the journal, besides every change of phase."""
-JOURNAL_STOPPING_S = 5.0
-"""The same while the trainer is being ended, because people wait for it."""
 
 
 def on_log(builder: StepBuilder, chunk: LogChunk) -> None:
@@ -107,7 +103,8 @@ def _keep(builder: StepBuilder, before: ProgressState, after: ProgressState) -> 
         kept = attempt_progress.with_beat(state.attempt, after.progress.run_step, t, epoch=epoch, first_step=first)
         builder.set(attempt=kept)
     changed = after.phase != before.phase
-    if changed or (after.progress != before.progress and t - (state.log.progress_t or 0.0) >= JOURNAL_STOPPING_S):
+    # People wait for the end of a trainer that is being ended.
+    if changed or (after.progress != before.progress and t - (state.log.progress_t or 0.0) >= BUSY_S):
         _write_progress(builder, changed=changed)
 
 
@@ -146,7 +143,7 @@ def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
             builder.close_all("the loss is a number again", *classes)
         _on_loss(builder)
     changed, told_t = phase != state.watch.log_activity.phase, state.log.progress_t
-    if changed or told_t is None or t - told_t >= JOURNAL_S:
+    if changed or told_t is None or t - told_t >= HALF_MINUTE_S:
         _write_progress(builder, changed=changed)
         hints.on_steps(builder)
         saves = builder.state.course.saves  # are checkpoints watched at all?
@@ -187,7 +184,9 @@ def _watch(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> None:
 def _advance(builder: StepBuilder) -> None:
     """Go on to the state *running*. The steps of a loop, which it makes for ever, do not show that its hang is over."""
     state = builder.state
-    hints.on_step(builder)
+    if state.course.saves_unread:
+        builder.change("course", saves_unread=())
+    builder.close_all("a step is read", NO_STEP)
     if isinstance(state.machine, Hung):
         if builder.now - state.watch.peak.at >= builder.settings.hang.max_s:
             return

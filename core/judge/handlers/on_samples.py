@@ -20,7 +20,8 @@ from ..progress import begin_attempt
 from ..recovery import attempts, exits, restarts, unclear_states
 from ..recovery.attempts import TERMINATION, close_quiet
 from ..recovery.commands import SUSPENDED, awake
-from ..state import JudgeState, StepBuilder
+from ..scales import SHOWN
+from ..state import StepBuilder
 from . import hang_check, hints
 
 replace = msgspec.structs.replace
@@ -84,15 +85,8 @@ def _see_usable(builder: StepBuilder, sample: observations.GpuSample, *, watched
 def on_host(builder: StepBuilder, sample: observations.HostSample) -> None:
     """Take a sample of memory and disk."""
     builder.set(time=pauses.sampled(builder.state.time))
-    state = builder.state
-    machine, before, free = state.machine, state.health.host, sample.disk_free_bytes
-    total = before.disk_total_bytes if sample.disk_total_bytes is None else sample.disk_total_bytes
-    builder.change(
-        "health",
-        host=replace(sample, disk_free_bytes=before.disk_free_bytes if free is None else free, disk_total_bytes=total),
-        disk_low=_disk_low(state.health.disk_low, sample),
-        oom_kills_before=_oom_kills_before(state, sample),
-    )
+    state, machine, free = builder.state, builder.machine, sample.disk_free_bytes
+    builder.set(health=health.with_host(state.health, sample))
     _take_levels(builder, health.host_values(sample))
     if state.health.tight_since is not None or (run_states.is_watched(machine) and hints.is_tight(sample)):
         hints.on_host(builder, sample)
@@ -107,26 +101,6 @@ def on_host(builder: StepBuilder, sample: observations.HostSample) -> None:
         saves = sum([known.own and known.complete for known in state.saved.checkpoints.known])
         if saves != state.health.disk.saves or builder.open_of(health.CLASS) is not None:
             _fill(builder, free, saves)
-
-
-LOW_FOR_S = 60.0
-"""How long the least room counts: a save that did not fit takes less, and its file may be gone at the end."""
-
-
-def _oom_kills_before(state: JudgeState, sample: observations.HostSample) -> int | None:
-    """The count of kills for memory at first. After a change of the counter the number is unknown."""
-    if state.health.host.oom_kills is None:
-        return sample.oom_kills
-    if sample.oom_counter != state.health.host.oom_counter:
-        return None
-    return state.health.host.oom_kills if state.health.oom_kills_before is None else state.health.oom_kills_before
-
-
-def _disk_low(low: health.DiskLow | None, sample: observations.HostSample) -> health.DiskLow | None:
-    free = sample.disk_free_bytes
-    if free is None or (low is not None and low.free_bytes <= free and sample.t - low.t <= LOW_FOR_S):
-        return low
-    return health.DiskLow(free, sample.t)
 
 
 def _fill(builder: StepBuilder, free_bytes: float, saves: int) -> None:
@@ -331,8 +305,6 @@ def _tell_unschedulable(builder: StepBuilder, seen: observations.JobSeen) -> Non
 # lay there under the same names. Known false alarms: a command that takes its output folder from the environment, so
 # that two of the same command write to two folders.
 
-SHOWN = 3
-"""Most trainers, and most files of one, that are told of."""
 TITLE = "another trainer writes there"
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from ...model.observation import Outcome
 from ...model.run import Evidence, HangKind
 from ...model.text import LazyPattern, plural, size
+from ..scales import WHILE_S
 from .activity import GpuState
 from .deadlines import HangInput
 from .launcher import waiting
@@ -81,8 +82,6 @@ def _stacks(outcome: Outcome | None, *parts: str) -> Iterator[tuple[str, list[st
 
 # The evidence of a hang in sentences for the user: each names a sign of life and how long ago it was last seen.
 
-MINUTES_FROM_S = 600.0
-
 
 def evidence_of(run: HangInput, first: tuple[str, ...] = (), last: tuple[str, ...] = ()) -> tuple[Evidence, ...]:
     clock, seen, log, now = run.clock, run.liveness, run.log_activity, run.now
@@ -150,4 +149,4 @@ def _gpu_evidence(seen: Liveness) -> list[str]:
 
 
 def duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < MINUTES_FROM_S else f"{seconds / 60.0:.0f} min"
+    return f"{seconds:.0f} s" if seconds < WHILE_S else f"{seconds / 60.0:.0f} min"

@@ -25,6 +25,7 @@ from ..memory import Cause, Failed
 from ..resume import checkpoint_index, resume_point
 from ..resume.checkpoint_index import DOUBTED, KnownCheckpoint, Unread, base_name, values_of, with_values
 from ..run_states import RestartPlan, Stopped, is_live, is_watched
+from ..scales import LASTS_S, MINUTE_S, TWICE
 from ..state import JudgeState, StepBuilder
 from ..text.loss_run import LossRun
 from ..text.reading import Reading
@@ -47,62 +48,56 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
     if builder.attempt.place_is_sure:
         builder.change("policy", budget=memory.failed(builder.state.policy.budget, cause.position))
     cause = replace(cause, epochs=builder.state.policy.budget.epochs)
-    state, settings = builder.state, builder.settings
-    class_ = builder.catalogue.class_of(cause.class_)
+    state, settings, known, index = builder.state, builder.settings, builder.state.policy, builder.index.known
+    attempt, health, class_ = state.attempt, state.health, builder.catalogue.class_of(cause.class_)
     may_fall_back = settings.profiles.fall_back and failed.settings_at_fault and class_.settings != "never"
-    launched = cause.kind != "launch"
-    seen = memory.count(state.policy.history, cause.class_)
-    attempt = state.attempt
+    launched, most = cause.kind != "launch", settings.restart.max_restarts
     given = attempt.resume_from is not None and attempt.beat_t is None
     crashed = given and cause.kind == "crash"
     wrong_way, other_way = unclear_states.wrong_way(builder, cause, failed.reason) if crashed else ("", ())
     unproven = unclear_states.advice(builder, refuted=False) if given and launched and not wrong_way else ()
-    stride = state.attempt.stride
-    if cause.kind == "nan":  # it shows some steps after its cause
-        stride = max(stride, (state.policy.budget.every or 0) // 2)
+    # NaN shows some steps after its cause.
+    stride = max(attempt.stride, (known.budget.every or 0) // 2 if cause.kind == "nan" else 0)
     kernel = [finding for finding in state.log.diagnosis.findings if finding.line == 0]
     fault, lost = state.watch.gpu_fault, any(finding.failure == "gpu_lost" for finding in kernel)
     # The kernel said that the only GPU of the run is lost until a reset, and no step came after that.
-    reset = fault is not None and state.watch.clock.last <= fault.at and len(state.health.gpus_of_run) < 2
-    older = resume_point.newest_verified(state.saved.checkpoints, builder.support, before_t=plan.before_t)
-    saved = plan.before_t is None or (
-        (before := resume_point.newest_verified(state.saved.checkpoints, before_t=plan.before_t)) is not None
-        and before.own
-        and before.t >= state.attempt.start_t
-    )
-    own = [k for k in state.saved.checkpoints.known if k.own and k.complete and k.bad is None]
+    reset = fault is not None and state.watch.clock.last <= fault.at and len(health.gpus_of_run) < 2
+    older = resume_point.newest_verified(builder.index, builder.support, before_t=plan.before_t)
+    before = resume_point.newest_verified(builder.index, before_t=plan.before_t)
+    saved = plan.before_t is None or (before is not None and before.own and before.t >= attempt.start_t)
+    own = [k for k in index if k.own and k.complete and k.bad is None]
     largest = max((k.size_bytes or 0.0 if k.disk_bytes is None else k.disk_bytes for k in own), default=0.0)
     older_helps = class_.older_checkpoint_helps and cause.kind == "crash"
-    bad = [k.path for k in state.saved.checkpoints.known if k.damage is not None]
+    bad = [k.path for k in index if k.damage is not None]
     not_loaded = any(not checkpoint_index.names_another_file(cause.line, path) for path in bad)
     plan = replace(plan, not_loaded=not_loaded and older_helps and attempt.beat_t is None)
     curable = failed.retryable or (class_.older_checkpoint_helps and older is not None)
-    came_back = memory.came_back(state.policy.history, cause, state.attempt.stride)
-    again = came_back or not (curable or policy.has_trained(state))
+    trained = policy.has_trained(state)
+    again = memory.came_back(known.history, cause, attempt.stride) or not (curable or trained)
     # the cause line clears the settings
     outside = cause.kind == "crash" and failed.retryable and not class_.retryable
-    remedy, waiting = (
-        remedies.choose(builder, _key(cause), seen, again=again, said=cause.line)
-        if launched and not outside
-        else (None, ())
-    )
+    remedy: remedies.Option | None = None
+    waiting: tuple[remedies.Option, ...] = ()
+    if launched and not outside:
+        seen = memory.count(known.history, cause.class_)
+        remedy, waiting = remedies.choose(builder, _key(cause), seen, again=again, said=cause.line)
     failed = replace(failed, cause=cause)
     failure = FailureInput(
         **msgspec.structs.asdict(failed),
         plan=plan,
         restart=settings.restart,
         run=tuple(filter(None, (builder.knowledge.run_id,))),
-        began_anew=state.attempt.resume_from is None if launched else plan.fresh,
-        spent=memory.is_spent(state.policy.budget, settings.restart),
-        restarts_made=max(state.policy.budget.used, state.policy.budget.unsaved),
-        trained=policy.has_trained(state),
-        saved=state.attempt.saved and saved,
+        began_anew=attempt.resume_from is None if launched else plan.fresh,
+        spent=known.budget.used >= most or known.budget.unsaved >= TWICE * most,
+        restarts_made=max(known.budget.used, known.budget.unsaved),
+        trained=trained,
+        saved=attempt.saved and saved,
         wrong_way=wrong_way,
         other_way=other_way,
         unproven_resume=unproven,
-        changes=state.attempt.changes if launched and state.attempt.beat_t is None else (),
-        waits_for="gpu" if reset or (lost and state.health.gpus_usable is False) else class_.waits_for,
-        gpus_usable=False if reset else state.health.gpus_usable,
+        changes=attempt.changes if launched and attempt.beat_t is None else (),
+        waits_for="gpu" if reset or (lost and health.gpus_usable is False) else class_.waits_for,
+        gpus_usable=False if reset else health.gpus_usable,
         ordered=ordered,
         nan_action=cause.diverged or settings.nan.action,
         curable=curable,
@@ -110,17 +105,17 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
         elsewhere=class_.elsewhere,
         settings="never" if outside else class_.settings,
         step_matters=class_.step_matters and not outside,
-        history=state.policy.history,
+        history=known.history,
         stride=stride,
-        step_known=knows_its_step(state.attempt),
+        step_known=knows_its_step(attempt),
         gpu_channel=channel_state(state.log.diagnosis.kernel, builder.catalogue),
         rung=ramp.rung(builder) if launched else None,
         ran_before=policy.settings_that_ran(state, started=launched) if may_fall_back else None,
         remedy=remedy,
         waiting=waiting,
-        disk_free_bytes=state.health.host.disk_free_bytes,
-        disk_need_bytes=run.need_bytes(largest, state.health.host.disk_total_bytes),
-        inodes_left=run.has_inodes(state.health.host.disk_free_inodes),
+        disk_free_bytes=health.host.disk_free_bytes,
+        disk_need_bytes=run.need_bytes(largest, health.host.disk_total_bytes),
+        inodes_left=run.has_inodes(health.host.disk_free_inodes),
         kernel=tuple(finding.text for finding in kernel),
         still_open=tuple(i.reason for i in state.journal.incidents if i.kind in {"health", "disk", "stall"}),
     )
@@ -155,7 +150,7 @@ def _unread(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, at_once:
     was_doubted = known is not None and known.doubted
     if doubt.open and not was_doubted and cause.said and cause.said == doubt.said:
         return "cleared"
-    doubted = at_once or memory.unread(builder.state.policy.history, cause) >= checkpoint_index.STARTS
+    doubted = at_once or memory.unread(builder.state.policy.history, cause) >= TWICE
     if not doubted or was_doubted:
         return ""
     older = resume_point.newest_verified(checkpoint_index.passed_over(index, path, ""), support, before_t=plan.before_t)
@@ -250,14 +245,6 @@ def _count(builder: StepBuilder, failure: FailureInput, *, counted: bool = True,
 # Sources: runs that trained on NaN for days and ended with exit status 0. Training does not come back from NaN weights,
 # so each further step is lost. Known false alarms: an overflowing step under mixed precision prints NaN and is skipped;
 # an average keeps one such value (text/loss_run.py tells both apart).
-GOES_ON_S = 10.0
-"""A trainer that lives so long after a checkpoint was found lost goes on. One that ends before ends by itself.
-
-Values are read in a thread of their own, and an end is seen seconds late: either may come first. What an attempt ended
-of must not depend on that, so its own end counts. Ten seconds of steps are little beside what the reading took.
-"""
-DYING_S = 60.0
-"""The same if the last lines show a failure: it may still free its GPU, or wait for its other ranks."""
 LAST_STEPS = 5
 """NaN steps in a row at the end of an attempt that are no accident. A gradient scaler skips a single one."""
 
@@ -334,7 +321,7 @@ def on_values(builder: StepBuilder, read: CheckpointValues) -> None:
 def nan_is_due(state: JudgeState) -> bool:
     """Whether a checkpoint that was read makes the training lost, and the trainer lived on after that."""
     at = state.attempt.lost_at
-    return at is not None and is_watched(state.machine) and state.time.now - at >= GOES_ON_S
+    return at is not None and is_watched(state.machine) and state.time.now - at >= LASTS_S
 
 
 def on_nan_due(builder: StepBuilder) -> None:
@@ -342,7 +329,8 @@ def on_nan_due(builder: StepBuilder) -> None:
     state, at = builder.state, builder.attempt.lost_at
     log = with_last_line(state.log.diagnosis, builder.catalogue)
     shown = hidden_failure(log, builder.catalogue)  # after the last steps, and not the NaN
-    if builder.now - (at or 0.0) < DYING_S and shown is not None and shown.failure != NAN:
+    # It may still free its GPU, or wait for its other ranks.
+    if builder.now - (at or 0.0) < MINUTE_S and shown is not None and shown.failure != NAN:
         return
     builder.change("attempt", lost_at=None)
     lost = _first_lost(state)

@@ -20,6 +20,7 @@ from ..memory import nth_wait_s
 from ..resume import checkpoint_index, resume_point
 from ..resume.checkpoint_index import base_name
 from ..resume.resume_check import stays_open
+from ..scales import HOUR_S, LAG_S
 from ..state import JudgeState, StepBuilder
 from . import gate, policy
 from .remedies import merged
@@ -310,12 +311,8 @@ def ways(knowledge: Knowledge) -> str:
 # checkpoints of the run.
 
 
-SLACK_S = 1.0
-"""A checkpoint written this long before the request still counts: clocks of file systems lag."""
 TERMINATION = "termination"
 """Class of the incident (kind ``health``): the cloud announced the end of this machine."""
-AGAIN_S = 1800.0
-"""A danger sign that lasts or comes back asks for a checkpoint at most this often."""
 
 
 def is_wanted(builder: StepBuilder) -> bool:
@@ -345,7 +342,7 @@ def request(builder: StepBuilder, reason: str, incident: int | None = None, *, s
 def on_danger(builder: StepBuilder, why: str, incident: int | None) -> None:
     """A sign that the machine may end the trainer soon: save what there is."""
     asked_t = builder.state.saved.save_asked_t
-    if not is_wanted(builder) or (asked_t is not None and builder.t - asked_t < AGAIN_S):
+    if not is_wanted(builder) or (asked_t is not None and builder.t - asked_t < HOUR_S / 2):
         return
     if gate.is_closed(builder):
         builder.change("saved", save_asked_t=builder.t)
@@ -357,7 +354,7 @@ def on_danger(builder: StepBuilder, why: str, incident: int | None) -> None:
 
 def came(state: JudgeState, asked_t: float) -> bool:
     """Whether a checkpoint that was asked for then is complete, and none is being written."""
-    new = [k for k in state.saved.checkpoints.known if k.own and k.bad is None and k.t >= asked_t - SLACK_S]
+    new = [k for k in state.saved.checkpoints.known if k.own and k.bad is None and k.t >= asked_t - LAG_S]
     return bool(new) and all(k.complete for k in new)
 
 

@@ -19,6 +19,7 @@ from ..handlers import checkpoint_jobs
 from ..hang import liveness
 from ..memory import Budget
 from ..run_states import Finished, Hung, Paused, RestartPlan, Running, Starting, Stopped, Stopping, Suspended, Then
+from ..scales import WHILE_S
 from ..state import JudgeState, StepBuilder
 from . import attempts, gate, policy, ramp, remedies, restarts, resume_choice, unclear_states
 from .apply import answer_failure, before_lost_t
@@ -26,8 +27,6 @@ from .attempts import can_ask, cannot_be_told, close_quiet, ways
 from .unclear_states import why_not_resumable
 
 replace = msgspec.structs.replace
-SNOOZE_S = 600.0
-"""How long no hang is declared after the command ``snooze``."""
 SUSPENDED = "suspended"
 """Class of the incident (kind ``stall``) of a trainer that a signal stopped which is not ours."""
 
@@ -258,7 +257,7 @@ def awake(builder: StepBuilder, reason: str) -> None:
 
 def follow_trainer(builder: StepBuilder, reason: str) -> None:
     """Watch a trainer that exists: running if it has made a step or saved a checkpoint, else starting."""
-    if builder.state.trains:
+    if builder.state.watch.clock.beats > 0 or builder.state.course.saves_unread:
         builder.move("training", Running(), reason)
     else:
         builder.move("started", Starting(launched=True), reason)
@@ -322,11 +321,11 @@ def _ack(builder: StepBuilder, command: Command) -> Reply:
 def _snooze(builder: StepBuilder, command: Command) -> Reply:
     if not run_states.is_watched(builder.machine):
         return refused(f"nothing is running that could be waited for: {_present(builder)}")
-    builder.change("attempt", patient_until=builder.now + SNOOZE_S)
+    builder.change("attempt", patient_until=builder.now + WHILE_S)
     if isinstance(builder.machine, Hung):
         _close_hangs(builder, f"{command.by} asked to wait")
         follow_trainer(builder, f"{command.by} asked to wait")
-    builder.note(f"no hang is declared for {SNOOZE_S / 60:.0f} min, as {command.by} asked")
+    builder.note(f"no hang is declared for {WHILE_S / 60:.0f} min, as {command.by} asked")
     return YES
 
 

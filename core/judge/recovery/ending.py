@@ -37,20 +37,18 @@ from ..failure.diagnosis import (
     with_lines,
 )
 from ..failure.evidence_state import CASCADE_KEPT, DiagnosisState, kept_text
+from ..hang.deadlines import ENDED_SHARE
 from ..knowledge import Knowledge
 from ..memory import AttemptLog
 from ..progress import START, ProgressState, read_progress
 from ..resume.checkpoint_index import base_name
 from ..resume.resume_point import newest_own
+from ..scales import HALF_MINUTE_S, MINUTE_S, SHOWN, TINY_SHARE, TWICE
 from ..state import JudgeState
 from ..text.reading import Reading
 
-NEARLY = 0.98
-"""Share of the steps: rounded totals and left-out batches end a little before it."""
 STEPS_LEFT = 10
 """Steps that a printed time to go must hold to be more than the last one."""
-TIME_LEFT_S = 60.0
-"""Shortest printed time to go that counts."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -154,7 +152,8 @@ def _nan(state: JudgeState, now: Reading, hidden: Diagnosis | None) -> str:
         return f"{base_name(newest.path)} holds values that are not finite"
     if losses.is_average:
         return ""
-    if losses.nan_values >= NAN_VALUES:
+    # One bad batch may be skipped.
+    if losses.nan_values >= TWICE:
         return f"the last {losses.nan_values} printed losses are NaN"
     return line_of(hidden) if hidden is not None and hidden.failure == "nan_loss" else ""
 
@@ -185,7 +184,8 @@ class _LastSave(NamedTuple):
 
 def _last_save(state: JudgeState, now: Reading) -> _LastSave:
     newest, attempt = newest_own(state.saved.checkpoints), state.attempt
-    if newest is None or attempt.beat_t is None or newest.t < attempt.beat_t - SAVE_SLACK_S:
+    # A checkpoint that became complete a little before the last printed step still belongs to it (lines lag).
+    if newest is None or attempt.beat_t is None or newest.t < attempt.beat_t - HALF_MINUTE_S:
         return _LastSave()
     gap, run_at, whole = max(1, attempt.stride, now.run.gap), attempt.position, newest.complete
     near = newest.latest is None or run_at is None or run_at - newest.latest <= gap
@@ -217,7 +217,7 @@ def _place(now: Reading, epochs: Literal["last", "near", "left", "unknown"], int
     # Rounds before ended here, too; or a round without a number was drawn and not begun.
     not_begun = step == 0 and now.main is not None and progress.epoch is None and whole is None
     ends_a_round = bool(now.round_ends) and (step >= min(now.round_ends) or not_begun)
-    short = total - step > max(1, interval) and step < NEARLY * total and not ends_a_round
+    short = total - step > max(1, interval) and step < ENDED_SHARE * total and not ends_a_round
     if short and made is not None and made > total:
         words += f", {step} of {total} in its round"
     if now.run.per_epoch:
@@ -246,7 +246,7 @@ def _counts_done(now: Reading) -> bool:
 def _by_time(now: Reading, words: str, *, is_last_line: bool = False) -> Place:
     """Short if the trainer printed that much time is to go; else unknown."""
     left_s, step_s = now.progress.eta_s, now.progress.sec_per_step or 0.0
-    if left_s is not None and left_s > max(TIME_LEFT_S, STEPS_LEFT * step_s):
+    if left_s is not None and left_s > max(MINUTE_S, STEPS_LEFT * step_s):
         return Place("short", f"{words or 'the last line'}, {left_s:.0f} s to go")
     return Place("unknown", words, is_last_line)
 
@@ -261,7 +261,7 @@ def _epochs(now: Reading, first_epoch_seen: bool) -> Literal["last", "near", "le
     if epoch is None or not total:
         return "unknown"
     if epoch != int(epoch):
-        return "last" if epoch >= NEARLY * total else "left"
+        return "last" if epoch >= ENDED_SHARE * total else "left"
     last = total if _counts_done(now) or not now.zero_based or now.run.names_last else total - 1
     if epoch >= last:
         return "last"
@@ -275,12 +275,6 @@ def _epochs(now: Reading, first_epoch_seen: bool) -> Literal["last", "near", "le
 
 FINAL = LazyPattern(r"(?<![a-z])final(?![a-z])", re.IGNORECASE)
 """What trainers that print no end call their last checkpoint: ``model_final.pth``, ``checkpoint-final``."""
-SAVE_SLACK_S = 30.0
-"""A checkpoint that became complete this long before the last printed step still belongs to it (lines lag)."""
-TWO_LINES = 2
-"""Printed positions from which their distance is known."""
-NAN_VALUES = 2
-"""Printed NaN losses in a row, up to the end, from which the weights count as NaN: one bad batch may be skipped."""
 
 
 def main_reading(state: JudgeState) -> ProgressState:
@@ -295,7 +289,7 @@ def place(state: JudgeState) -> Place:
     log, attempt = main_reading(state), state.attempt
     now = log.now
     # Where an attempt has printed one line only, the distance of two is that of the attempt before.
-    interval = max(now.run.gap, attempt.former.widest_gap if log.now.heartbeats < TWO_LINES else 1)
+    interval = max(now.run.gap, attempt.former.widest_gap if log.now.heartbeats < 2 else 1)
     found = _place(now, _epochs(now, now.zero_based or attempt.resume_from is None), interval)
     found = found if _is_training(now) or found.at != "end" else Place("unknown", found.words)
     if found.at == "short" and (saved := _place_of_save(state, now)) is not None:
@@ -450,12 +444,8 @@ def diagnosis_of(
     _, found = judge_end(state, knowledge, code=exit_code, about=about)
     if found.failure != "unknown":
         return found
-    last = (EvidenceLine(at, kept_text(line.strip())) for at, line in itertools.islice(log.last_lines(), LAST_LINES))
-    return with_lines(found, (*last, *found.cascade), CASCADE_KEPT + LAST_LINES)
-
-
-LAST_LINES = 3
-"""Lines from the end of the log that are shown if nothing shows why it ended."""
+    last = (EvidenceLine(at, kept_text(line.strip())) for at, line in itertools.islice(log.last_lines(), SHOWN))
+    return with_lines(found, (*last, *found.cascade), CASCADE_KEPT + SHOWN)
 
 
 # Whether a trainer that exited with success ended before the length that its settings say, where its log shows none.
@@ -464,10 +454,6 @@ LAST_LINES = 3
 # to be made after a resume, or be ended sooner by an early stop. So only what is short in every reading is short; what
 # cannot be compared is a doubt, in words. Known false alarms: early stopping, or a limit of time, that prints nothing.
 
-OVER = 1.02
-"""x a told number: one that much larger is of another thing."""
-SAME_UNIT = 0.02
-"""Share of the told steps below which they are likely of another unit: samples of a batch, steps of an environment."""
 SLOWER = 0.8
 """x the usual pace: steps after the last printed one may be a little faster than those before."""
 LINES = 4
@@ -518,12 +504,12 @@ def _by_steps(state: JudgeState, log: ProgressState, told: ToldLength, *, resume
         before = None if at is None else at * attempt.stride  # the counter may leave them out
     made = step + (before or 0)
     rests = (run.index or 0) + 1 if run.per_epoch and run.total is None else 1
-    if total - made <= max(1, gap * rests) or made >= NEARLY * total:
+    if total - made <= max(1, gap * rests) or made >= ENDED_SHARE * total:
         return Place("unknown", words)
     first, since, beat_t, left_s = attempt.first_beat_step, attempt.first_beat_t, attempt.beat_t or 0.0, None
     if first is not None and since is not None and step > first and beat_t > since:
-        left_s = SLOWER * (beat_t - since) / (step - first) * (NEARLY * total - made)
-    other = made < SAME_UNIT * total or _is_whole_elsewhere(state, made, total, told)
+        left_s = SLOWER * (beat_t - since) / (step - first) * (ENDED_SHARE * total - made)
+    other = made < TINY_SHARE * total or _is_whole_elsewhere(state, made, total, told)
     return _Left(words, told.steps_sure, before, left_s, other)
 
 
@@ -536,7 +522,7 @@ def _by_epochs(state: JudgeState, log: ProgressState, told: ToldLength, *, resum
     words = f"in epoch {math.ceil(epoch)} of {total} (by {told.epochs_by})" if epoch <= total else ""
     if epoch + max(1, log.now.run.epoch_gap) > total:
         return Place("unknown", words)
-    pace_s = (beat_t - state.attempt.start_t) / made if log.now.heartbeats >= TWO_LINES else 0.0
+    pace_s = (beat_t - state.attempt.start_t) / made if log.now.heartbeats >= 2 else 0.0
     left_s = SLOWER * pace_s * (total - epoch) if pace_s else None
     return _Left(words, told.epochs_sure, before, left_s)
 
@@ -563,7 +549,8 @@ def _is_whole_elsewhere(state: JudgeState, made: int, total: int, told: ToldLeng
     rise = (n for numbers in lines for n in numbers if sum(n in each for each in lines) == 1)
     saved = max((k.step for k in state.saved.checkpoints.known if k.own and k.step is not None), default=0)
     numbers = (*(made * math.prod(units) for units in chosen), *rise)
-    return saved >= NEARLY * total or any(NEARLY * total <= number <= OVER * total for number in numbers)
+    near, far = ENDED_SHARE * total, (2 - ENDED_SHARE) * total  # one that is larger is of another thing
+    return saved >= near or any(near <= number <= far for number in numbers)
 
 
 def _epochs_before(attempt: AttemptProgress, now: Reading) -> int | None:

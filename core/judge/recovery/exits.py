@@ -24,6 +24,7 @@ from ..handlers import checkpoint_jobs
 from ..hang import ranks
 from ..knowledge import Knowledge
 from ..memory import Cause, Failed
+from ..scales import LAST_LINES
 from ..state import JudgeState, StepBuilder
 from . import attempts, gate, policy, restarts
 from .apply import answer_failure
@@ -96,7 +97,7 @@ def _end_early(builder: StepBuilder, observation: Exit, found: Diagnosis, why: s
     state = builder.state
     again = builder.settings.restart.ended_early == "restart" and policy.has_trained(state)
     before = any(cause.ended_early for cause in state.policy.history) or main_reading(state).now.end_words is not None
-    last = itertools.islice(state.log.diagnosis.last_lines(), LAST_WORDS)
+    last = itertools.islice(state.log.diagnosis.last_lines(), LAST_LINES)
     if again and not before and not any(ON_PURPOSE.search(line) for _, line in last):
         unknown = diagnosis_as(builder.state.log.diagnosis, builder.catalogue, "unknown")
         _crashed(builder, observation, unknown, why, ended_early=True)
@@ -130,8 +131,6 @@ ON_PURPOSE = LazyPattern(
     r"|\bstopping\b|\bstopped\b"
 )
 """What a trainer says in its last lines if it ended before its total on purpose. Taking too much for it only holds."""
-LAST_WORDS = 5
-"""Lines from the end of the log in which it would say so."""
 
 
 def _crashed(

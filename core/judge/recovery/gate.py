@@ -23,13 +23,11 @@ from ..knowledge import Knowledge
 from ..memory import Failed, Waiting
 from ..resume import resume_point
 from ..run_states import Hung, RestartPlan, Stopped, Then
+from ..scales import HOUR_S, MINUTE_S
 from ..state import JudgeState, StepBuilder
 
 replace = msgspec.structs.replace
 
-HOUR_S = 3600.0
-ORDER_S = 60.0
-"""How long a resume that was ordered too early still counts."""
 WOULD: dict[Then, tuple[str, str]] = {
     "restart": ("restart", "restarted"),
     "give_up": ("end it and give the run up", "ended it and given the run up"),
@@ -51,7 +49,7 @@ def is_closed(builder: StepBuilder, plan: RestartPlan | None = None) -> bool:
 def with_order(builder: StepBuilder, plan: RestartPlan) -> RestartPlan:
     """The plan of a start; ordered if a person asked for a resume just before the trainer was seen to have ended."""
     order = builder.state.operator.resume_ordered
-    if order is None or plan.by or builder.t - order[1] > ORDER_S:
+    if order is None or plan.by or builder.t - order[1] > MINUTE_S:
         return plan
     return replace(plan, by=order[0])
 

@@ -21,6 +21,7 @@ from ..failure.circumstances import BREAKS, ChannelState
 from ..memory import Cause, Failed, History, Rung, SettingsThatRan, nth_wait_s
 from ..resume.checkpoint_index import Unread
 from ..run_states import RestartPlan, Then
+from ..scales import BUSY_S, HALF_MINUTE_S, HOUR_S, TRIES, WHILE_S
 from ..state import JudgeState, StepBuilder
 from . import ramp, remedies
 from .remedies import Option
@@ -203,13 +204,7 @@ def training_is_done(failure: FailureInput) -> Answer | None:
     return Finish() if failure.cause.class_ == "exiting" else None
 
 
-AGAIN_S = 600.0
-"""A second signal within this time is no accident: somebody, or a service that guards memory, wants it ended."""
-NIGHT_S = 12 * 3600.0
-MOST_SIGNALS = 3
-"""In a night, the one that holds the run included."""
-MACHINE_GOES_S = 5.0
-"""A session or a machine that goes down ends the supervisor, too, this soon: nothing is started in between."""
+NIGHT_S = 12 * HOUR_S
 
 
 def person_ended_it(failure: FailureInput) -> Answer | None:
@@ -227,10 +222,11 @@ def person_ended_it(failure: FailureInput) -> Answer | None:
         return Hold("a person ended the trainer", "ordered")
     if not failure.trained:
         return Hold(f"a signal ended it before it had trained ({failure.reason})", "signal")
-    if memory.signals_since(failure.history, signal_t - AGAIN_S):
-        return Hold(f"a signal ended it again within {AGAIN_S / 60:.0f} min ({failure.reason})", "signal")
+    # Somebody, or a service that guards memory, wants it ended.
+    if memory.signals_since(failure.history, signal_t - WHILE_S):
+        return Hold(f"a signal ended it again within {WHILE_S / 60:.0f} min ({failure.reason})", "signal")
     number = memory.signals_since(failure.history, signal_t - NIGHT_S) + 1
-    return Hold(f"a signal ended it {number} times ({failure.reason})", "signal") if number >= MOST_SIGNALS else None
+    return Hold(f"a signal ended it {number} times ({failure.reason})", "signal") if number >= TRIES else None
 
 
 def site_ended_it(failure: FailureInput) -> Answer | None:
@@ -401,13 +397,10 @@ def start_ends_alike(failure: FailureInput) -> Answer | None:
     return _end(failure, reason, title=f"given up: {cause.line or failure.reason}")
 
 
-QUICK_S = 30.0
-"""Seconds within which a start ends because of its code or its options, before anything large is loaded."""
-
-
 def _is_quick(cause: Cause) -> bool:
     ended = cause.kind == "crash" and not cause.stepped and bool(cause.raised and cause.said)
-    return ended and cause.lasted_s is not None and cause.lasted_s <= QUICK_S
+    # Its code or its options ended it, before anything large was loaded.
+    return ended and cause.lasted_s is not None and cause.lasted_s <= HALF_MINUTE_S
 
 
 def fails_at_the_same_step(failure: FailureInput) -> Answer | None:
@@ -434,7 +427,8 @@ def restart_as_it_was(failure: FailureInput) -> Answer | None:
     return Again(
         back_off=True,
         proposed=() if failure.ran_before is not None else failure.waiting,
-        delay_s=0.0 if failure.cause.signal_t is None else MACHINE_GOES_S,
+        # A session or a machine that goes down ends the supervisor, too, this soon: nothing is started in between.
+        delay_s=0.0 if failure.cause.signal_t is None else BUSY_S,
     )
 
 

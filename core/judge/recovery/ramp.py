@@ -12,6 +12,7 @@ from ...model.preset import ALLOWED_AGAIN, FailedRung, RampGoal, goal_of_rung, h
 from ...model.text import plural
 from ..memory import Ramp, Rung
 from ..resume import checkpoint_index
+from ..scales import SMALL_SHARE
 from ..state import StepBuilder
 from . import gate
 
@@ -19,8 +20,6 @@ replace = msgspec.structs.replace
 
 TOO_MUCH = frozenset({"spilling"})
 """Slowdowns that end a climb although nothing failed: GPU memory that spills into the host's is no gain."""
-LAST_SHARE = 0.95
-"""Beyond this share of the training no climb pays for its restart."""
 
 
 def begin_attempt(builder: StepBuilder, resumed_epochs: int | None) -> None:
@@ -57,7 +56,7 @@ def on_saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> N
     made, whole = progress.epoch, progress.total_epochs
     if made is None or not whole:
         made, whole = progress.run_step, progress.run_total_steps
-    nearly_done = made is not None and bool(whole) and made >= LAST_SHARE * (whole or 0)
+    nearly_done = made is not None and bool(whole) and made >= (1 - SMALL_SHARE) * (whole or 0)
     if reached is None or at + 1 >= len(ladder) or state.journal.incidents or nearly_done:
         return
     now, above = ladder[at], ladder[at + 1]

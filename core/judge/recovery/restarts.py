@@ -17,6 +17,7 @@ from ..handlers import checkpoint_jobs
 from ..resume import checkpoint_index, resume_check
 from ..resume.checkpoint_index import base_name
 from ..resume.resume_check import VERIFIED, name_of
+from ..scales import SAVE_GAP_S
 from ..state import JudgeState, StepBuilder
 from ..text.loss_run import FEW, NO_LOSSES, LossCurve, moved, thinned
 from . import attempts, gate, unclear_states
@@ -29,8 +30,6 @@ from .resume_choice import choose
 # and verified → back-off → launch → first step. resume_choice.py and attempts.py have the stages from the list on.
 
 replace = msgspec.structs.replace
-STOP_S = 3.0
-"""What the signals get of a short time after a checkpoint was asked for: a trainer that has saved ends at once."""
 LAST_S = 1.0
 """Kept free before the machine ends, for the journal."""
 
@@ -53,7 +52,8 @@ def stop(
     if not kill and plan.by and attempts.is_wanted(builder):
         order = attempts.request(builder, f"{plan.reason}: ask for a checkpoint first", plan.incident, stop=True)
         left_s, wait_s = _left_s(builder, plan), builder.settings.restart.save_wait_s
-        wait_s = wait_s if left_s is None else min(wait_s, max(0.0, left_s - STOP_S))
+        # What the signals get: a trainer that has saved ends at once.
+        wait_s = wait_s if left_s is None else min(wait_s, max(0.0, left_s - SAVE_GAP_S))
         saving = run_states.Saving(asked_t=builder.t, until_t=builder.t + wait_s)
         reason = f"{plan.reason}; it was asked for a checkpoint first, for which the stop waits up to {wait_s:.0f} s"
         builder.move("stop", run_states.Stopping(order=order, then=then, plan=plan, saving=saving), reason)

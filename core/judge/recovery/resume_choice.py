@@ -17,18 +17,13 @@ from ...model.progress import Why
 from ..resume import checkpoint_index, resume_point
 from ..resume.checkpoint_index import KnownCheckpoint, base_name, is_verified, values_of
 from ..run_states import WORDS, Preparing, RestartPlan
+from ..scales import MINUTE_S, TRIES, WHILE_S
 from ..state import StepBuilder
 from . import unclear_states
 from .attempts import hold, launch_after_delay
 
 replace = msgspec.structs.replace
 
-LISTING_S = 60.0
-"""How long a launch waits for the list of the output folder before it is held and people are notified."""
-HELD_LISTING_S = 600.0
-"""The same while it is held: the list is asked for again then."""
-NEWER_AT_MOST = 5
-"""How often a launch verifies once more because a newer one came: another writer must not hold it back for ever."""
 UNREAD = "unread"
 """The verification itself failed: no verdict."""
 UNREAD_WAITS_S = (10.0, 60.0, 300.0)
@@ -40,7 +35,7 @@ def choose(builder: StepBuilder, plan: RestartPlan) -> None:
     if plan.fresh or builder.knowledge.preset.resume == "none":
         launch_after_delay(builder, replace(plan, path=None, step=None))
     else:
-        _list(builder, plan, LISTING_S)
+        _list(builder, plan, MINUTE_S)
 
 
 def _list(builder: StepBuilder, plan: RestartPlan, limit_s: float, *, held: str = "") -> None:
@@ -60,7 +55,7 @@ def on_listed(builder: StepBuilder, machine: Preparing, outcome: Outcome) -> Non
             builder.note(again)
             builder.fact(StateChanged(state=WORDS["preparing"], reason=again))
         if outcome.ok and len(builder.state.saved.outputs.known) > machine.folders:
-            _list(builder, plan, LISTING_S)  # the search found a folder that was not listed yet
+            _list(builder, plan, MINUTE_S)  # the search found a folder that was not listed yet
         else:
             _choose_from_list(builder, plan)
         return
@@ -71,7 +66,7 @@ def on_listed(builder: StepBuilder, machine: Preparing, outcome: Outcome) -> Non
         builder.notify("warning", "held: the checkpoints cannot be listed", f"{reason}\n{how}", incident=plan.incident)
         builder.note(reason)
         builder.fact(StateChanged(state=WORDS["preparing"], reason=reason, why=Why("not_listed")))
-    _list(builder, plan, HELD_LISTING_S, held=reason)
+    _list(builder, plan, WHILE_S, held=reason)
 
 
 def _choose_from_list(builder: StepBuilder, plan: RestartPlan) -> None:
@@ -101,7 +96,8 @@ def _choose_from_list(builder: StepBuilder, plan: RestartPlan) -> None:
         return
     step, time = (known.step, checkpoint_index.time_of(known)) if known is not None else (None, None)
     if plan.verified is not None:
-        if plan.verified == (path, time) or plan.newer >= NEWER_AT_MOST:
+        # Another writer must not hold it back for ever.
+        if plan.verified == (path, time) or plan.newer >= TRIES:
             unclear_states.keep_then_launch(builder, plan)
             return
         builder.note(f"{base_name(path)} is newer than the verified {base_name(plan.verified[0])}")
@@ -189,7 +185,7 @@ def _verified(builder: StepBuilder, plan: RestartPlan) -> None:
     if plan.delay_s > 0.0:
         launch_after_delay(builder, plan)
     else:
-        _list(builder, plan, LISTING_S)
+        _list(builder, plan, MINUTE_S)
 
 
 def _read_later(builder: StepBuilder, plan: RestartPlan, why: str) -> None:

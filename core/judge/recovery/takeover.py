@@ -24,6 +24,7 @@ from ..progress import begin_attempt
 from ..resume import checkpoint_index
 from ..resume.checkpoint_index import GOOD, KnownCheckpoint, base_name
 from ..run_states import BackingOff, Interrupted, Machine, RestartPlan, Running, Starting, Stopped, Stopping
+from ..scales import SHOWN
 from ..state import JudgeState, StepBuilder, from_snapshot
 from . import attempts, commands, gate, ramp, restarts, resume_choice
 from .apply import before_lost_t
@@ -31,8 +32,6 @@ from .attempts import close_quiet
 
 replace = msgspec.structs.replace
 
-CHANGES_KEPT = 6
-"""Changes of a launch that are named if it does not start."""
 GO_ON = RestartPlan(reason="continue after an interruption")
 OURS = {"resume_step", "may_take"}
 """What the judge knows of the beginning of an attempt."""
@@ -118,7 +117,7 @@ def started(builder: StepBuilder, start: Start) -> None:
         former=restarts.former(state, settings),
         loss_settings=settings,
         resume_epochs=known.epochs_done if known is not None else None,
-        changes=tuple(f"{c.key} {c.before} -> {c.after}" for c in start.changes[:CHANGES_KEPT]),
+        changes=tuple(f"{c.key} {c.before} -> {c.after}" for c in start.changes[: 2 * SHOWN]),
     )
     if same:
         # A new supervisor: the attempt is known, and its log is read from the beginning again.

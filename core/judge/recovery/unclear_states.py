@@ -20,6 +20,7 @@ from ..resume import checkpoint_index, resume_point
 from ..resume.checkpoint_index import KnownCheckpoint, age_of, base_name, is_verified
 from ..resume.resume_point import Sighting, Training
 from ..run_states import Preparing, RestartPlan, is_live
+from ..scales import LAST_LINES, SAVE_GAP_S, SHOWN
 from ..state import JudgeState, StepBuilder
 from .attempts import cannot_be_told, give_up, hold, launch_after_delay, launch_again_later, ways
 
@@ -27,11 +28,6 @@ replace = msgspec.structs.replace
 
 CLASS = "not_understood"
 """Class of the incident (kind ``checkpoint``)."""
-TELL_AFTER_S = 3.0
-"""A checkpoint that is understood may follow within one save."""
-SHOWN = 3
-LAST_LINES = 8
-"""Lines from the end in which a parser says what it refuses: the box of tyro has five."""
 
 
 def recognise(builder: StepBuilder) -> None:
@@ -51,7 +47,8 @@ def tell(builder: StepBuilder) -> None:
     """Notify people once that what the trainer saves is not understood, while it can still be changed."""
     state = builder.state
     found = resume_point.states(builder.index)
-    if not found or f"checkpoint:{CLASS}" in state.journal.warned or builder.t - min(k.t for k in found) < TELL_AFTER_S:
+    # A checkpoint that is understood may follow within one save.
+    if not found or f"checkpoint:{CLASS}" in state.journal.warned or builder.t - min(k.t for k in found) < SAVE_GAP_S:
         return
     if resume_point.has_understood(builder.index):
         return

@@ -22,6 +22,8 @@ import msgspec
 from ...model.run import Incident
 from ...model.text import LazyPattern
 from ..attempt_progress import STARTED_OVER_STEPS, AttemptProgress
+from ..hang.deadlines import AGAIN_SHARE
+from ..scales import KNOWN_STEPS, LAG_S, LATE_LINES, SMALL_SHARE, SURE_TIMES, TINY_SHARE, TOLERANCE, TWICE
 from ..text.loss_run import FEW, LossCurve, Mark, Point, moved
 from ..text.reading import Reading
 from ..text.run_count import RunCount
@@ -29,15 +31,10 @@ from .checkpoint_index import base_name
 
 replace = msgspec.structs.replace
 
-SLACK = 3
-"""Printed lines, or strides, after the step that it holds at which a save may be noticed."""
-LAG_S = 2.0
-"""How long after a save the lines before it may be read on a busy machine."""
-
 
 def slack_of(attempt: AttemptProgress, step_s: float | None, *, every: int | None = None) -> int:
     """Return the counts after a save within which it may be noticed. ``every``: from one printed line to the next."""
-    slack = SLACK * max(attempt.printed_every if every is None else every, attempt.stride)
+    slack = LATE_LINES * max(attempt.printed_every if every is None else every, attempt.stride)
     if step_s is not None:  # bars print 0.00 for faster steps
         slack = max(slack, int(LAG_S / max(step_s, 0.001)))
     return slack
@@ -88,8 +85,6 @@ WEIGHTS_NOT_LOADED = "weights_not_loaded"
 """Class of the incident of kind *resume*."""
 NOISES = 3.0
 """x the usual change from one printed loss to the next: a smaller fall may be chance."""
-SHARE = 0.02
-"""of the loss at the start: a smaller fall is not told from rounding."""
 MIDDLE = (0.4, 0.6)
 """Shares of the way back to the loss of the start: below it continues, above it began again, between is unknown."""
 
@@ -117,7 +112,7 @@ def fall_until(former: LossCurve, resumed_at: int | None) -> Fall | None:
     few = min(FEW, len(values) // 2)
     start, late = _median(values[:few]), _median(p.loss for p in around[:few])
     noise = _median(abs(b - a) for a, b in pairwise(values))
-    return Fall(start, late, abs(late - start) > max(NOISES * noise, SHARE * abs(start)))
+    return Fall(start, late, abs(late - start) > max(NOISES * noise, TINY_SHARE * abs(start)))
 
 
 def _later(curve: LossCurve) -> tuple[Point, ...]:
@@ -199,9 +194,6 @@ def _median(values: Iterable[float]) -> float:
 
 # What shows whether a resume was taken, where the printed count begins anew or tells nothing.
 
-WAIT_BEATS = 50
-"""Heartbeats for which losses are waited for: most logs print one with each step, few with every tenth."""
-
 
 class Evidence(msgspec.Struct, frozen=True):
     """``went_on``: the state was restored; else the training began anew. ``why``: as a clause, for people."""
@@ -235,7 +227,8 @@ def of_save(attempt: AttemptProgress, stored: int) -> Evidence | None:
 def awaits_losses(attempt: AttemptProgress, reading: Reading) -> bool:
     """Whether losses that are still to come may show it."""
     new = reading.curve
-    if attempt.beats >= WAIT_BEATS or len(new.first) >= FEW or new.gap:
+    # Most logs print a loss with each step, few with every tenth.
+    if attempt.beats >= KNOWN_STEPS or len(new.first) >= FEW or new.gap:
         return False
     fall = fall_until(attempt.former.losses, attempt.resumed_at)  # clear: new ones show where a training is
     return fall is not None and fall.clear
@@ -263,24 +256,8 @@ _NOT = LazyPattern(r"\b(?:not|no|never|cannot|fail\w*|unable|ignor\w*|skip\w*|mi
 
 # Which of an attempt's first lines show a step after its resume, and which step of the run the first one is.
 
-NEAR_SHARE = 0.5
-"""A first step below this share of the resume point did not come from it."""
 PASSING_SHARE = 0.3
 """A line is no line of training if its steps took less than this share of the usual time of a step."""
-GAPS = 2
-"""x the largest number of steps between two redraws of the bar before: the first redraw may come as late."""
-SURE_BEATS = 3
-"""Heartbeats, and steps, before a low count proves anything: some bars show something else first."""
-PLACE_SHARE = 0.05
-"""A first step within this share of the resume point comes from it: saves are noticed a little late."""
-PLACE_LINES = 3
-"""Printed lines within which it does."""
-LINES_ELSEWHERE = 2
-"""Lines with a step that show that it took another checkpoint."""
-UNIT_TOLERANCE = 0.1
-"""How near to a whole number the ratio of two counts of one place must be to be in other units."""
-LEFT_TOLERANCE = 0.1
-"""A total that is smaller by the resumed step, within this share of it, counts what is left."""
 
 CountShows = Literal["none", "open", "taken", "anew", "unclear"]
 """none: nothing to check. open: more steps are needed. unclear: neither."""
@@ -312,12 +289,12 @@ def _is_passed_over(attempt: AttemptProgress, mark: Mark) -> bool:
 def is_near(attempt: AttemptProgress, lines: tuple[Mark, ...], at: int) -> bool:
     """Whether the first of these lines is at the resume point, and none that a new training prints as its first."""
     first = lines[0]
-    if first.step is None or first.step < at * NEAR_SHARE:
+    if first.step is None or first.step < at * AGAIN_SHARE:
         return False
     every, gap, fresh = max(1, attempt.former.printed_every), attempt.former.widest_gap, attempt.former.fresh_step
     if at < STARTED_OVER_STEPS and gap != 1:
         return False  # the log may leave out as many steps
-    late = GAPS * gap if gap > every else every // 2
+    late = TWICE * gap if gap > every else every // 2
     most = max(every, gap) if fresh is None else fresh + late
     return first.step > most or (fresh is None and first.step >= at - 1 and at >= STARTED_OVER_STEPS)
 
@@ -327,7 +304,7 @@ def went_on_after(attempt: AttemptProgress) -> int | None:
     first, fresh, gap = attempt.first_step, attempt.former.fresh_step, attempt.former.widest_gap
     if attempt.resume_from is not None or first is None or fresh is None:
         return None
-    return first - 1 if first > max(fresh + GAPS * gap, STARTED_OVER_STEPS) else None
+    return first - 1 if first > max(fresh + TWICE * gap, STARTED_OVER_STEPS) else None
 
 
 def widest_gap(lines: tuple[Mark, ...]) -> int:
@@ -346,7 +323,7 @@ def check_count(attempt: AttemptProgress, reading: Reading) -> tuple[AttemptProg
     if attempt.weights_only:
         return _check_weights(attempt, marks)
     if not marks:
-        return attempt, "open" if attempt.beats < SURE_BEATS else "unclear"
+        return attempt, "open" if attempt.beats < SURE_TIMES else "unclear"
     if all(mark.printed is None for mark in marks):
         return _check_epoch(attempt, marks[0])
     for end in range(max(1, attempt.lines_checked), len(marks) + 1):
@@ -354,7 +331,7 @@ def check_count(attempt: AttemptProgress, reading: Reading) -> tuple[AttemptProg
             return found, "taken"
     attempt = replace(attempt, lines_checked=len(marks))
     lines, at, run = counted(attempt, marks), attempt.resumed_at, reading.run
-    if attempt.beats < SURE_BEATS or len({mark.printed for mark in lines}) < SURE_BEATS:
+    if attempt.beats < SURE_TIMES or len({mark.printed for mark in lines}) < SURE_TIMES:
         return attempt, "open"
     first = lines[0]
     attempt = replace(attempt, first_step=first.printed if first.step is None else first.step)
@@ -398,18 +375,18 @@ def _placed(
     """The attempt with the first step and the place of its resume; None: not yet known."""
     newest, stored = lines[-1], attempt.resume_step
     every = max(1, attempt.former.printed_every, attempt.former.widest_gap, widest_gap(lines))
-    slack = max(PLACE_LINES * every, int(PLACE_SHARE * at))
+    slack = max(LATE_LINES * every, int(SMALL_SHARE * at))
     before = max(slack, newest.total or 0) if newest.per_epoch else slack
     attempt = replace(attempt, first_step=first)
     latest = at + attempt.resume_spread if attempt.place_is_stored or stored is None else max(at, stored)
     if at - before <= first <= latest + slack + 1 or (first > at and gap):
         return attempt
     ratio = (first - 1) / stored if stored and first > at else 0.0
-    if stored is not None and round(ratio) > 1 and abs(ratio - round(ratio)) <= UNIT_TOLERANCE:
+    if stored is not None and round(ratio) > 1 and abs(ratio - round(ratio)) <= TOLERANCE:
         return replace(attempt, resume_position=min(first - 1, stored * round(ratio)), stride=round(ratio))
     if first > at and at < STARTED_OVER_STEPS:
         return attempt  # a line that is printed now and then
-    if len(lines) < LINES_ELSEWHERE:
+    if len(lines) < TWICE:
         return None  # how often it prints may have changed
     return replace(attempt, resume_position=first - 1, elsewhere=True)
 
@@ -418,7 +395,7 @@ def _check_epoch(attempt: AttemptProgress, line: Mark) -> tuple[AttemptProgress,
     """Check a resume of a log that prints no step: its first epoch is compared with where it was at the save."""
     first, at, fresh = line.epoch, attempt.resume_log_epoch, attempt.former.fresh_epoch
     attempt = replace(attempt, first_epoch=first)
-    if not line.loss and attempt.beats < SURE_BEATS:
+    if not line.loss and attempt.beats < SURE_TIMES:
         return attempt, "open"  # a heading: lines with steps may follow
     if first is None or fresh is None:
         return attempt, "unclear"
@@ -428,7 +405,7 @@ def _check_epoch(attempt: AttemptProgress, line: Mark) -> tuple[AttemptProgress,
         return attempt, "taken"
     if first > fresh:
         return attempt, "unclear"
-    return attempt, "open" if attempt.beats < SURE_BEATS else "unclear"
+    return attempt, "open" if attempt.beats < SURE_TIMES else "unclear"
 
 
 def _check_weights(attempt: AttemptProgress, marks: tuple[Mark, ...]) -> tuple[AttemptProgress, CountShows]:
@@ -453,7 +430,7 @@ def _counts_the_rest(attempt: AttemptProgress, line: Mark, at: int) -> bool:
     before, total = attempt.former.total, line.total
     if total is None or before is None or total >= before or line.per_epoch or total == attempt.former.bar_total:
         return False
-    return abs(total + at - before) <= max(2.0, LEFT_TOLERANCE * at)
+    return abs(total + at - before) <= max(2.0, TOLERANCE * at)
 
 
 def _began_in_a_later_epoch(attempt: AttemptProgress, line: Mark) -> bool:
