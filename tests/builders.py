@@ -16,6 +16,7 @@ from tests.shipped import FAILURES, SHAPES
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
 from trainwatch.core.judge.knowledge import Knowledge
 from trainwatch.core.judge.run_states import WORDS, name_of
+from trainwatch.core.judge.state import changed
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import (
     Decision,
@@ -577,6 +578,11 @@ class World:
             self.state, more = self.judge.step(self.state, start)
             said.extend(more)
         return said
+
+    def change(self, part: str, **fields: object) -> "World":
+        """Another memory of the judge: fields of a part of its state."""
+        self.state = changed(self.state, part, **fields)
+        return self
 
     # --- what came of it ----------------------------------------------------------------------------------------
 

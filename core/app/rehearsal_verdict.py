@@ -72,7 +72,7 @@ def prove_loss(after: JudgeState | None) -> LossProof:
     if attempt.resume_from is None:
         return LossProof(why="the second attempt was begun without a checkpoint")
     found = losses_of(attempt, reading_of(after))
-    if found is None or attempt.former.name:
+    if found is None or attempt.former.losses.name:
         return LossProof(why="too few losses are read from the log")
     said = f"{found.start:.4g} at the start, {found.before:.4g} before the kill, {found.after:.4g} after the resume"
     ends = {None: ": too near each other to tell", True: "", False: ": it began again, so the weights were not loaded"}

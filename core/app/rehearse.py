@@ -196,7 +196,7 @@ class Stages:
 
     def newest(self, state: JudgeState) -> KnownCheckpoint | None:
         """What the next attempt would resume from."""
-        return to_begin_from(state.checkpoints, self._support, settled=False)[1]
+        return to_begin_from(state.saved.checkpoints, self._support, settled=False)[1]
 
     def _look_for_checkpoint(self, run: RunDirectory, state: JudgeState) -> None:
         if self._first_sight is None:

@@ -8,6 +8,7 @@ all attempts, as far as it is known, in the unit of the log: ``stride`` of them 
 import msgspec
 from msgspec.structs import replace
 
+from .scales import KEPT, TOLERANCE
 from .text.loss_run import LossCurve
 
 STARTED_OVER_STEPS = 20
@@ -16,10 +17,30 @@ PLACES = 10
 """Printed lines that an attempt must have made for two ends at the same step to count as more than coincidence."""
 EPOCH_SHARE = 0.2
 """A save this near to the end of an epoch, as a share of the epoch, was made there: saves are noticed a little late."""
-READINGS, READING_S = 40, 1.0
-"""Readings of the log that are kept, and their distance; of the oldest quarter every second one goes to make room."""
-STRIDE_TOLERANCE = 0.1
-"""How near to a whole number the ratio of two checkpoints must be: they are noticed a little late."""
+READING_S = 1.0
+"""Distance of the readings of the log that are kept; of the oldest quarter every second one goes to make room."""
+
+
+class Former(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the attempts before printed: the newest of each that is known.
+
+    ``total``: steps; ``run_total``: of the whole run; ``bar_total``: of the last bar. ``pace_s``: seconds of a step.
+    ``shows_losses``: the lines with a step show them; ``losses``: of the run until the attempt before ended, in its
+    own count; none = they cannot be compared. ``widest_gap``: the largest distance of first steps, as a bar leaves out
+    some; 0 = not known. ``fresh_step``, ``fresh_epoch``: the first of a training from the beginning.
+    """
+
+    total: int | None = None
+    run_total: int | None = None
+    bar_total: int | None = None
+    pace_s: float | None = None
+    shows_losses: bool = False
+    losses: LossCurve = LossCurve()
+    epoch: float | None = None
+    printed_every: int = 1
+    widest_gap: int = 0
+    fresh_step: int | None = None
+    fresh_epoch: float | None = None
 
 
 class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -37,9 +58,7 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     ``resume_verdict``: whether the resume was taken (resume_check.py), after ``beats`` steps. ``told_resume``: whether
     the launch could pass the resume point to the trainer, None = unknown; ``named``: where that file is named (derived
     config, command line, log). ``resume_epochs``: whole epochs of the run that its resume point holds, over all
-    attempts; ``total_before``: total steps as the attempt before printed them; ``run_total_before``: of the whole run.
-    ``printed_every``: steps from the last printed one to the one before; ``printed_every_before``: of the attempt
-    before.
+    attempts. ``printed_every``: steps from the last printed one to the one before.
     """
 
     number: int = 0
@@ -86,20 +105,9 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     named: tuple[str, ...] = ()
     resume_epoch: int | None = None
     resume_epochs: int | None = None
-    total_before: int | None = None
-    run_total_before: int | None = None
-    bar_total_before: int | None = None
-    """Total of the last bar of the attempt before, as printed."""
-    pace_before_s: float | None = None
-    """Seconds of a step, as the attempt before printed them last."""
-    losses_before: bool = False
-    """The lines with a step showed losses in the attempt before."""
-    former: LossCurve = LossCurve()
-    """Losses of the run until the attempt before ended, in its own count; none = they cannot be compared."""
+    former: Former = Former()
     loss_settings: tuple[str, ...] = ()
     """What trainwatch set for it that may change what a printed loss means."""
-    former_epoch: float | None = None
-    """The newest epoch that the attempt before printed."""
     losses_compared: bool = False
     """Its first losses were compared with those."""
     began_again: bool = False
@@ -107,15 +115,9 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     log_epoch: float | None = None
     """The newest epoch of a log that prints no step; ``first_epoch``: its first in this attempt."""
     first_epoch: float | None = None
-    fresh_step: int | None = None
-    """The first step, and the first epoch, that the log prints of a training from the beginning."""
-    fresh_epoch: float | None = None
     resume_log_epoch: float | None = None
     """Where the log was when the resume point was saved."""
     printed_every: int = 1
-    printed_every_before: int = 1
-    widest_gap_before: int = 0
-    """The largest distance of the first steps that the attempt before printed; a bar leaves out some. 0: not known."""
     changes: tuple[str, ...] = ()
     """What trainwatch changed in the settings of the launch, a clause each."""
     reread_to: int | None = None
@@ -145,7 +147,7 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
         if not stored or not at:
             return stored is not None
         ratio = max(stored, at) / min(stored, at)
-        return abs(ratio - round(ratio)) <= STRIDE_TOLERANCE / 2
+        return abs(ratio - round(ratio)) <= TOLERANCE / 2
 
     @property
     def began(self) -> int | None:
@@ -196,8 +198,8 @@ def with_beat(
 
 def _with_reading(readings: tuple[tuple[float, int], ...], t: float, position: int) -> tuple[tuple[float, int], ...]:
     kept = readings[:-1] if len(readings) > 1 and t - readings[-2][0] < READING_S else readings
-    if len(kept) >= READINGS:
-        kept = (*kept[: READINGS // 4 : 2], *kept[READINGS // 4 :])
+    if len(kept) >= KEPT:
+        kept = (*kept[: KEPT // 4 : 2], *kept[KEPT // 4 :])
     return (*kept, (t, position))
 
 
@@ -248,7 +250,7 @@ def with_saved(
     stride = attempt.stride
     if before is not None:
         ratio, low = ((at - before[0]) / (saved_step - before[1]) for at in (position, least or position))
-        if round(low) == round(ratio) >= 1 and abs(ratio - round(ratio)) <= STRIDE_TOLERANCE * round(ratio):
+        if round(low) == round(ratio) >= 1 and abs(ratio - round(ratio)) <= TOLERANCE * round(ratio):
             stride = round(ratio)
     return replace(attempt, stride=stride, saved_at=(position, saved_step))
 

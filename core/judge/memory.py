@@ -11,11 +11,15 @@ from ..model.fact import ActionWithheld
 from ..model.observation import GpuReading
 from ..model.preset import FailedRung
 from ..model.progress import RAM_SHORT_BYTES
-from ..model.run import JobCause
-from ..model.settings import Evaluate, Restart
+from ..model.run import Incident, JobCause
+from ..model.settings import Act, Evaluate, Restart
 from ..model.shipped import AppliedRemedy
-from .resume.checkpoint_index import AT_MOST, KnownCheckpoint
+from .failure.evidence_state import DiagnosisState
+from .progress import START, ProgressState
+from .resume.checkpoint_index import AT_MOST, CheckpointIndex, KnownCheckpoint
+from .resume.resume_point import FoundResume, OutputFolders
 from .run_states import RestartPlan, Then
+from .scales import SMALL_SHARE, TRIES
 
 # Where an evaluation of a checkpoint can run without a risk for the training: an empty GPU, the CPU, or nowhere now.
 #
@@ -75,12 +79,6 @@ def _memory(available: float | None, settings: Evaluate, *, training: bool) -> f
 
 # What is done once for each verified checkpoint, one at a time: copies (``[backup]``) and scores (``[evaluate]``).
 
-MOST = 3
-"""Beginnings of one such job without a good end (its supervisor ended, the training needed the room, a network is away)
-before it is given up; the next checkpoint has its own."""
-AGAIN_S = 600.0
-"""A copy that failed is made again after this: a network or a disk may be back."""
-
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The one that runs. ``order``: its decision; ``spot``: of an evaluation; ``ending``: it is being ended."""
@@ -116,7 +114,7 @@ class Jobs(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if self.done.get(path) == mtime or (job is not None and (job.path, job.mtime) == (path, mtime)):
             return False
         times = self.times(checkpoint)
-        return times == 0 or (times < MOST and t >= self.begun[path][2])
+        return times == 0 or (times < TRIES and t >= self.begun[path][2])
 
 
 JobsT = TypeVar("JobsT", bound=Jobs)
@@ -180,16 +178,6 @@ def is_best(known: Evaluations, checkpoints: Iterable[KnownCheckpoint], path: st
     return best is not None and best.path == path
 
 
-# What is remembered of applied remedies: what the trainer printed (handlers/hints.py).
-
-
-class Printed(msgspec.Struct, frozen=True, omit_defaults=True):
-    """``values``: (setting, text), before the first step; ``tail``: the unfinished line."""
-
-    values: tuple[tuple[str, str], ...] = ()
-    tail: str = ""
-
-
 # What the judge remembers of the ramp (ramp.py), and of the settings that made steps (policy.py).
 
 
@@ -234,15 +222,10 @@ class SettingsThatRan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 # Source: NVIDIA's resiliency extension stops after three cycles without a new checkpoint. A long run on an unreliable
 # machine may restart a hundred times and still be worth it; a crash loop is not. Between two checkpoints a new
 # furthest step is progress, too, so that four failures on the way to the next save do not end a run; but each restart
-# repeats what was not saved, so ``PER_SAVE`` bounds their number.
+# repeats what was not saved, so their number is bounded, too.
 #
 # Steps of two attempts cannot always be compared: a bar for each epoch counts anew after a resume, and nothing says
 # from where. A checkpoint of a further epoch is progress whatever the steps say.
-
-PER_SAVE = 2
-"""x ``max_restarts``: restarts without a new checkpoint, however far the steps came."""
-STEP_SHARE = 0.05
-"""Share of the steps between two checkpoints by which a new furthest step must exceed the last one."""
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -284,13 +267,9 @@ def failed(budget: Budget, position: int | None) -> Budget:
         return msgspec.structs.replace(budget, furthest=max(position, budget.best or 0))
     # Before the first checkpoint, the steps made are the least that there can be from one to the next.
     every = position if budget.every is None else budget.every
-    if position - budget.furthest < max(1.0, STEP_SHARE * every):
+    if position - budget.furthest < max(1.0, SMALL_SHARE * every):
         return budget
     return msgspec.structs.replace(budget, used=0, furthest=position)
-
-
-def is_spent(budget: Budget, restart: Restart) -> bool:
-    return budget.used >= restart.max_restarts or budget.unsaved >= PER_SAVE * restart.max_restarts
 
 
 def charge(budget: Budget, restart: Restart) -> tuple[Budget, float]:
@@ -456,3 +435,108 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     then: Then = "restart"
     failed: Failed | None = None
     again_t: float | None = None
+
+
+# The parts of the judge's state (state.py) that remember what is here.
+
+
+class EndTime(msgspec.Struct, frozen=True, kw_only=True):
+    """When the run ends at the latest: run seconds, and ``[end] end_by`` as it was then."""
+
+    said: str
+    t: float
+
+
+class Printed(msgspec.Struct, frozen=True, omit_defaults=True):
+    """``values``: (setting, text), before the first step; ``tail``: the unfinished line."""
+
+    values: tuple[tuple[str, str], ...] = ()
+    tail: str = ""
+
+
+class AttemptLog(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What was read of the output of an attempt: nothing is left of it when the next one begins.
+
+    ``reads_beats``: ``reading`` is of what the trainer tells by ``trainwatch.heartbeat``, because its log shows no
+    steps; ``reads_log``: of this further log. ``beating``: the trainer uses the heartbeat: it can be asked for a
+    checkpoint. ``progress_t``: when progress was last written down.
+    """
+
+    reading: ProgressState = START
+    other_logs: dict[str, ProgressState] = {}
+    reads_beats: bool = False
+    reads_log: str | None = None
+    beating: bool = False
+    diagnosis: DiagnosisState = DiagnosisState()
+    printed: Printed = Printed()
+    progress_t: float | None = None
+
+
+class Saved(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Checkpoints, and what is done for each.
+
+    ``found_resume``: of a way to resume that was found in the trainer's source. ``planned_deletion``: decision whose
+    plan is being made. ``kept``: those that would have been deleted, and were reported as such. ``save_asked_t``: run
+    time at which the trainer was last asked for one.
+    """
+
+    checkpoints: CheckpointIndex = CheckpointIndex()
+    outputs: OutputFolders = OutputFolders()
+    found_resume: FoundResume = FoundResume()
+    planned_deletion: int | None = None
+    kept: tuple[str, ...] = ()
+    save_asked_t: float | None = None
+    evaluations: Evaluations = Evaluations()
+    backups: Jobs = Jobs()
+
+
+class PolicyMemory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What decides on the next attempt.
+
+    ``history``: the failures that ended attempts so far. ``ran``: the settings that made steps last, None = none did.
+    ``trained``: an attempt made verified progress. ``applied``: remedies in force; ``proposed``: names of those that
+    wait for a person; ``withdrawn``: of those that took no effect here, or did not start. ``profile_pending``: a
+    profile asked for; ``switch``: stop for it at the next checkpoint. ``failed_position``: of the run when its last
+    attempt ended. ``bad_nodes``: on which a GPU failed: later jobs do not use them.
+    """
+
+    budget: Budget = Budget()
+    history: History = ()
+    ramp: Ramp = Ramp()
+    ran: SettingsThatRan | None = None
+    trained: bool = False
+    applied: tuple[AppliedRemedy, ...] = ()
+    proposed: tuple[str, ...] = ()
+    withdrawn: tuple[str, ...] = ()
+    profile: str | None = None
+    profile_pending: str | None = None
+    switch: bool = False
+    failed_position: int | None = None
+    bad_nodes: tuple[str, ...] = ()
+
+
+class OperatorMemory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What people ordered, and what waits for them.
+
+    ``act``: what is done without a person, as one chose for this run; None = as the settings say. ``withheld``: what
+    would have been done and can still be ordered. ``resume_ordered``: who ordered a resume while the trainer seemed to
+    live, and when (run seconds). ``ends``: None = never, or it has ended.
+    """
+
+    act: Act | None = None
+    withheld: Waiting | None = None
+    resume_ordered: tuple[str, float] | None = None
+    ends: EndTime | None = None
+
+
+class Journal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the journal has: the newest ids, the open incidents, and the folders with files of metrics.
+
+    ``warned``: when people were last notified of a warning, in run seconds, by ``kind:class``.
+    """
+
+    decision: int = 0
+    incident: int = 0
+    incidents: tuple[Incident, ...] = ()
+    warned: dict[str, float] = {}
+    metric_folders: tuple[str, ...] = ()

@@ -150,8 +150,6 @@ def progress_of(chunks: Iterable[str], shapes: ShapeTable) -> Progress:
 ENDS_READ = 6
 """Redraws of a row that are read at either end: the second of a kind shows that a bar moves, and an epoch changes from
 one to the next."""
-LEAST_ROW = 24
-"""Shorter rows are read in full."""
 _SAME = b"0123456789 :#=>." + "".join("━─╸╺╴▕▏▎▍▌▋▊▉█").encode()
 """Bytes in which two redraws of a bar may differ."""
 _KEPT = attrgetter(
@@ -182,7 +180,7 @@ def read_dense(reading: Reading, done: Finished, shapes: ShapeTable) -> Reading:
             end += 1
         # Losses in columns without a name, after the GPU memory (YOLO), are recognised by their values: all are read.
         columns = any(b"G" in kinds[place] and b"oss" not in kinds[place] for place in kept[at : at + 2])
-        if end - at < LEAST_ROW or columns:
+        if end - at < 4 * ENDS_READ or columns:
             reading = read(reading, kept[at:end])
         else:
             first = read(reading, kept[at : at + ENDS_READ])
@@ -208,8 +206,6 @@ def _state(reading: Reading) -> tuple[object, ...]:
 
 BLOCK_LINES = 60
 """Lines after a training line in which a row belongs to its block: the longest table of a library has about forty."""
-PREAMBLE_HEARTBEATS = 1
-"""The first sign of the counter (0/48) ends no preamble: kohya prints its settings before and after it."""
 REDRAWS_READ = 2
 """Of the redraws of a line the last ones are read: the others held the same names."""
 
@@ -293,8 +289,8 @@ class MetricReader:
 
     def _keep(self, found: Metrics, *, setting: bool = False) -> None:
         """``setting``: in a preamble these may be settings."""
-        self._moved = self._moved or self._reading.heartbeats > PREAMBLE_HEARTBEATS
-        sure = not setting or self._reading.heartbeats > PREAMBLE_HEARTBEATS
+        begun = self._reading.heartbeats > 1  # kohya prints its settings before and after the first sign (0/48)
+        self._moved, sure = self._moved or begun, begun or not setting
         for name, value in found.items():
             if name not in self._known and len(self._known) >= MOST_METRICS:
                 if len(self._left_out) < MOST_METRICS:

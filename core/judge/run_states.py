@@ -8,6 +8,7 @@ from typing import Literal, cast, get_args
 import msgspec
 
 from ..model.run import RunState
+from .scales import LAG_S
 
 
 class RestartPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -225,8 +226,6 @@ def name_of(machine: Machine) -> State:
 # of a restart waits for the outcome of one decision, so none is decided twice; there is one run state only, so two
 # attempts never live at once. The diagram in docs/run-states.md is generated from the table (docs/make_pages.py).
 
-EXIT_WAIT_S = 2.0
-"""How long the exit status may lag behind the end of the processes: the runner writes it with an fsync."""
 
 Event = Literal[
     "started", "training", "launch", "launched", "step", "saved", "hang", "pause", "suspend", "queue", "command",
@@ -327,7 +326,8 @@ def wake_t(machine: Machine) -> float | None:
         case Stopping(saving=Saving(until_t=until_t)):
             return until_t
         case Stopping(gone_t=gone_t) if gone_t is not None:
-            return gone_t + EXIT_WAIT_S
+            # The exit status may lag behind the end of the processes.
+            return gone_t + LAG_S
         case _:
             return None
 

@@ -5,181 +5,66 @@ usual for it. A snapshot of another version is not read: the judge learns again,
 """
 
 from collections.abc import Callable, Container, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from ..model import fact as facts
 from ..model.checkpoint import Verdict
 from ..model.decision import Decision, Entry, NotifyPeople, OfAttempt
-from ..model.observation import HostSample
 from ..model.preset import ResumeSupport
 from ..model.progress import PLAIN, Progress, Why
 from ..model.run import Incident, IncidentKind, Severity
-from ..model.settings import Act, NoticeEvent, Settings
-from ..model.shipped import AppliedRemedy
+from ..model.settings import NoticeEvent, Settings
 from . import run_states
 from .attempt_progress import AttemptProgress, JobFacts
 from .failure.catalogue import CompiledCatalogue
-from .failure.circumstances import SeenGpu
-from .failure.evidence_state import DiagnosisState
-from .findings.health import Bands, DiskUse, Faults
-from .findings.loss import Loss
-from .findings.pace import Pace, pace_of
-from .findings.slow import SaveClock, Stall
+from .findings.health import MachineHealth
+from .findings.pace import pace_of
+from .findings.slow import Course
 from .hang.deadlines import Watch
-from .hang.evidence import Quiet
-from .hang.pauses import ActiveTime
+from .hang.pauses import ActiveTime, Unseen
 from .knowledge import Knowledge
-from .memory import Budget, Evaluations, History, Jobs, Printed, Ramp, SettingsThatRan, Waiting
-from .progress import START, ProgressState
+from .memory import AttemptLog, Journal, OperatorMemory, PolicyMemory, Saved
 from .resume import checkpoint_index, resume_point
 from .resume.checkpoint_index import CheckpointIndex
-from .resume.resume_point import FoundResume, OutputFolders
 from .run_states import Event, Idle, Machine, RestartPlan
+from .scales import KEPT, LASTS_S, TOLERANCE, TWICE
 
 WARN_AGAIN_S = 1800.0
 """A warning that comes and goes (an occasional NaN, a temperature at its bound) is notified again after this at the
 earliest. One that lasts is notified once; the health line repeats it."""
-SNAPSHOT_VERSION = 2
+SNAPSHOT_VERSION = 3
+
+T = TypeVar("T", bound=msgspec.Struct)
 
 
-class DiskLow(msgspec.Struct, frozen=True):
-    """The least room that the disk of the output had lately, and when (run seconds)."""
+class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Parts by subject, each explained in its module.
 
-    free_bytes: float
-    t: float
-
-
-class Unseen(msgspec.Struct, frozen=True, kw_only=True):
-    """A time in which nothing was seen, in run seconds; position and seconds of a step before it, None = not known.
-
-    ``known_t``: when that position was seen: before ``since_t``, if it is that of an older state of the judge.
-    """
-
-    since_t: float
-    until_t: float
-    known_t: float
-    position: int | None = None
-    step_s: float | None = None
-
-
-class EndTime(msgspec.Struct, frozen=True, kw_only=True):
-    """When the run ends at the latest: run seconds, and ``[end] end_by`` as it was then."""
-
-    said: str
-    t: float
-
-
-class JudgeState(Watch, frozen=True, kw_only=True, omit_defaults=True):
-    """Parts by subject, each explained in its module; ``Watch``: of hangs.
-
-    ``decision``, ``incident``: newest ids. ``attempts``: launches decided or seen. ``incidents``: the open
-    ones. ``failed_position``: position of the run when its last attempt ended. ``progress_t``: when progress was last
-    written down. ``history``: the failures that ended attempts so far. ``taken_over``: a trainer that was found running
-    was reported since this supervisor began. ``applied``: remedies in force; ``proposed``: names of those that wait
-    for a person.
-    ``planned_deletion``: decision whose plan is being made. ``profile_pending``: a profile asked for;
-    ``switch``: stop for it at the next checkpoint. ``ran``: the settings that made steps last, None = none did.
-    ``trained``: an attempt made verified progress.
+    ``attempts``: launches decided or seen. ``taken_over``: a trainer that was found running was reported since this
+    supervisor began. ``wake_t``: when the state of the run is due; None = it is not, as after a snapshot was read.
     """
 
     time: ActiveTime = ActiveTime()
     machine: Machine = Idle()
     wake_t: float | None = None
-    decision: int = 0
-    incident: int = 0
     attempts: int = 0
-    attempt: AttemptProgress = AttemptProgress()
-    reading: ProgressState = START
     taken_over: bool = False
-    other_logs: dict[str, ProgressState] = msgspec.field(default_factory=dict)
-    diagnosis: DiagnosisState = DiagnosisState()
+    attempt: AttemptProgress = AttemptProgress()
     job: JobFacts = JobFacts()
-    bad_nodes: tuple[str, ...] = ()
-    """Nodes on which a GPU failed: later jobs do not use them."""
-    quiet: Quiet | None = None
-    gpus_seen: tuple[SeenGpu, ...] = ()
-    loss: Loss = Loss()
-    pace: Pace = Pace()
-    saves_unread: tuple[float, ...] = ()
-    """When the attempt saved while no step was read: the first file of its newest two saves, active seconds."""
-    stall: Stall = Stall()
-    bands: Bands = msgspec.field(default_factory=dict)
-    gpu_faults: Faults = msgspec.field(default_factory=dict)
-    disk: DiskUse = DiskUse()
-    saves: SaveClock = SaveClock()
-    checkpoints: CheckpointIndex = CheckpointIndex()
-    outputs: OutputFolders = OutputFolders()
-    metric_folders: tuple[str, ...] = ()
-    """Folders with files of metrics that the journal has."""
-    budget: Budget = Budget()
-    history: History = ()
-    ramp: Ramp = Ramp()
-    ran: SettingsThatRan | None = None
-    trained: bool = False
-    planned_deletion: int | None = None
-    found_resume: FoundResume = FoundResume()
-    """What is known of a way to resume that was found in the trainer's source."""
-    applied: tuple[AppliedRemedy, ...] = ()
-    proposed: tuple[str, ...] = ()
-    withdrawn: tuple[str, ...] = ()
-    """Names of remedies that took no effect here, or did not start."""
-    printed: Printed = Printed()
-    host: HostSample = HostSample(t=0.0)
-    """The newest one; the room on the disk is that of the newest that has it."""
-    disk_low: DiskLow | None = None
-    unseen: Unseen | None = None
-    """The newest one, until the steps that were made in it are read."""
-    incidents: tuple[Incident, ...] = ()
-    failed_position: int | None = None
-    progress_t: float | None = None
-    gpu_trouble: str | None = None
-    gpus_of_run: tuple[int, ...] = ()
-    """Indexes of the GPUs that the trainer used last; empty = unknown."""
-    gpus_usable: bool | None = None
-    """Whether one of them answers; None = unknown."""
-    asks_since: float | None = None
-    """Active seconds from which the trainer waits for an answer at its terminal; None = it does not."""
-    profile: str | None = None
-    profile_pending: str | None = None
-    switch: bool = False
-    oom_kills_before: int | None = None
-    tight_since: float | None = None
-    spare_since: float | None = None
-    """Run seconds from which RAM is tight; None = it is not."""
-    act: Act | None = None
-    """What is done without a person, as one chose for this run; None = as the settings say."""
-    resume_ordered: tuple[str, float] | None = None
-    """Who ordered a resume while the trainer seemed to live, and when (run seconds)."""
-    withheld: Waiting | None = None
-    """What would have been done and can still be ordered."""
-    save_asked_t: float | None = None
-    """Run time at which the trainer was last asked for a checkpoint."""
-    beating: bool = False
-    """The trainer of this attempt uses ``trainwatch.heartbeat``: it can be asked for a checkpoint."""
-    reads_beats: bool = False
-    """``reading`` is of what the trainer tells by it, because its log shows no steps."""
-    reads_log: str | None = None
-    """``reading`` is of this further log, because the trainer's output shows no steps."""
-    ends: EndTime | None = None
-    """When it ends at the latest; None = never, or it has ended."""
-    kept: tuple[str, ...] = ()
-    """Checkpoints that would have been deleted, and were reported as such."""
-    evaluations: Evaluations = Evaluations()
-    """Scores of checkpoints, if there is a command for them."""
-    backups: Jobs = Jobs()
-    warned: dict[str, float] = msgspec.field(default_factory=dict)
-    """When people were last notified of a warning, in run seconds, by ``kind:class``."""
+    log: AttemptLog = AttemptLog()
+    watch: Watch = Watch()
+    course: Course = Course()
+    health: MachineHealth = MachineHealth()
+    saved: Saved = Saved()
+    policy: PolicyMemory = PolicyMemory()
+    operator: OperatorMemory = OperatorMemory()
+    journal: Journal = Journal()
 
     @property
     def progress(self) -> Progress:
-        return self.reading.progress
-
-    @property
-    def trains(self) -> bool:
-        """A step of the attempt was read, or it saved a checkpoint."""
-        return self.clock.beats > 0 or bool(self.saves_unread)
+        return self.log.reading.progress
 
 
 Result = tuple[JudgeState, tuple[Entry, ...]]
@@ -187,9 +72,11 @@ Result = tuple[JudgeState, tuple[Entry, ...]]
 
 
 def to_snapshot(state: JudgeState) -> dict[str, Any]:
-    """Return the state in plain JSON types; of the checkpoints the newest only."""
-    short = msgspec.structs.replace(state, checkpoints=checkpoint_index.abridged(state.checkpoints))
-    built: dict[str, Any] = msgspec.to_builtins(short)
+    """Return the state in plain JSON types; of the checkpoints the newest only: the journal tells of the others."""
+    known = state.saved.checkpoints.known
+    if len(known) > KEPT:
+        state = changed(state, "saved.checkpoints", known=checkpoint_index.by_age(known)[-KEPT:])
+    built: dict[str, Any] = msgspec.to_builtins(state)
     return {"version": SNAPSHOT_VERSION, **built}
 
 
@@ -203,6 +90,14 @@ def from_snapshot(snapshot: Mapping[str, Any]) -> JudgeState | None:
     except msgspec.ValidationError:
         return None
     return msgspec.structs.replace(state, taken_over=False)
+
+
+def changed(value: T, part: str, **changes: Any) -> T:
+    """The value with other fields in a part of it, such as "watch" or "watch.clock" of a state."""
+    if part:
+        name, _, inner = part.partition(".")
+        changes = {name: changed(getattr(value, name), inner, **changes)}
+    return msgspec.structs.replace(value, **changes)
 
 
 class StepBuilder:
@@ -244,12 +139,12 @@ class StepBuilder:
 
     @property
     def index(self) -> CheckpointIndex:
-        return self.state.checkpoints
+        return self.state.saved.checkpoints
 
     @property
     def lost_by_divergence(self) -> bool:
         """The loss diverged, and the settings go back for that: finite values say nothing of what was saved since."""
-        return self.state.loss.diverges and self.settings.loss.diverged != "warn"
+        return self.state.course.loss.diverges and self.settings.loss.diverged != "warn"
 
     def typed(self, verb: str, *words: str) -> str:
         """Return the command that a person may paste."""
@@ -258,9 +153,9 @@ class StepBuilder:
     def set(self, **changes: Any) -> None:
         self.state = msgspec.structs.replace(self.state, **changes)
 
-    def change_attempt(self, **changes: Any) -> None:
-        """Replace fields of the attempt."""
-        self.set(attempt=msgspec.structs.replace(self.attempt, **changes))
+    def change(self, part: str, **changes: Any) -> None:
+        """Replace fields of a part of the state."""
+        self.state = changed(self.state, part, **changes)
 
     def checkpoint(self, path: str | None) -> checkpoint_index.KnownCheckpoint | None:
         """Return what is known of the checkpoint of this path."""
@@ -284,7 +179,7 @@ class StepBuilder:
 
     def mark(self, paths: Container[str | None], **fields: Any) -> None:
         """Replace fields of the checkpoints of these paths."""
-        self.set(checkpoints=checkpoint_index.changed(self.index, paths, **fields))
+        self.change("saved", checkpoints=checkpoint_index.changed(self.index, paths, **fields))
 
     def fact(self, fact: facts.Fact) -> None:
         self.entries.append(fact)
@@ -294,10 +189,10 @@ class StepBuilder:
 
     def decide(self, kind: type[Decision], reason: str, *, incident: int | None = None, **fields: Any) -> int:
         """Append a decision; returns its id. One about an attempt is about the present one, if none is named."""
-        number = self.state.decision + 1
+        number = self.state.journal.decision + 1
         if issubclass(kind, OfAttempt):
             fields.setdefault("attempt", self.attempt.number)
-        self.set(decision=number)
+        self.change("journal", decision=number)
         self.entries.append(kind(id=number, reason=reason, incident=incident, **fields))
         return number
 
@@ -314,9 +209,9 @@ class StepBuilder:
         """
         before, after = run_states.check_transition(self.state.machine, event, machine)
         self.set(machine=machine, wake_t=run_states.wake_t(machine))
-        waiting = self.state.withheld
+        waiting = self.state.operator.withheld
         if waiting is not None and waiting.state != after:
-            self.set(withheld=None)
+            self.change("operator", withheld=None)
             self.fact(facts.QuestionClosed(why=reason))
         until = None
         if isinstance(machine, run_states.BackingOff) and machine.need_bytes is None:
@@ -340,7 +235,7 @@ class StepBuilder:
 
         ``ending``: it is over already, and how it ended. ``title``: its own. ``step``: where it began, if not now.
         """
-        number = self.state.incident + 1
+        number = self.state.journal.incident + 1
         incident = Incident(
             id=number,
             t=self.t,
@@ -357,8 +252,8 @@ class StepBuilder:
             ending=ending,
             **fields,
         )
-        known = self.state.incidents if ending is not None else (*self.state.incidents, incident)
-        self.set(incident=number, incidents=known)
+        known = self.state.journal.incidents if ending is not None else (*self.state.journal.incidents, incident)
+        self.change("journal", incident=number, incidents=known)
         self.fact(facts.IncidentOpened(incident=incident))
         return number
 
@@ -376,26 +271,26 @@ class StepBuilder:
 
     def notify_of(self, kind: IncidentKind, class_: str, title: str, body: str, number: int) -> None:
         """Notify people of an incident of this kind and class, and remember when."""
-        self.set(warned={**self.state.warned, f"{kind}:{class_}": self.t})
+        self.change("journal", warned={**self.state.journal.warned, f"{kind}:{class_}": self.t})
         self.notify("warning", title, body, incident=number)
 
     def warned_lately(self, kind: IncidentKind, class_: str) -> bool:
         """Return whether people were notified of such an incident less than ``WARN_AGAIN_S`` ago."""
-        warned_t = self.state.warned.get(f"{kind}:{class_}")
+        warned_t = self.state.journal.warned.get(f"{kind}:{class_}")
         return warned_t is not None and self.t - warned_t < WARN_AGAIN_S
 
     def find_incident(self, number: int | None) -> Incident | None:
-        return next((i for i in self.state.incidents if i.id == number), None)
+        return next((i for i in self.state.journal.incidents if i.id == number), None)
 
     def open_of(self, *classes: str) -> Incident | None:
         """Return the open incident of these classes; the oldest of several."""
-        return next((i for i in self.state.incidents if i.class_ in classes), None)
+        return next((i for i in self.state.journal.incidents if i.class_ in classes), None)
 
     def close_all(self, ending: str, *classes: str, **changes: Any) -> None:
         self.close_where(ending, lambda incident: incident.class_ in classes, **changes)
 
     def close_where(self, ending: str, closes: Callable[[Incident], bool], **changes: Any) -> None:
-        for incident in self.state.incidents:
+        for incident in self.state.journal.incidents:
             if closes(incident):
                 self.close_incident(incident.id, ending, **changes)
 
@@ -405,9 +300,9 @@ class StepBuilder:
         if incident is None:
             return
         new = msgspec.structs.replace(incident, **changes)
-        self.set(
-            incidents=tuple(new if i.id == number else i for i in self.state.incidents if i.id != number or new.open)
-        )
+        known = self.state.journal.incidents
+        left = tuple(new if i.id == number else i for i in known if i.id != number or new.open)
+        self.change("journal", incidents=left)
         self.fact(facts.IncidentUpdated(incident=new))
 
     def close_incident(self, number: int | None, ending: str, **changes: Any) -> None:
@@ -421,45 +316,37 @@ class StepBuilder:
 # on). Known limits: without a known pace, or without steps in the log, it stays unknown; a pause that the run makes by
 # design in that time (an evaluation) is told as time without training.
 
-SETTLE_S = 10.0
-"""The log of the time is read by then, at once. Source: it is read 100 MB a second, and polled each second."""
-SLACK = 0.1
-"""Of the time: so much less counts as all of it, as a pace is a mean."""
-SLACK_STEPS = 2.0
-"""And so many steps: those under way at its two ends."""
-
 
 def begin(state: JudgeState, lasted_s: float, *, adopted: bool) -> JudgeState:
     """Remember a time that ends now, and how far the run was before. One that ended a moment ago is part of it.
 
     ``adopted``: a new supervisor begins, whose state of the judge is older than the last record.
     """
-    before = state.unseen
+    before, since_t, attempt = state.time.unseen, state.time.t - lasted_s, state.attempt
     if before is not None:
-        return msgspec.structs.replace(state, unseen=msgspec.structs.replace(before, until_t=state.time.t))
-    since_t, attempt = state.time.t - lasted_s, state.attempt
-    return msgspec.structs.replace(
-        state,
-        unseen=Unseen(
+        unseen = msgspec.structs.replace(before, until_t=state.time.t)
+    else:
+        unseen = Unseen(
             since_t=since_t,
             known_t=since_t if attempt.beat_t is None or not adopted else min(since_t, attempt.beat_t),
             until_t=state.time.t,
             position=attempt.position,
-            step_s=pace_of(state.pace) or state.clock.step_s,
-        ),
-    )
+            step_s=pace_of(state.course.pace) or state.watch.clock.step_s,
+        )
+    return changed(state, "time", unseen=unseen)
 
 
 def is_due(state: JudgeState) -> bool:
-    return state.unseen is not None and state.time.t >= state.unseen.until_t + SETTLE_S
+    # The log of the time is read by then: 100 MB a second, polled each second.
+    return state.time.unseen is not None and state.time.t >= state.time.unseen.until_t + LASTS_S
 
 
 def tell(builder: StepBuilder) -> None:
     """Write down how much of the time the training used; nothing if there was none."""
-    unseen = builder.state.unseen
+    unseen = builder.state.time.unseen
     if unseen is not None:
         trained_s = _trained_s(unseen, builder.state.attempt.position, builder.t)
-        builder.set(unseen=None)
+        builder.change("time", unseen=None)
         builder.fact(facts.NothingSeen(since_t=unseen.since_t, until_t=unseen.until_t, trained_s=trained_s))
 
 
@@ -469,8 +356,8 @@ def _trained_s(unseen: Unseen, position: int | None, t: float) -> float | None:
     lasted_s = unseen.until_t - unseen.since_t
     watched_s = (unseen.since_t - unseen.known_t) + (t - unseen.until_t)
     made_s = (position - unseen.position) * unseen.step_s - watched_s
-    if lasted_s - made_s <= SLACK * lasted_s + SLACK_STEPS * unseen.step_s:
+    if lasted_s - made_s <= TOLERANCE * lasted_s + TWICE * unseen.step_s:
         return lasted_s
-    if unseen.known_t < unseen.since_t and made_s < -(SLACK * watched_s + SLACK_STEPS * unseen.step_s):
+    if unseen.known_t < unseen.since_t and made_s < -(TOLERANCE * watched_s + TWICE * unseen.step_s):
         return None  # it did not train all the time before either, which that older state does not know
     return max(0.0, made_s)

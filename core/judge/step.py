@@ -22,9 +22,10 @@ from . import state as unseen
 from .failure.circumstances import is_of_run, names_lost_gpu
 from .failure.diagnosis import kernel_evidence
 from .handlers import checkpoint_jobs, hang_check, hints, on_checkpoints, on_log, on_samples
-from .hang import deadlines, liveness, pauses
+from .hang import deadlines, pauses
 from .hang.activity import GpuFault
 from .knowledge import Knowledge
+from .memory import PolicyMemory
 from .recovery import apply, attempts, commands, exits, gate, restarts, resume_choice, takeover, unclear_states
 from .state import JudgeState, Result, StepBuilder
 
@@ -52,7 +53,7 @@ class Judge:
         """
         profile = self.knowledge.settings.profiles.use
         if story is None or story.seq == 0:
-            return JudgeState(profile=profile)
+            return JudgeState(policy=PolicyMemory(profile=profile))
         return takeover.from_story(story, snapshot, profile, newest_folder)
 
     def begin(self, state: JudgeState, t: float, *, ended: seen.Exit | None = None) -> Result:
@@ -101,21 +102,17 @@ class Judge:
 
 
 def _after_sleep(builder: StepBuilder, slept_s: float, *, adopted: bool) -> None:
-    state, now = builder.state, builder.now
-    builder.state = replace(
-        unseen.begin(state, slept_s, adopted=adopted),
-        clock=deadlines.after_gap(state.clock, now),
-        liveness=liveness.after_gap(state.liveness, now),
-        log_activity=replace(state.log_activity, phase_at=now),
-    )
+    state = builder.state
+    builder.state = unseen.begin(state, slept_s, adopted=adopted)
+    builder.set(watch=deadlines.after_gap(state.watch, builder.now))
     builder.note(f"nothing was seen for {slept_s:.0f} s (was the machine suspended?); it counts towards no deadline")
 
 
 def _on_metrics(builder: StepBuilder, found: seen.MetricValues) -> None:
     """Nothing is decided by metrics; where their files are is told once."""
-    known = builder.state.metric_folders
+    known = builder.state.journal.metric_folders
     if found.folder and found.folder not in known:
-        builder.set(metric_folders=(*known, found.folder))
+        builder.change("journal", metric_folders=(*known, found.folder))
         builder.fact(MetricFilesKnown(folder=found.folder, source=found.source))
 
 
@@ -126,10 +123,10 @@ def _on_learned(builder: StepBuilder, learned: seen.Learned) -> None:
 
 def _on_kernel(builder: StepBuilder, line: seen.KernelLine) -> None:
     catalogue, state = builder.catalogue, builder.state
-    builder.set(diagnosis=kernel_evidence(state.diagnosis, line.text, catalogue))
-    for text in line.text.splitlines():
-        if state.gpu_fault is None and names_lost_gpu(text, catalogue) and is_of_run(text, state.gpus_seen):
-            builder.set(gpu_fault=GpuFault(text=text.strip(), at=builder.now))
+    builder.change("log", diagnosis=kernel_evidence(state.log.diagnosis, line.text, catalogue))
+    for text in line.text.splitlines() if state.watch.gpu_fault is None else ():
+        if names_lost_gpu(text, catalogue) and is_of_run(text, state.health.gpus_seen):
+            builder.change("watch", gpu_fault=GpuFault(text=text.strip(), at=builder.now))
             return
 
 
@@ -162,18 +159,18 @@ def _on_outcome(builder: StepBuilder, outcome: seen.Outcome) -> None:
     """Pass an outcome to the state that waits for it; of any other only a failure is noted."""
     state = builder.state
     match state.machine:
-        case _ if state.planned_deletion == outcome.decision:
+        case _ if state.saved.planned_deletion == outcome.decision:
             on_checkpoints.on_planned(builder, outcome)
-        case _ if (quiet := state.quiet) is not None and quiet.capture == outcome.decision:
+        case _ if (quiet := state.watch.quiet) is not None and quiet.capture == outcome.decision:
             hang_check.on_quiet_evidence(builder, quiet, outcome)
-        case _ if (job := state.backups.running) is not None and job.order == outcome.decision:
+        case _ if (job := state.saved.backups.running) is not None and job.order == outcome.decision:
             checkpoint_jobs.on_backup_outcome(builder, job, outcome)
-        case _ if (begun := state.evaluations.running) is not None and begun.order == outcome.decision:
+        case _ if (begun := state.saved.evaluations.running) is not None and begun.order == outcome.decision:
             checkpoint_jobs.on_outcome(builder, begun, outcome)
         case _ if state.attempt.aside == outcome.decision:
             restarts.on_put_aside(builder, outcome)
-        case _ if state.loops.order == outcome.decision:
-            builder.set(loops=pauses.answered(state.loops, outcome))
+        case _ if state.watch.loops.order == outcome.decision:
+            builder.change("watch", loops=pauses.answered(state.watch.loops, outcome))
         case run_states.Hung(capture=order) as machine if order == outcome.decision:
             hang_check.end_hung(builder, machine, outcome)
         case run_states.Stopping(order=order) as machine if order == outcome.decision:
@@ -243,7 +240,7 @@ def _has_come(builder: StepBuilder, t: float | None) -> bool:
 
 
 def _ask_again(builder: StepBuilder) -> None:
-    waiting = builder.state.withheld
+    waiting = builder.state.operator.withheld
     if waiting is None or not _has_come(builder, waiting.again_t):
         return
     if hang_check.is_over(builder):
@@ -260,7 +257,7 @@ DUE: tuple[tuple[Callable[[StepBuilder, seen.Observation], bool], Callable[[Step
     (lambda builder, _: apply.nan_is_due(builder.state), apply.on_nan_due),
     (lambda builder, _: unseen.is_due(builder.state), unseen.tell),
     (lambda builder, _: exits.is_due(builder.state, builder.knowledge), exits.end),
-    (lambda builder, _: builder.state.withheld is not None, _ask_again),
+    (lambda builder, _: builder.state.operator.withheld is not None, _ask_again),
     (lambda _, what: isinstance(what, _MAY_BACK_UP), checkpoint_jobs.follow_backups),
     (lambda builder, _: builder.settings.evaluate.wanted, checkpoint_jobs.follow),
 )

@@ -274,7 +274,7 @@ class Supervisor:
     @property
     def at_rest(self) -> bool:
         """Whether nothing of the run is running, and nothing follows without a person."""
-        waits = self.state.withheld is not None or self.state.ends is not None
+        waits = self.state.operator.withheld is not None or self.state.operator.ends is not None
         return self._word in TERMINAL_STATES and self.live is None and not waits and not self._actions.unfinished
 
     @property

@@ -187,7 +187,7 @@ def test_what_is_ended_or_started_was_ordered_unless_act_is_all(act: Any, steps:
 def test_judge_snapshot_of_another_version_is_not_read() -> None:
     snapshot = to_snapshot(judge().start())
     assert from_snapshot({**snapshot, "version": 999}) is None
-    assert from_snapshot({**snapshot, "decision": "many"}) is None
+    assert from_snapshot({**snapshot, "attempts": "many"}) is None
     assert from_snapshot({}) is None
 
 

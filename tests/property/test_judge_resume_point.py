@@ -119,7 +119,7 @@ class Folder:
                 self.report(path, "created", "writing")
             verdict = self.files[path].verdict
             self.report(path, "complete" if verdict == "complete" else "created", verdict)
-        for known_path in [k.path for k in new.state.checkpoints.known if k.path not in self.files]:
+        for known_path in [k.path for k in new.state.saved.checkpoints.known if k.path not in self.files]:
             self.report(known_path, "removed", None)
 
     # --- what is told of it
@@ -155,7 +155,7 @@ class Folder:
 
     def check(self) -> None:
         if self.watching:
-            found = newest_verified(self.world.state.checkpoints)
+            found = newest_verified(self.world.state.saved.checkpoints)
             assert (None if found is None else found.path) == self.expected
 
 

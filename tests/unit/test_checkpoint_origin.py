@@ -209,7 +209,7 @@ def test_the_journal_keeps_who_wrote_it(fields: dict[str, object], own: bool, un
     story = RunStory(wall0=BEGUN, t=world.t)
     for seq, fact in enumerate(world.of(CheckpointKnown), 1):
         story = apply(story, Record(seq=seq, t=world.t, wall=BEGUN + world.t, fact=fact))
-    (known,) = from_story(story, None, None).checkpoints.known
+    (known,) = from_story(story, None, None).saved.checkpoints.known
     assert (known.own, known.unsure) == (own, unsure)
     assert story.written_t(story.checkpoints[0]) == (40.0 if own else 5.0 - BEGUN)
     gone = CheckpointKnown(checkpoint=story.checkpoints[0], removed=True)

@@ -196,13 +196,13 @@ def test_a_training_that_prints_nothing_advances_by_what_it_tells() -> None:
     world = beating()
     assert world.word == "running"
     assert (world.state.progress.step, world.state.progress.total_steps) == (30, 1000)
-    assert world.state.clock.step_s == pytest.approx(1.0, rel=0.1)
+    assert world.state.watch.clock.step_s == pytest.approx(1.0, rel=0.1)
 
 
 def test_a_phase_that_is_told_has_the_deadline_of_that_phase() -> None:
     world = beating()
     told(world, "evaluating\n")
-    assert world.state.log_activity.phase == "eval"
+    assert world.state.watch.log_activity.phase == "eval"
     assert "eval" in ANNOUNCED
     assert [fact.phase for fact in world.of(PhaseChanged)][-1] == "eval"
 
@@ -228,8 +228,8 @@ def test_a_training_that_tells_its_steps_can_be_asked_for_a_checkpoint() -> None
 
 def test_a_log_that_shows_its_steps_later_becomes_the_source_of_progress() -> None:
     world = beating(5)
-    before = world.state.reads_beats
+    before = world.state.log.reads_beats
     world.wait(1).see(LogChunk(t=world.t, text="step 6/500 loss=0.5\n"))
-    after = world.state.reads_beats
+    after = world.state.log.reads_beats
     told(world, "step 7/1000\n")
     assert (before, after, world.state.progress.total_steps) == (True, False, 500)

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from tests.builders import World, judge
@@ -104,10 +103,10 @@ def test_the_end_waits_for_the_copy_of_the_newest_checkpoint() -> None:
 
 def scored(run: World, step: int, score: float) -> World:
     """The checkpoint of this step is evaluated."""
-    mtime = next(k.mtime for k in run.state.checkpoints.known if k.path == f"out/step-{step}")
+    mtime = next(k.mtime for k in run.state.saved.checkpoints.known if k.path == f"out/step-{step}")
     assert mtime is not None
     found = Evaluation(path=f"out/step-{step}", mtime=mtime, metric="fid", score=score, better="lower")
-    run.state = msgspec.structs.replace(run.state, evaluations=with_result(run.state.evaluations, found))
+    run.change("saved", evaluations=with_result(run.state.saved.evaluations, found))
     return run.see(HostSample(t=run.t + 1))
 
 

@@ -92,8 +92,8 @@ def test_a_resume_after_it_goes_on_until_the_next_such_time() -> None:
     run.command("resume").wait(5)
     until(run, AT + 100)
     assert run.word != "stopped"
-    assert run.state.ends is not None
-    assert run.state.ends.t == AT + 86400.0
+    assert run.state.operator.ends is not None
+    assert run.state.operator.ends.t == AT + 86400.0
 
 
 def test_a_person_who_resumes_while_it_is_stopped_for_its_time_is_obeyed() -> None:
@@ -109,7 +109,7 @@ def test_a_new_supervisor_keeps_the_time_and_ends_what_was_being_ended() -> None
     run = until(world(), AT - LEAD_S - 1)
     again = from_snapshot(to_snapshot(run.state))
     assert again is not None
-    assert again.ends == run.state.ends
+    assert again.operator.ends == run.state.operator.ends
     run.silent = {"stop_attempt"}
     run.wait(5)
     assert run.word == "stopping"

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from tests.builders import World
@@ -86,10 +85,8 @@ def test_journal_keeps_what_was_so_at_the_end() -> None:
     ],
 )
 def test_verdict_on_the_checkpoint_that_was_resumed_from_counts(known: KnownCheckpoint, verdict: str | None) -> None:
-    state = begun().state
-    attempt = msgspec.structs.replace(state.attempt, resume_from="out/a")
-    checkpoints = msgspec.structs.replace(state.checkpoints, known=(known,))
-    assert end_facts(msgspec.structs.replace(state, attempt=attempt, checkpoints=checkpoints)).checkpoint == verdict
+    world = begun().change("attempt", resume_from="out/a").change("saved.checkpoints", known=(known,))
+    assert end_facts(world.state).checkpoint == verdict
 
 
 @pytest.fixture

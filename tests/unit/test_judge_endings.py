@@ -5,6 +5,7 @@ import pytest
 
 from tests.builders import World
 from tests.shipped import CATALOGUE, SHAPES
+from trainwatch.core.judge.attempt_progress import Former
 from trainwatch.core.judge.knowledge import Knowledge
 from trainwatch.core.judge.recovery.ending import ended_well, run_total
 from trainwatch.core.judge.step import Judge
@@ -339,26 +340,23 @@ def test_helpers_that_are_left_are_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "attempt", "word"),
+    ("made", "of", "whole", "word"),
     [
-        (24, {"offset": 24, "total_before": 48, "run_total_before": 48}, "finished"),
-        (16, {"offset": 24, "total_before": 48, "run_total_before": 48}, "ended_early"),
-        (24, {"offset": 24, "total_before": 40, "run_total_before": 40}, "ended_early"),  # another length
-        (24, {"offset": 24, "total_before": 48, "run_total_before": 48, "weights_only": True}, "ended_early"),
-        (24, {"offset": 0, "total_before": 48, "run_total_before": 48}, "ended_early"),
+        (24, {"offset": 24}, 48, "finished"),
+        (16, {"offset": 24}, 48, "ended_early"),
+        (24, {"offset": 24}, 40, "ended_early"),  # another length
+        (24, {"offset": 24, "weights_only": True}, 48, "ended_early"),
+        (24, {"offset": 0}, 48, "ended_early"),
     ],
 )
-def test_an_attempt_that_counts_anew_ends_where_the_run_does(made: int, attempt: dict[str, int], word: str) -> None:
+def test_an_attempt_counting_anew_ends_where_the_run_does(made: int, of: dict[str, int], whole: int, word: str) -> None:
     """sd-scripts resumed at 24 of 48, printed 24/48 at its end, and a done training was told as ended early."""
-    world = begun()
-    resumed = msgspec.structs.replace(world.state.attempt, **attempt)
-    world.state = msgspec.structs.replace(world.state, attempt=resumed)
+    world = begun().change("attempt", former=Former(total=whole, run_total=whole), **of)
     bar = "\rsteps: {0:3d}%|###   | {0}/48 [00:{0:02d}<00:24, 1.92it/s, avr_loss=1.08]"
     for n in range(1, made + 1):
         world.see(LogChunk(t=world.t + 1.0, text=bar.format(n)))
-    whole = attempt["run_total_before"] if "weights_only" not in attempt else 48 + attempt["offset"]
-    if attempt["offset"] and attempt["total_before"] == 48:
-        assert run_total(world.state) == whole
+    if of["offset"] and whole == 48:
+        assert run_total(world.state) == (48 if "weights_only" not in of else 48 + of["offset"])
     assert leave(world).word == word, reason(world)
 
 

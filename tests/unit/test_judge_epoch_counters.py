@@ -119,7 +119,7 @@ def test_a_trainer_that_numbers_the_epochs_that_are_left_has_not_started_over() 
 def test_a_step_within_its_epoch_is_not_compared_with_the_step_of_the_run(shape: object) -> None:
     world = killed_in_the_third_epoch(shape, within=True)
 
-    first, second = world.state.checkpoints.known
+    first, second = world.state.saved.checkpoints.known
     assert (first.step, first.of_epoch) == (24, False)
     assert (second.step, second.of_epoch) == (None, True)
     assert second.position is not None
@@ -129,7 +129,7 @@ def test_a_step_within_its_epoch_is_not_compared_with_the_step_of_the_run(shape:
 def test_a_file_that_is_written_again_loses_the_step_of_its_first_save() -> None:
     world = killed_in_the_third_epoch(labelled, within=True, path="last.pt")
 
-    (known,) = world.state.checkpoints.known
+    (known,) = world.state.saved.checkpoints.known
     assert (known.step, known.of_epoch, known.epoch) == (None, True, 1)
 
 
@@ -157,8 +157,8 @@ def test_a_step_in_a_checkpoint_that_is_verified_before_the_launch_stays_one_of_
     assert world.state.attempt.resume_from == "out/ckpt_1.pt"
     assert world.state.attempt.resume_step is None
     again = CheckpointEvent(t=world.t, path="out/ckpt_1.pt", event="complete", step=24, epoch=1, size_bytes=1e6,
-                            mtime=world.state.checkpoints.known[-1].mtime, form="file")  # fmt: skip
-    assert next(k for k in world.see(again).state.checkpoints.known if k.path == "out/ckpt_1.pt").step is None
+                            mtime=world.state.saved.checkpoints.known[-1].mtime, form="file")  # fmt: skip
+    assert next(k for k in world.see(again).state.saved.checkpoints.known if k.path == "out/ckpt_1.pt").step is None
 
 
 # --- bars without a number after a resume --------------------------------------------------------------------------

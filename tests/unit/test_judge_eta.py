@@ -3,7 +3,7 @@
 import pytest
 
 from trainwatch.core.judge.findings.pace import Pace, begin_stretch, pace_of, with_own_pace, with_step
-from trainwatch.core.judge.hang.deadlines import StepClock, after_gap, beat
+from trainwatch.core.judge.hang.deadlines import StepClock, Watch, after_gap, beat
 from trainwatch.core.model.progress import Progress
 
 
@@ -21,7 +21,7 @@ def test_steps_that_were_read_at_once_after_a_gap_are_no_pace() -> None:
         t += 0.3
         clock, pace = beat(clock, t, 1), with_step(pace, step, t)
     assert clock.step_s is not None
-    clock, step = after_gap(clock, t), 199
+    clock, step = after_gap(Watch(clock=clock), t).clock, 199
     for many, later in ((100, 0.01), (60, 0.02), *((1, 0.3),) * 200):
         t, step = t + later, step + many
         pace = with_step(pace, step, t) if clock.behind_from is None else begin_stretch(pace, step, t)
@@ -35,7 +35,7 @@ def test_a_training_that_is_faster_for_good_after_a_gap_has_its_new_pace() -> No
     for _ in range(30):
         t += 2.0
         clock = beat(clock, t, 1)
-    clock = after_gap(clock, t)
+    clock = after_gap(Watch(clock=clock), t).clock
     for _ in range(300):
         t += 0.2
         clock = beat(clock, t, 1)

@@ -209,8 +209,8 @@ def test_what_was_cut_off_with_its_supervisor_is_evaluated_again_but_not_for_eve
     assert story.evaluations_begun["out/step-10"].times == 1
     later = again(made)
     assert begun(later) == [("out/step-10", None)]
-    known = msgspec.structs.replace(made.state.evaluations, running=None, begun={"out/step-10": (2010.0, 3, 0.0)})
-    later.state = msgspec.structs.replace(later.state, evaluations=known)
+    known = msgspec.structs.replace(made.state.saved.evaluations, running=None, begun={"out/step-10": (2010.0, 3, 0.0)})
+    later.change("saved", evaluations=known)
     later.wait(1)
     assert results(later)[0].why == "it began 3 times and did not end"
 

@@ -46,7 +46,7 @@ def test_a_profile_that_does_not_start_gives_way_to_what_ran(text: str, code: in
     assert "profile safe_mode does not start here: back to" in last.reason
     assert world.of(BudgetChanged) == []
     assert any("profile safe_mode does not start here: back to" in n.text for n in world.of(Note))
-    assert [r.profile for r in world.state.ramp.failed] == ["safe_mode"]
+    assert [r.profile for r in world.state.policy.ramp.failed] == ["safe_mode"]
     on(world)
     assert world.word == "running"
 
@@ -144,18 +144,18 @@ def test_a_beginning_from_scratch_stays_one() -> None:
 def test_asked_for_by_name_it_is_tried_again() -> None:
     world = on(crash(switched(), ARGPARSE, 2)).command("profile", profile="safe_mode", now=True)
     assert profiles(world)[-1] == "safe_mode"
-    assert world.state.ramp.failed == ()
+    assert world.state.policy.ramp.failed == ()
 
 
 def test_remedies_that_ran_come_back_with_the_settings() -> None:
     settings = Settings(restart=Restart(backoff_s=(0.0,)))
     world = save(World(mind(settings, remedies=load_remedies())).begin().watch(story(40)))
     on(world.command("restart", remedies=["expandable-segments"]))
-    before = world.state.applied
+    before = world.state.policy.applied
     world.command("profile", profile="safe_mode", now=True)
     assert world.of(StartAttempt)[-1].changes == ()
     crash(world, ARGPARSE, 2)
-    assert world.state.applied == before
+    assert world.state.policy.applied == before
     assert before
 
 

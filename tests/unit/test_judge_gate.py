@@ -295,9 +295,9 @@ def test_act_all_judges_an_open_hang_again_and_then_acts() -> None:
 
 def test_act_all_drops_what_waits_for_a_running_trainer() -> None:
     world = began_anew(resumed(restores=False, steps=0).command("act", act="notify"))
-    assert world.state.withheld is not None
+    assert world.state.operator.withheld is not None
     world.command("act", act="all")
-    assert world.state.withheld is None
+    assert world.state.operator.withheld is None
     assert world.command("act", act="all").word == "running"  # type: ignore[unreachable]
 
 
@@ -344,13 +344,13 @@ def created(act: Act) -> RunCreated:
 def test_a_choice_holds_for_the_next_supervisor_until_the_settings_change() -> None:
     mind = judge(Settings(restart=Restart(act="all")))
     chosen = told_story(created("all"), ActChanged(act="notify", by="ann", settings="all"))
-    assert mind.start(chosen).act == "notify"
+    assert mind.start(chosen).operator.act == "notify"
     changed = apply(
         chosen, Record(seq=9, t=1.0, wall=1.0, fact=ActChanged(act="ask", by="the settings", settings="ask"))
     )
     assert changed.act == "ask"
-    assert judge(Settings(restart=Restart(act="ask"))).start(changed).act is None
-    assert mind.start(told_story(created("all"))).act is None
+    assert judge(Settings(restart=Restart(act="ask"))).start(changed).operator.act is None
+    assert mind.start(told_story(created("all"))).operator.act is None
 
 
 def test_a_climb_that_was_decided_before_act_was_changed_waits_for_an_order() -> None:
@@ -400,7 +400,7 @@ def test_no_attempt_is_launched_past_the_closed_gate_wherever_its_plan_comes_fro
     world = World(judge(quick(backoff_s=(60.0,)))).begin().watch(story())
     crash(save(world))
     assert world.word == "backing_off"
-    builder = StepBuilder(world.judge.knowledge, msgspec.structs.replace(world.state, act="ask"))
+    builder = StepBuilder(world.judge.knowledge, world.change("operator", act="ask").state)
     launch(builder, RestartPlan(reason="restart after a crash"))
     assert not [entry for entry in builder.entries if isinstance(entry, StartAttempt)]
-    assert builder.state.withheld is not None
+    assert builder.state.operator.withheld is not None

@@ -87,5 +87,5 @@ def test_a_fault_is_over_when_it_has_been_away_for_a_minute() -> None:
 def test_a_fault_that_an_earlier_supervisor_told_is_not_told_again() -> None:
     world = training()
     seen(world, 20, trouble=LOST)
-    world.state = msgspec.structs.replace(world.state, gpu_faults={})
+    world.change("health", gpu_faults={})
     assert len(seen(world, 30, trouble=LOST)) == 1

@@ -71,7 +71,7 @@ def test_with_another_one_to_resume_from_nothing_is_copied() -> None:
 
 def test_it_is_copied_once_and_again_if_it_was_written_again() -> None:
     world = crash(torn_run(backoff_s=(0.0,)).answer("copy_aside", folder="/runs/out.kept/1"))
-    mtime = world.state.checkpoints.known[-1].mtime
+    mtime = world.state.saved.checkpoints.known[-1].mtime
     assert mtime is not None
     world = crash(cut(at_step(world, 10), mtime=mtime))  # found again, unchanged
     assert len(world.of(StartAttempt)) == 3
@@ -152,7 +152,7 @@ def test_what_is_not_understood_and_what_is_damaged_are_copied_together() -> Non
     (order,) = world.of(CopyAside)
     assert set(order.paths) == {"out/last.q7", LAST}
     assert len(world.of(StartAttempt)) == 2
-    assert {k.kept for k in world.state.checkpoints.known} == {"/runs/out.kept/1"}
+    assert {k.kept for k in world.state.saved.checkpoints.known} == {"/runs/out.kept/1"}
 
 
 def test_of_a_trainer_that_finds_its_checkpoints_by_itself_only_what_is_damaged_is_copied() -> None:

@@ -33,7 +33,7 @@ def train(world: World, steps: Iterable[int]) -> World:
 def see_save(world: World, written_t: float, path: str = "out/last.pt", step: int | None = None) -> KnownCheckpoint:
     mtime = CREATED + written_t
     event = CheckpointEvent(t=world.t, path=path, event="complete", step=step, size_bytes=1e6, mtime=mtime, form="file")
-    return world.see(event).state.checkpoints.known[-1]
+    return world.see(event).state.saved.checkpoints.known[-1]
 
 
 def resumed(world: World, steps: Iterable[int]) -> tuple[int | None, Incident]:

@@ -5,7 +5,7 @@ import pytest
 
 from tests.builders import Story, evaluating, idle, judge, spin
 from trainwatch.core.judge.handlers.hints import habits_of
-from trainwatch.core.judge.state import from_snapshot, to_snapshot
+from trainwatch.core.judge.state import changed, from_snapshot, to_snapshot
 from trainwatch.core.model.fact import IncidentOpened
 from trainwatch.core.model.observation import Learned
 from trainwatch.core.model.run import FADE, GpuHabit, Habits, PhaseHabit, faded, without_pace
@@ -60,7 +60,7 @@ def test_run_learns_start_phases_and_usual_power() -> None:
 def test_habits_of_one_run_are_the_start_of_the_next() -> None:
     first = taught(evaluated(300.0))
     state = replayed(Story(seed=1), first).state
-    assert habits_of(msgspec.structs.replace(state, failed_position=1)) == msgspec.structs.replace(first, runs=2)
+    assert habits_of(changed(state, "policy", failed_position=1)) == msgspec.structs.replace(first, runs=2)
     assert from_snapshot(to_snapshot(state)) == state
 
 

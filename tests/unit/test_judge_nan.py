@@ -10,7 +10,7 @@ from tests.builders import World, judge
 from tests.shipped import SHAPES
 from tests.unit.test_judge_recovery import crash, running, save
 from trainwatch.core.judge.progress import START, read_progress
-from trainwatch.core.judge.recovery import apply
+from trainwatch.core.judge.scales import LASTS_S
 from trainwatch.core.judge.text.loss_run import LossRun
 from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt, StopAttempt
 from trainwatch.core.model.observation import CheckpointEvent, CheckpointValues, Exit, LogChunk
@@ -168,7 +168,7 @@ def test_a_finite_checkpoint_shows_that_only_the_average_is_stained() -> None:
 
 
 def test_a_checkpoint_with_nan_shows_that_it_is_not_the_average_alone() -> None:
-    assert stained(("w",)).wait(apply.GOES_ON_S).of(StopAttempt) != []
+    assert stained(("w",)).wait(LASTS_S).of(StopAttempt) != []
 
 
 def test_stop_leaves_it_to_a_person() -> None:
@@ -232,7 +232,7 @@ def checkpoint(world: World, step: int, *, nonfinite: Iterable[str] = (), nan: b
     names = tuple(nonfinite)
     if not read:
         return world
-    return values(world, step, mtime, names, names if nan else ()).wait(apply.GOES_ON_S)
+    return values(world, step, mtime, names, names if nan else ()).wait(LASTS_S)
 
 
 def values(world: World, step: int, mtime: float, names: tuple[str, ...], nan: tuple[str, ...]) -> World:
@@ -277,13 +277,13 @@ def test_what_is_infinite_in_all_checkpoints_is_meant() -> None:
 def test_nan_in_the_only_checkpoint_is_not_resumed_from_and_stops_nothing_by_itself() -> None:
     world = checkpoint(running(judge(created_wall=1000.0)), 40, nonfinite=["unet.w"])
     assert world.of(StopAttempt) == []
-    assert world.state.checkpoints.known[0].damage == ("nonfinite", "holds NaN or Inf")
+    assert world.state.saved.checkpoints.known[0].damage == ("nonfinite", "holds NaN or Inf")
     assert crash(world).of(StartAttempt)[-1].resume_from is None
 
 
 def test_a_checkpoint_whose_nan_was_read_before_the_restart_is_told_once() -> None:
     world = checkpoint(running(judge(created_wall=1000.0)), 40, read=False)
-    early = world.state.checkpoints.known[0].mtime or 0.0
+    early = world.state.saved.checkpoints.known[0].mtime or 0.0
     checkpoint(steps(world, 20), 60, nonfinite=["unet.w"])
     assert world.incidents == [], "nothing to compare with: it may be meant"
     crash(world)
@@ -304,12 +304,12 @@ def test_nan_in_the_only_checkpoint_while_the_average_loss_is_nan_stops() -> Non
 
 def test_an_earlier_checkpoint_that_is_read_later_decides_anew() -> None:
     world = checkpoint(running(judge(created_wall=1000.0)), 40, read=False)
-    early = world.state.checkpoints.known[0].mtime or 0.0
+    early = world.state.saved.checkpoints.known[0].mtime or 0.0
     checkpoint(steps(world, 20), 60, nonfinite=["buffer"])
-    assert world.state.checkpoints.known[1].bad is not None
+    assert world.state.saved.checkpoints.known[1].bad is not None
     values(world, 40, early, ("buffer",), ("buffer",))
-    assert world.state.checkpoints.known[-1].path == "out/step-60"
-    assert world.state.checkpoints.known[-1].bad is None, "it holds NaN on purpose"
+    assert world.state.saved.checkpoints.known[-1].path == "out/step-60"
+    assert world.state.saved.checkpoints.known[-1].bad is None, "it holds NaN on purpose"
     assert world.of(StopAttempt) == []
 
 
@@ -318,7 +318,7 @@ def test_values_of_a_file_that_was_written_again_do_not_count() -> None:
     values(world, 40, 1.0, ("w",), ("w",))
     values(world, 77, 1.0, ("w",), ("w",))
     assert world.of(StopAttempt) == []
-    assert world.state.checkpoints.known[0].bad is None
+    assert world.state.saved.checkpoints.known[0].bad is None
 
 
 def test_a_resume_point_that_is_infinite_on_purpose_is_taken() -> None:
@@ -361,7 +361,7 @@ def test_what_an_earlier_attempt_wrote_is_not_held_against_the_file_that_replace
     told(world, *noisy(20), start=41)
     growing = CheckpointEvent(t=world.t, path="out/step-60", event="growing", mtime=1000.0 + world.t, verdict="writing")
     world.see(growing)
-    values(world, 40, world.state.checkpoints.known[0].mtime or 0.0, (), ())
+    values(world, 40, world.state.saved.checkpoints.known[0].mtime or 0.0, (), ())
     assert world.word == "running"
     checkpoint(world, 60)
     assert (world.word, len(world.of(StartAttempt))) == ("running", 2)

@@ -8,7 +8,7 @@ import pytest
 from tests.builders import World
 from tests.unit.test_judge_nan import checkpoint, noisy, saving, steps, told, values
 from tests.unit.test_judge_recovery import CUDA
-from trainwatch.core.judge.recovery.apply import DYING_S, GOES_ON_S
+from trainwatch.core.judge.scales import LASTS_S, MINUTE_S
 from trainwatch.core.model.decision import StartAttempt, StopAttempt
 from trainwatch.core.model.observation import Exit, LogChunk
 
@@ -19,7 +19,7 @@ Sight = Callable[[World], World]
 
 def nan_found(world: World) -> World:
     """The values of the newest checkpoint are read."""
-    newest = next(k for k in world.state.checkpoints.known if k.path == "out/step-60")
+    newest = next(k for k in world.state.saved.checkpoints.known if k.path == "out/step-60")
     return values(world, 60, newest.mtime or 0.0, ("unet.w",), ("unet.w",))
 
 
@@ -55,7 +55,7 @@ def seen_in(order: tuple[Sight, ...], between_s: float = SHORT_S) -> World:
         world.answers.clear()  # its values are known before the restart looks: nothing is left to verify
     for number, sight in enumerate(order):
         sight(world if number == 0 else world.wait(between_s))
-    return world.wait(DYING_S)
+    return world.wait(MINUTE_S)
 
 
 @pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
@@ -63,7 +63,7 @@ def test_a_crash_is_its_own_cause_whenever_the_nan_in_its_last_save_is_read(orde
     world = seen_in(order)
     assert troubles(world) == [("crash", "cuda_unknown_error"), ("checkpoint", "nonfinite")]
     assert [i.ending for i in world.incidents if i.kind == "checkpoint"] == ["skipped"]
-    assert [cause.class_ for cause in world.state.history] == ["cuda_unknown_error"]
+    assert [cause.class_ for cause in world.state.policy.history] == ["cuda_unknown_error"]
     assert world.of(StopAttempt) == [], "nobody ended it"
     assert [start.resume_from for start in world.of(StartAttempt)] == [None, "out/step-40"]
 
@@ -81,13 +81,13 @@ def test_a_trainer_whose_log_shows_its_failure_has_a_minute_to_end(order: tuple[
     world = saved()
     for sight in order:
         sight(world)
-    world.wait(DYING_S - 1.0)
+    world.wait(MINUTE_S - 1.0)
     assert world.of(StopAttempt) == []
     assert troubles(process_ended(world))[0] == ("crash", "cuda_unknown_error")
 
 
 def test_a_trainer_that_goes_on_is_ended_for_its_nan() -> None:
-    world = nan_found(saved()).wait(GOES_ON_S - 1.0)
+    world = nan_found(saved()).wait(LASTS_S - 1.0)
     assert world.of(StopAttempt) == []
     told(world, *noisy(2))
     assert troubles(world) == [("crash", "nan_loss")]
@@ -95,15 +95,15 @@ def test_a_trainer_that_goes_on_is_ended_for_its_nan() -> None:
 
 
 def test_a_trainer_that_stays_after_its_error_is_ended_for_its_nan_after_a_minute() -> None:
-    world = nan_found(error_printed(saved())).wait(DYING_S)
+    world = nan_found(error_printed(saved())).wait(MINUTE_S)
     assert troubles(world) == [("crash", "nan_loss")]
     assert len(world.of(StopAttempt)) == 1
 
 
 def test_an_earlier_checkpoint_that_is_read_meanwhile_and_has_the_same_nan_ends_nothing() -> None:
     world = nan_found(saved())
-    early: dict[str, Any] = {k.path: k.mtime for k in world.state.checkpoints.known}
-    values(world, 40, early["out/step-40"], ("unet.w",), ("unet.w",)).wait(DYING_S)
+    early: dict[str, Any] = {k.path: k.mtime for k in world.state.saved.checkpoints.known}
+    values(world, 40, early["out/step-40"], ("unet.w",), ("unet.w",)).wait(MINUTE_S)
     assert troubles(world) == []
     assert world.word == "running"
 

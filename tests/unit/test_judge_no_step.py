@@ -76,9 +76,9 @@ def test_state_of_an_unknown_format_shows_that_it_trains_and_counts_once() -> No
     world.see(save)
     assert world.of(StateChanged)[-1].reason == "it saved state_1.pkl"
     world.wait(40.0).see(save)
-    assert len(world.state.saves_unread) == 1
+    assert len(world.state.course.saves_unread) == 1
     world.see(msgspec.structs.replace(save, path="out/state_2.pkl", mtime=2.0))
-    assert len(world.state.saves_unread) == 2
+    assert len(world.state.course.saves_unread) == 2
 
 
 def test_a_new_supervisor_of_the_same_attempt_knows_that_it_trains() -> None:

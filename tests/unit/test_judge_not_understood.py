@@ -174,7 +174,7 @@ def test_what_is_written_again_or_named_as_state_counts_whenever_it_came(name: s
     world = unknown(world, name).wait(5.0)
     world = unknown(world, name)
 
-    assert world.state.checkpoints.known[0].is_state
+    assert world.state.saved.checkpoints.known[0].is_state
 
 
 def test_what_every_attempt_writes_at_its_start_is_no_state() -> None:
@@ -231,7 +231,7 @@ def test_it_is_copied_aside_before_the_run_begins_anew() -> None:
     assert len(world.of(StartAttempt)) == 2
     assert resumed(world) is None
     assert any("kept a copy of whatever.q7 as /runs/out.kept/1" in n.body for n in world.of(NotifyPeople))
-    assert all(i.class_ != "not_understood" for i in world.state.incidents)
+    assert all(i.class_ != "not_understood" for i in world.state.journal.incidents)
 
 
 def test_without_room_for_the_copies_it_is_held() -> None:
@@ -266,12 +266,12 @@ def test_a_new_supervisor_knows_it_from_the_journal() -> None:
 
     again = from_journal(world)
 
-    (known,) = again.state.checkpoints.known
+    (known,) = again.state.saved.checkpoints.known
     assert (known.is_state, known.unknown_make, known.complete, known.bad) == (True, True, False, None)
     assert journal_of(world).checkpoints[0].understood is False
     snapshot = from_snapshot(to_snapshot(world.state))
     assert snapshot is not None
-    assert snapshot.checkpoints == world.state.checkpoints
+    assert snapshot.saved.checkpoints == world.state.saved.checkpoints
 
 
 def test_after_two_starts_that_could_not_read_it_the_run_is_held() -> None:
@@ -290,11 +290,11 @@ def test_after_two_starts_that_could_not_read_it_the_run_is_held() -> None:
 def test_a_series_without_a_telling_name_is_state_if_the_log_shows_no_step() -> None:
     world = World(judge(quick(), GENERIC, resume_support=resume_support(GENERIC, NOWHERE))).begin()
     world = unknown(world, "run1.q7").wait(5.0)
-    assert not world.state.checkpoints.known[0].is_state
+    assert not world.state.saved.checkpoints.known[0].is_state
 
     world = unknown(world, "run2.q7")
 
-    assert all(k.is_state for k in world.state.checkpoints.known)
+    assert all(k.is_state for k in world.state.saved.checkpoints.known)
 
 
 @pytest.mark.parametrize(

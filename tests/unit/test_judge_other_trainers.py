@@ -89,4 +89,4 @@ def test_a_supervisor_that_takes_over_closes_what_is_over_by_then() -> None:
     assert state is not None
     later.state = state
     later.see(seen())
-    assert not any(each.class_ == "other_trainer" for each in later.state.incidents)
+    assert not any(each.class_ == "other_trainer" for each in later.state.journal.incidents)

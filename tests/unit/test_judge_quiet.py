@@ -35,7 +35,7 @@ def test_silence_that_ends_by_itself_closes() -> None:
     line = "\rsteps: 1%| | 101/10260 [01:00<1:00:00, 2.50s/it, avr_loss=0.1]"
     world.see(LogChunk(t=world.t, text=line)).watch(Story(meta=False).dead(10))
     assert [(i.kind, i.ending) for i in world.incidents] == [("quiet", "training advances")]
-    assert (world.word, world.state.quiet) == ("running", None)
+    assert (world.word, world.state.watch.quiet) == ("running", None)
 
 
 def test_stacks_of_the_silence_name_the_kind_of_the_hang() -> None:
@@ -89,7 +89,7 @@ def test_lost_gpu_ends_the_wait_and_is_the_cause(act: Act, before: str, after: s
     world.watch(Story(meta=False).dead(60))
     world = world.command(after) if after else world
     assert [(h.class_, "fallen off the bus" in h.evidence[0].what) for h in world.hangs] == [("idle", True)] * ends
-    assert [known.class_ for known in world.state.history] == ["gpu_lost"] * ends
+    assert [known.class_ for known in world.state.policy.history] == ["gpu_lost"] * ends
     assert (world.decisions.count("stop_attempt"), len(of_kind(world, "quiet"))) == (ends, 1 - ends)
 
 

@@ -157,14 +157,14 @@ def test_a_person_who_chose_a_profile_is_not_overruled() -> None:
 def test_memory_survives_the_supervisor_with_and_without_its_snapshot() -> None:
     world = saves(climber("1 checkpoint"), 5)
     crash(on(world), OOM)
-    assert from_snapshot(to_snapshot(world.state)).ramp == world.state.ramp  # type: ignore[union-attr]
+    assert from_snapshot(to_snapshot(world.state)).policy.ramp == world.state.policy.ramp  # type: ignore[union-attr]
     told = RunStory()
     for seq, (t, entry) in enumerate(world.entries, 1):
         if isinstance(entry, RampMoved | ProfileChanged):
             told = apply(told, Record(seq=seq, t=t, wall=t, fact=entry))
     assert [rung.profile for rung in told.failed_rungs] == ["middle"]
     assert [s.fact.direction for s in told.ramp] == ["up", "back"]
-    assert world.judge.start(told).ramp.failed == told.failed_rungs
+    assert world.judge.start(told).policy.ramp.failed == told.failed_rungs
 
 
 def test_failed_rungs_are_stored_under_the_name_of_older_versions() -> None:

@@ -247,7 +247,7 @@ def test_a_person_applies_and_takes_back() -> None:
     world.silent = {"stop_attempt"}  # what is asked for while a stop is under way was accepted and forgotten
     world.watch(story(10)).command("stop").command("restart", without_remedies=True)
     assert world.of(RemediesDropped)[0].names == ("half-batch",)
-    assert world.state.applied == ()
+    assert world.state.policy.applied == ()
 
 
 def test_a_remedy_that_is_not_known_is_said() -> None:
@@ -271,7 +271,7 @@ def test_the_story_knows_what_is_in_force_and_a_new_supervisor_does_too() -> Non
     assert [p.name for p in told.proposals][2:] == ["accumulation-4", "gradient-checkpointing"]
     again = World(world.judge)
     again.state = world.judge.start(told)
-    assert [a.name for a in again.state.applied] == ["half-batch"]
+    assert [a.name for a in again.state.policy.applied] == ["half-batch"]
     told = apply(told, Record(seq=99, t=9.0, wall=9.0, fact=RemediesDropped(names=("half-batch",), why="asked")))
     assert told.remedies == ()
 

@@ -8,7 +8,7 @@ import pytest
 from tests.builders import Story, World, judge
 from tests.shipped import read_progress
 from tests.unit.test_judge_recovery import crash, running, save, story
-from trainwatch.core.judge.attempt_progress import AttemptProgress, with_beat
+from trainwatch.core.judge.attempt_progress import AttemptProgress, Former, with_beat
 from trainwatch.core.judge.progress import START, begin_attempt
 from trainwatch.core.judge.resume.resume_check import check_count, resume_in_words
 from trainwatch.core.model.decision import StartAttempt
@@ -16,6 +16,7 @@ from trainwatch.core.model.fact import Note
 from trainwatch.core.model.observation import CheckpointEvent, LogChunk
 from trainwatch.core.model.preset import Preset
 
+NO_STEP: dict[str, Any] = {"number": 2, "resume_from": "e.pt", "resume_verdict": "open"}
 KOHYA = Preset(name="kohya", resume="weights")
 RESUMED = AttemptProgress(
     number=2, resume_from="out/step-400", resume_position=400, resume_step=400, resume_verdict="open"
@@ -70,7 +71,7 @@ def test_resume_verdict_follows_from_the_first_printed_steps(steps: tuple[int, .
 
 def test_weights_whose_bar_goes_on_at_the_usual_distance_of_its_lines_are_not_counted_twice() -> None:
     """The attempt before ended with two lines close to each other: *step 720 of 420* in the report."""
-    told = AttemptProgress(**fields(weights_only=True, printed_every_before=1, widest_gap_before=4, named=("log",)))
+    told = AttemptProgress(**fields(weights_only=True, former=Former(widest_gap=4), named=("log",)))
     began = "steps:  40%|4  | 400/1000 [00:00<?, ?it/s]"
     after, proof = follow(told, began, step(404), step(407))
     assert (proof, after.position, after.step_offset) == ("taken", 407, 0)
@@ -79,7 +80,7 @@ def test_weights_whose_bar_goes_on_at_the_usual_distance_of_its_lines_are_not_co
 
 
 def test_bar_that_counts_what_is_left_shows_that_the_resume_was_taken() -> None:
-    told = AttemptProgress(**fields(total_before=1000))
+    told = AttemptProgress(**fields(former=Former(total=1000)))
     after, proof = follow(told, step(1, 600), step(2, 600), at_once=True)
     assert (proof, after.position) == ("taken", 402)
     assert resume_in_words(after) == "resume verified: a holds step 400, first step after it 401"
@@ -102,7 +103,7 @@ def test_bar_that_restarts_in_each_epoch_is_checked_by_the_epoch() -> None:
 
 def test_the_epoch_of_a_checkpoint_without_a_step_is_compared_with_the_first_one() -> None:
     """timm and others name their checkpoints by epochs; one that begins anew prints the first epoch again."""
-    told = AttemptProgress(number=2, resume_from="e.pt", resume_epoch=1, resume_verdict="open", fresh_epoch=0)
+    told = AttemptProgress(**NO_STEP, resume_epoch=1, former=Former(fresh_epoch=0))
     assert follow(told, *epochs(0), before=(*epochs(0), *epochs(1)))[1] == "unclear"
     after, proof = follow(told, *epochs(2), before=(*epochs(0), *epochs(1)))
     assert (proof, resume_in_words(after)) == (
@@ -121,7 +122,8 @@ def labelled(label: str, first: int, last: int, of: int) -> tuple[str, ...]:
 
 @pytest.mark.parametrize(("at", "label"), [(30, "epoch 0"), (90, "epoch 2"), (100, "epoch 2")])
 def test_what_is_left_of_an_epoch_shows_that_the_resume_was_taken(at: int, label: str) -> None:
-    told = AttemptProgress(**fields(resume_step=at, resume_position=at, losses_before=True, fresh_epoch=0))
+    former = Former(shows_losses=True, fresh_epoch=0)
+    told = AttemptProgress(**fields(resume_step=at, resume_position=at, former=former))
     after, proof = follow(told, *labelled(label, 1, 6, 40 - at % 40), before=labelled("epoch 0", 1, 35, 40))
     assert (proof, after.position, after.first_step) == ("taken", at + 6, at + 1)
 
@@ -138,19 +140,19 @@ def test_a_resume_that_cannot_be_seen_is_not_told_as_recovered_from_its_checkpoi
 @pytest.mark.parametrize("at_once", [False, True])
 def test_the_steps_of_a_bar_that_names_no_epoch_are_those_before_the_next_epoch(at_once: bool) -> None:
     """Lightning's first bar after a resume counts 1/? to 12/?: at 12 it was told as resumed by itself from step 11."""
-    told = AttemptProgress(number=2, resume_from="a.ckpt", resume_step=24, resume_verdict="open", bar_total_before=12)
+    told = AttemptProgress(**NO_STEP, resume_step=24, former=Former(bar_total=12))
     first = [f"Training: |  | {n}/? [00:01<00:00,  1.00it/s, v_num=1, train_loss=1.0]" for n in range(1, 13)]
     before = tuple(f"Epoch {e}:  8%|8  | 1/12 [00:01<00:11,  1.00it/s, v_num=0, train_loss=1.0]" for e in (0, 1))
     later = "Epoch 3:  8%|8  | 1/12 [00:01<00:11,  1.00it/s, v_num=1, train_loss=1.0]"
     assert follow(told, *first, before=before, at_once=at_once)[1] == "open"
     found, proof = follow(told, *first, later, before=before, at_once=at_once)
     assert (proof, found.elsewhere, found.resumed_at) == ("taken", False, 24)
-    assert resume_in_words(found) == "resume verified: a.ckpt holds step 24"
+    assert resume_in_words(found) == "resume verified: e.pt holds step 24"
 
 
 def test_lines_without_a_loss_are_no_steps_if_those_of_steps_have_one() -> None:
     """A bar of the whole run whose first batches are passed over counted from 1: it was ended as started over."""
-    told = AttemptProgress(**fields(losses_before=True))
+    told = AttemptProgress(**fields(former=Former(shows_losses=True)))
     passed = [step(n, loss=False) for n in (1, 80, 160, 240, 320, 399)]
     for at_once in (False, True):
         assert follow(told, *passed, at_once=at_once)[1] == "open"
@@ -160,10 +162,10 @@ def test_lines_without_a_loss_are_no_steps_if_those_of_steps_have_one() -> None:
 
 
 def test_a_first_line_that_a_training_from_the_beginning_prints_too_proves_nothing() -> None:
-    told = AttemptProgress(**fields(resume_step=50, resume_position=50, printed_every_before=50))
-    begins_at_50 = msgspec.structs.replace(told, fresh_step=50)
+    told = AttemptProgress(**fields(resume_step=50, resume_position=50, former=Former(printed_every=50)))
+    begins_at_50 = msgspec.structs.replace(told, former=Former(printed_every=50, fresh_step=50))
     assert proof_after(begins_at_50, 50, 100, 150) == "unclear"
-    begins_at_0 = msgspec.structs.replace(told, fresh_step=1)  # it prints 0, 50, 100
+    begins_at_0 = msgspec.structs.replace(told, former=Former(printed_every=50, fresh_step=1))  # it prints 0, 50, 100
     assert proof_after(begins_at_0, 50) == "taken"
     assert proof_after(told, 50) == "taken"
 
@@ -187,7 +189,7 @@ def test_a_log_that_counts_in_another_unit_shows_it_by_its_first_step() -> None:
 
 
 def test_an_epoch_that_is_later_than_the_first_is_the_proof_if_no_step_can_be_told() -> None:
-    told = AttemptProgress(number=2, resume_from="e.pt", resume_epoch=3, resume_verdict="open", fresh_epoch=1)
+    told = AttemptProgress(**NO_STEP, resume_epoch=3, former=Former(fresh_epoch=1))
     after, proof = follow(told, *epochs(4), before=(*epochs(0), *epochs(1)))
     assert (proof, resume_in_words(after)) == (
         "taken",
@@ -199,7 +201,7 @@ def test_an_epoch_that_is_later_than_the_first_is_the_proof_if_no_step_can_be_to
 
 def test_a_later_epoch_proves_a_resume_of_a_log_and_a_checkpoint_without_steps() -> None:
     """A table with a row for each epoch (fastai), and a file that holds the epoch: nothing was said of its resume."""
-    told = AttemptProgress(number=2, resume_from="e.pt", resume_epoch=1, resume_verdict="open", fresh_epoch=0)
+    told = AttemptProgress(**NO_STEP, resume_epoch=1, former=Former(fresh_epoch=0))
     after, proof = follow(told, epoch_line(2).strip())
     assert (proof, resume_in_words(after)) == (
         "taken",
@@ -207,13 +209,13 @@ def test_a_later_epoch_proves_a_resume_of_a_log_and_a_checkpoint_without_steps()
     )
     assert follow(told, epoch_line(0).strip())[1] == "unclear"
     assert follow(told, "Epoch 2")[1] == "open"
-    unknown = msgspec.structs.replace(told, fresh_epoch=None)
+    unknown = msgspec.structs.replace(told, former=Former())
     assert follow(unknown, "Epoch 2")[1] == "open"
     assert follow(unknown, "Epoch 2", "Epoch 3", "Epoch 4")[1] == "unclear"
 
 
 def test_lines_that_go_far_faster_than_a_step_are_of_batches_that_are_passed_over() -> None:
-    told = AttemptProgress(**fields(pace_before_s=1.0))
+    told = AttemptProgress(**fields(former=Former(pace_s=1.0)))
     passed = [step(n, loss=False).replace("1.00it/s", "900.0it/s") for n in (1, 80, 160, 240, 320, 399)]
     assert follow(told, *passed)[1] == "open"
     assert follow(told, *passed, step(401, loss=False))[0].first_step == 401
@@ -222,7 +224,7 @@ def test_lines_that_go_far_faster_than_a_step_are_of_batches_that_are_passed_ove
 
 def test_the_total_of_an_epoch_is_not_what_is_left() -> None:
     """At the beginning of the last epoch the two are the same: Keras that began anew was told as resumed."""
-    told = AttemptProgress(**fields(resume_step=540, resume_position=540, total_before=600, bar_total_before=60))
+    told = AttemptProgress(**fields(resume_step=540, resume_position=540, former=Former(total=600, bar_total=60)))
     assert follow(told, *epochs(0), before=(*epochs(0), *epochs(1)))[1] == "unclear"
 
 

@@ -7,7 +7,7 @@ from tests.builders import Story, World
 from tests.unit.test_judge_recovery import crash, running, save
 from trainwatch.core.judge.recovery.takeover import from_story
 from trainwatch.core.judge.resume import checkpoint_index
-from trainwatch.core.judge.resume.checkpoint_index import AT_MOST, IN_SNAPSHOT
+from trainwatch.core.judge.resume.checkpoint_index import AT_MOST
 from trainwatch.core.judge.resume.resume_point import newest_verified
 from trainwatch.core.judge.run_states import Preparing
 from trainwatch.core.judge.state import to_snapshot
@@ -131,7 +131,7 @@ def test_a_new_supervisor_takes_the_newest_of_hundreds(order: int) -> None:
         if type(entry).__name__ == "CheckpointKnown":
             story = apply(story, Record(seq=seq, t=t, wall=1000.0 + t, fact=entry))  # type: ignore[arg-type]
     snapshot = to_snapshot(world.state)
-    assert len(snapshot["checkpoints"]["known"]) == IN_SNAPSHOT
+    assert len(snapshot["saved"]["checkpoints"]["known"]) == 64
     for known in (snapshot, None):
         new = World(world.judge)
         new.state = msgspec.structs.replace(
@@ -140,10 +140,10 @@ def test_a_new_supervisor_takes_the_newest_of_hundreds(order: int) -> None:
         new.silent.add("list_checkpoints")
         new.t = world.t
         new.begin().see(*(written(step, t=new.t) for step in range(20, 4080, 20)[::order][:30]))
-        newest = newest_verified(new.state.checkpoints)
+        newest = newest_verified(new.state.saved.checkpoints)
         assert newest is not None
         assert newest.step == (4020 if order == 1 else 4060)
-        assert len(new.state.checkpoints.known) == (201 if order == 1 else 203)
+        assert len(new.state.saved.checkpoints.known) == (201 if order == 1 else 203)
 
 
 def test_the_record_of_a_checkpoint_that_was_written_again_counts_more_than_an_older_snapshot() -> None:
@@ -154,7 +154,7 @@ def test_the_record_of_a_checkpoint_that_was_written_again_counts_more_than_an_o
     for seq, entry in enumerate(entries, 1):
         if type(entry).__name__ == "CheckpointKnown":
             story = apply(story, Record(seq=seq, t=0.0, wall=1000.0, fact=entry))  # type: ignore[arg-type]
-    newest = newest_verified(from_story(story, old, None).checkpoints)
+    newest = newest_verified(from_story(story, old, None).saved.checkpoints)
     assert newest is not None
     assert newest.step == 20
 
@@ -162,8 +162,8 @@ def test_the_record_of_a_checkpoint_that_was_written_again_counts_more_than_an_o
 def test_of_thousands_those_are_forgotten_that_no_launch_would_take(monkeypatch: pytest.MonkeyPatch) -> None:
     assert AT_MOST > 4000  # forgetting is for what a broken trainer writes, not for a run of some weeks
     monkeypatch.setattr(checkpoint_index, "AT_MOST", 50)
-    monkeypatch.setattr(checkpoint_index, "SLACK", 5)
+    monkeypatch.setattr(checkpoint_index, "KEPT", 1)
     world = running().see(written(10))
-    world.see(*(written(step, holds="weights") for step in range(100, 155)))
-    assert len(world.state.checkpoints.known) == 50
+    world.see(*(written(step, holds="weights") for step in range(100, 154)))
+    assert len(world.state.saved.checkpoints.known) == 50
     assert resumed(crash(world.watch(Story(meta=False)))) == ["out/step-10"]

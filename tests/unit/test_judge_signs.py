@@ -8,9 +8,8 @@ from tests.scenarios.cases import Case, opened, replayed
 from tests.unit.test_judge_recovery import crash, running
 from trainwatch.core.judge.handlers.hang_check import outlook_of
 from trainwatch.core.judge.hang import activity, rules
-from trainwatch.core.judge.recovery.commands import SNOOZE_S
 from trainwatch.core.judge.resume import checkpoint_index
-from trainwatch.core.judge.run_states import Paused
+from trainwatch.core.judge.run_states import Machine, Paused
 from trainwatch.core.model.observation import (
     CheckpointEvent,
     GpuReading,
@@ -25,7 +24,7 @@ from trainwatch.core.model.settings import Hang, Settings
 def test_checkpoint_of_the_same_size_is_no_sign_of_life() -> None:
     def seen(world: World, size_bytes: float | None) -> float | None:
         world.see(CheckpointEvent(t=world.t + 2.0, path="a", event="growing", size_bytes=size_bytes))
-        return world.state.liveness.file_at
+        return world.state.watch.liveness.file_at
 
     world = running()
     began = seen(world, 10.0)
@@ -167,10 +166,10 @@ def test_a_rescan_that_finds_the_same_file_changes_nothing() -> None:
     world = running()
     for n in range(3):
         world.see(CheckpointEvent(t=130.0 + n, path="a", event="complete", step=40, mtime=50.0, size_bytes=9.0))
-    assert [known.t for known in world.state.checkpoints.known] == [130.0]
+    assert [known.t for known in world.state.saved.checkpoints.known] == [130.0]
     world.see(CheckpointEvent(t=140.0, path="a", event="complete", step=60, mtime=50.0, size_bytes=8.0))
-    assert [(known.t, known.step) for known in world.state.checkpoints.known] == [(140.0, 60)]
-    assert checkpoint_index.find(world.state.checkpoints, None) is None
+    assert [(known.t, known.step) for known in world.state.saved.checkpoints.known] == [(140.0, 60)]
+    assert checkpoint_index.find(world.state.saved.checkpoints, None) is None
 
 
 def test_a_trainer_without_measurable_cpu_is_not_alive_by_using_none() -> None:
@@ -213,7 +212,7 @@ def test_a_silence_counts_down_to_its_hang_from_its_first_seconds(min_s: float) 
     world = (
         World(judge(Settings(hang=Hang(min_s=min_s)))).begin().watch(Story(meta=False, step_s=0.2).load(60).train(60))
     )
-    began = world.state.clock.last
+    began = world.state.watch.clock.last
     told: list[tuple[float, float]] = []
     shift = world.t
     for sample in Story(meta=False).dead(400).observations:
@@ -226,10 +225,10 @@ def test_a_silence_counts_down_to_its_hang_from_its_first_seconds(min_s: float) 
 
 
 def test_a_silence_with_signs_of_life_has_no_countdown() -> None:
-    def due(story: Story, **more: object) -> float | None:
-        world = World().begin().watch(Story(meta=False, step_s=0.2).load(60).train(60))
-        state = msgspec.structs.replace(world.watch(story).state, **more)
-        return outlook_of(world.judge.knowledge, state).hang_t
+    def due(story: Story, asks_since: float | None = None, **more: Machine) -> float | None:
+        world = World().begin().watch(Story(meta=False, step_s=0.2).load(60).train(60)).watch(story)
+        world.change("watch", asks_since=asks_since).change("", **more)
+        return outlook_of(world.judge.knowledge, world.state).hang_t
 
     assert due(Story(meta=False).dead(20)) is not None
     assert due(Story(meta=False).go(20, gpu=busy, cpu=1.0)) is None
@@ -241,7 +240,7 @@ def test_a_silence_with_signs_of_life_has_no_countdown() -> None:
 def test_a_person_who_waits_puts_the_hang_off_and_is_told_until_when() -> None:
     world = World().begin().watch(Story(meta=False).load(60).train(200)).command("snooze")
     until_t = outlook_of(world.judge.knowledge, world.state).patient_t
-    assert until_t == pytest.approx(world.t + SNOOZE_S)
+    assert until_t == pytest.approx(world.t + 600.0)
     world.watch(Story(meta=False).dead(200))
     assert outlook_of(world.judge.knowledge, world.state).hang_t == pytest.approx(until_t, abs=5.0)
 
@@ -298,7 +297,7 @@ def test_sampling_period_is_the_distance_of_rounds() -> None:
 
 def test_pause_is_learned_apart_from_the_pace() -> None:
     story = Story(meta=False, step_s=2.0).load(10).train(40).go(100, gpu=busy).train(4).go(50, gpu=busy).train(4)
-    clock = World().begin().watch(story).state.clock
+    clock = World().begin().watch(story).state.watch.clock
     assert clock.slow_s == pytest.approx(2.0, rel=0.3)
     assert clock.pause_s == pytest.approx(90.0, rel=0.1), "a shorter pause makes it fade"
 

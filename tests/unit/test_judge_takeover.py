@@ -58,7 +58,7 @@ def test_a_vanished_trainer_is_resumed_uncharged() -> None:
     assert new.of(AttemptEnded)[0].how == "lost"
     assert new.decisions == RESUMES
     assert new.of(StartAttempt)[0].attempt == 2
-    assert new.state.budget.used == 0
+    assert new.state.policy.budget.used == 0
 
 
 def test_what_was_saved_after_a_nan_is_not_resumed_from_though_nobody_saw_the_end() -> None:
@@ -213,7 +213,7 @@ def test_a_run_in_recovery_goes_on() -> None:
     world = save(running(judge(quick(backoff_s=(60.0,)))))
     new = from_journal(crash(world)).begin()
     assert new.decisions[-1] == "start_attempt"
-    assert new.state.budget.used == 1
+    assert new.state.policy.budget.used == 1
 
 
 def test_a_run_that_was_about_to_start_is_started() -> None:

@@ -180,9 +180,7 @@ def test_a_checkpoint_that_holds_the_last_step_is_in_the_unit_of_the_settings() 
 )
 def test_an_attempt_that_resumed_at_step_100_of_200(first: int, last: int, word: str) -> None:
     world = trained("", STEPS)
-    fields = {"resume_from": "out/step-100", "resume_step": 100, "weights_only": first == 1}
-    resumed = msgspec.structs.replace(world.state.attempt, **fields)
-    world.state = msgspec.structs.replace(world.state, attempt=resumed)
+    world.change("attempt", resume_from="out/step-100", resume_step=100, weights_only=first == 1)
     for line in json_lines(last, first).splitlines(keepends=True):
         world.see(LogChunk(t=world.t + 1.0, text=line))
     assert left(world).word == word, reason(world)

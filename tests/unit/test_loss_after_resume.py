@@ -4,13 +4,13 @@ import math
 import random
 from collections.abc import Callable, Iterable
 
-import msgspec
 import pytest
 
 from tests.builders import World, judge
 from tests.unit.test_judge_recovery import crash, save
 from trainwatch.core.judge.recovery.restarts import former, settings_of
 from trainwatch.core.judge.resume.resume_check import Compared, compare_losses
+from trainwatch.core.judge.state import changed
 from trainwatch.core.judge.text.loss_run import LossCurve, with_loss
 from trainwatch.core.model.decision import GiveUp, NotifyPeople, StopAttempt
 from trainwatch.core.model.fact import Note
@@ -172,7 +172,7 @@ def resumed_with(loss: Losses, *, pieces: int = 1) -> World:
 @pytest.mark.parametrize("pieces", [1, 3, 30, 200])
 def test_a_run_whose_weights_were_not_restored_needs_a_person_and_goes_on(pieces: int) -> None:
     world = resumed_with(lambda step: falls(step - 240), pieces=pieces)
-    (found,) = [i for i in world.state.incidents if i.kind == "resume"]
+    (found,) = [i for i in world.state.journal.incidents if i.kind == "resume"]
     assert (found.class_, found.severity, found.open) == ("weights_not_loaded", "danger", True)
     assert "the step was restored from step-240, the weights apparently not" in found.reason
     assert [e.what for e in found.evidence] == [
@@ -188,7 +188,7 @@ def test_a_run_whose_weights_were_not_restored_needs_a_person_and_goes_on(pieces
 @pytest.mark.parametrize("pieces", [1, 30])
 def test_a_run_whose_loss_goes_on_is_verified_and_needs_nobody(pieces: int) -> None:
     world = resumed_with(falls, pieces=pieces)
-    assert not world.state.incidents
+    assert not world.state.journal.incidents
     assert any(n.text.startswith("resume verified: step-240") for n in world.of(Note))
     assert world.state.attempt.losses_compared
 
@@ -198,17 +198,17 @@ def test_it_stays_open_when_the_run_is_resumed_again() -> None:
     save(world, "out/step-270", 270)
     crash(world).see(LogChunk(t=world.t + 5.0, text=lines(271, 290, lambda step: falls(step - 240))))
     assert world.state.attempt.number == 3
-    assert [i.class_ for i in world.state.incidents if i.open] == ["weights_not_loaded"]
+    assert [i.class_ for i in world.state.journal.incidents if i.open] == ["weights_not_loaded"]
 
 
 def test_losses_under_other_settings_are_not_compared() -> None:
     state = resumed_with(falls).state
     same = settings_of(state, state.attempt.profile)
-    assert former(state, same).points[-1].step > 240
-    assert former(state, settings_of(state, "other")) == LossCurve()
+    assert former(state, same).losses.points[-1].step > 240
+    assert former(state, settings_of(state, "other")).losses == LossCurve()
     smaller = Change(where="flag", key="--batch", before=8, after=4)
-    changed = msgspec.structs.replace(state, applied=(AppliedRemedy(name="batch", changes=(smaller,)),))
-    assert former(state, settings_of(changed, state.attempt.profile)) == LossCurve()
+    other = changed(state, "policy", applied=(AppliedRemedy(name="batch", changes=(smaller,)),))
+    assert former(state, settings_of(other, state.attempt.profile)).losses == LossCurve()
     quiet = Change(where="env", key="PYTORCH_CUDA_ALLOC_CONF", before=None, after="expandable_segments:True")
-    env = msgspec.structs.replace(state, applied=(AppliedRemedy(name="allocator", changes=(quiet,)),))
+    env = changed(state, "policy", applied=(AppliedRemedy(name="allocator", changes=(quiet,)),))
     assert settings_of(env, state.attempt.profile) == same

@@ -94,7 +94,7 @@ CASES: dict[str, tuple[FailureInput, Answer]] = {
     "a launcher that ended its other ranks is no person": (failure("killed_by_user", confidence=0.5), Again(back_off=True)),
     "whatever else could be done": (failure("killed_by_user", remedy=HALF, rung=CLIMBED, ran_before=RAN), Hold("a person ended the trainer", "ordered")),
     "a signal from an unknown sender is a crash": (
-        failure("killed_by_user", cause=SIGNALLED), Again(back_off=True, delay_s=policy.MACHINE_GOES_S),
+        failure("killed_by_user", cause=SIGNALLED), Again(back_off=True, delay_s=5.0),
     ),
     "but an end that was ordered is none": (failure("unknown", cause=SIGNALLED, ordered="it was ordered"), Hold("it was ordered", "ordered")),
     # wsl_channel_is_broken

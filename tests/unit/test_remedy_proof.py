@@ -106,13 +106,13 @@ def test_a_remedy_of_one_setting_is_withdrawn_without_a_new_start() -> None:
     assert world.of(StopAttempt) == []
     known = from_snapshot(to_snapshot(world.state))
     assert known is not None
-    assert known.withdrawn == ("vae-batch-1",)
+    assert known.policy.withdrawn == ("vae-batch-1",)
 
 
 def test_a_trainer_that_prints_without_end_is_not_kept() -> None:
     world = second_attempt("kohya", KOHYA)
     for number in range(100):
         world.see(LogChunk(t=world.t, text=f"train_batch_size={number + 100}\n"))
-    assert len(world.state.printed.values) == 64
+    assert len(world.state.log.printed.values) == 64
     world.see(LogChunk(t=world.t, text="x" * 9000))
     assert world.watch(story(5)).of(RemediesDropped) == []

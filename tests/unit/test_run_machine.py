@@ -84,7 +84,7 @@ def test_only_hung_backing_off_and_a_stop_that_waits_for_the_exit_status_are_due
         name: run_states.wake_t(machine) for name, machine in STATES.items() if run_states.wake_t(machine) is not None
     }
     assert due == {"hung": 30.0, "backing_off": 60.0}
-    assert run_states.wake_t(gone) == 10.0 + run_states.EXIT_WAIT_S == 12.0
+    assert run_states.wake_t(gone) == 12.0
 
 
 def test_a_paused_trainer_that_ends_while_no_supervisor_runs_is_restarted() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from trainwatch.core.judge.memory import OperatorMemory
 from trainwatch.core.judge.run_states import GivenUp
 from trainwatch.core.judge.state import JudgeState
 from trainwatch.core.model.decision import Decision, EndWatch, Entry, Record, StopAttempt
@@ -260,7 +261,7 @@ def test_the_supervisor_of_a_stopped_run_ends_unless_a_question_is_open(withheld
         return ()
 
     journal = MemoryJournal()
-    state = JudgeState(withheld=cast("Waiting", object())) if withheld else JudgeState()
+    state = JudgeState(operator=OperatorMemory(withheld=cast("Waiting", object()))) if withheld else JudgeState()
     watch = Supervisor(
         judge=ScriptedJudge((stopped,), answer),
         state=state,

@@ -131,7 +131,7 @@ def build_supervisor(
         claim,
         recorder,
         lists,
-        known=[each.path for each in state.checkpoints.known],
+        known=[each.path for each in state.saved.checkpoints.known],
         last=newest,
         note=note,
     )

@@ -10,18 +10,15 @@ from ...model.fact import HealthChanged
 from ...model.observation import GpuSample, HostSample
 from ...model.progress import GPU_IS_GONE, SLOWED_BY_FAULT, Level, Metric, health_clause
 from ...model.text import size
+from ..failure.circumstances import SeenGpu
 from ..hang.evidence import duration
+from ..scales import HOUR_S, LASTS_S, MINUTE_S, SURE_TIMES, TINY_SHARE, TWICE, WHILE_S
 
 # Health levels of temperature, memory and disk, with hysteresis. Bounds come from ``[health]``.
 #
 # With the profile ``stable`` GPU memory has a lower bound, because that profile is meant to leave room. A value on a
 # bound belongs to the milder level. A worse level must hold for a moment and a better one needs a margin, so that a
 # value near a bound does not change its level all the time.
-
-HOLD_S = 10.0
-"""How long a new level must hold before it is reported."""
-MARGIN = 0.02
-"""Share of a bound by which a value must get better before its level does."""
 
 
 class Band(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -72,7 +69,7 @@ def take(
         new[name] = Band(level=level)
         if level == before:
             continue
-        if band is not None and (band.outside_t is None or t - band.outside_t < HOLD_S):
+        if band is not None and (band.outside_t is None or t - band.outside_t < LASTS_S):
             new[name] = Band(level=before, outside_t=t if band.outside_t is None else band.outside_t)
             continue
         fact = HealthChanged(metric=name, value=value, unit=metric.unit, level=level, before=before)
@@ -87,23 +84,21 @@ def level_of(metric: Metric, value: float, before: Level = "unknown") -> Level:
     sign = -1.0 if metric.falling else 1.0
     bounds: tuple[tuple[Level, float], ...] = (("danger", metric.danger), ("warning", metric.warning))
     for level, bound in bounds:
-        margin = MARGIN * bound if before == level else 0.0
+        margin = TINY_SHARE * bound if before == level else 0.0
         if sign * value > sign * bound - margin:
             return level
     if metric.underused is None:
         return "safe"
-    return "underused" if value < metric.underused * (1.0 - MARGIN if before == "safe" else 1.0) else "safe"
+    return "underused" if value < metric.underused * (1.0 - TINY_SHARE if before == "safe" else 1.0) else "safe"
 
 
 # GPUs that are lost, and GPUs that a fault of cooling or power slows down.
 #
 # Source: NVML (GPU is lost, needs a reset; reasons of reduced clocks). Known false alarms, and what prevents them:
 # power caps, clock settings and the driver's own limit at a high temperature are usual and do not count; a moment of
-# heat does not, it must last for HOLD_S; a fault that comes and goes is one, until it has been away for AWAY_S. Lost
+# heat does not, it must last for LASTS_S; a fault that comes and goes is one, until it has been away for MINUTE_S. Lost
 # is told of the GPUs that the run uses or may use; slowed down of every GPU of the machine, because they share air and
 # power.
-
-AWAY_S = 60.0
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -117,7 +112,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def counts(self) -> bool:
         """Whether it has lasted, and is an incident."""
-        return self.seen_t - self.since_t >= HOLD_S
+        return self.seen_t - self.since_t >= LASTS_S
 
 
 Faults = dict[str, Fault]
@@ -127,7 +122,7 @@ Faults = dict[str, Fault]
 def take_faults(known: Faults, sample: GpuSample, t: float) -> Faults:
     """Return the faults after a sample, without those that are over."""
     seen = dict(_seen(sample))
-    new = {n: each for n, each in known.items() if n in seen or not sample.gpus or t - each.seen_t < AWAY_S}
+    new = {n: each for n, each in known.items() if n in seen or not sample.gpus or t - each.seen_t < MINUTE_S}
     for name, (text, severe) in seen.items():
         since_t = new[name].since_t if name in new else t
         new[name] = Fault(since_t=since_t, seen_t=t, text=text, severe=severe)
@@ -152,20 +147,14 @@ def _seen(sample: GpuSample) -> Iterator[tuple[str, tuple[str, bool]]]:
 CLASS = "filling"
 SAVES = 5
 """Newest checkpoints whose free space is remembered."""
-SAVES_LEARNED = 3
-"""Fewer prove nothing: the first save often writes files that are written only once."""
 SPAN_S = 300.0
-"""Saves within less time (a short run, a burst) prove nothing, except for ``URGENT_S``."""
-URGENT_S = 600.0
-"""A disk that is full within this time is reported at once."""
-HORIZON_S = 6 * 3600.0
+"""Saves within less time (a short run, a burst) prove nothing, except for ``WHILE_S``."""
+HORIZON_S = 6 * HOUR_S
 """If the end of the training is unknown, a disk that is full within this time is reported."""
 RELIEF = 1.5
 """x the time needed: with so much room the warning ends."""
 LEAST_BYTES = 1e6
 """Less per checkpoint comes from other files."""
-MOST_OF_SIZE = 2.0
-"""x its own size is written at most for a checkpoint (optimizer states, a temporary copy)."""
 
 
 class DiskUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -185,7 +174,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_sure(self) -> bool:
-        return self.span_s >= SPAN_S or self.full_s <= URGENT_S
+        return self.span_s >= SPAN_S or self.full_s <= WHILE_S
 
     @property
     def sentence(self) -> str:
@@ -210,13 +199,60 @@ def forecast(use: DiskUse, now: float, free_bytes: float, size_bytes: float | No
 
     ``size_bytes``: size of the largest checkpoint, None = unknown.
     """
-    if len(use.seen) < SAVES_LEARNED:
+    if len(use.seen) < SURE_TIMES:
         return None
     (first_t, first_free), (last_t, last_free) = use.seen[0], use.seen[-1]
     times, span_s = len(use.seen) - 1, last_t - first_t
     each, every = (first_free - last_free) / times, span_s / times
     if size_bytes is not None:
-        each = min(each, MOST_OF_SIZE * size_bytes)
+        each = min(each, TWICE * size_bytes)
     takes = each >= LEAST_BYTES and every > 0.0
     full_s = int(free_bytes / each) * every + max(0.0, every - (now - last_t)) if takes else math.inf
     return Forecast(full_s=full_s, each_bytes=each, every_s=every, span_s=span_s)
+
+
+class DiskLow(msgspec.Struct, frozen=True):
+    """The least room that the disk of the output had lately, and when (run seconds)."""
+
+    free_bytes: float
+    t: float
+
+
+class MachineHealth(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is known of the machine.
+
+    ``host``: the newest sample; the room on the disk is that of the newest that has it. ``gpus_of_run``: indexes of
+    the GPUs that the trainer used last; empty = unknown. ``gpus_usable``: whether one of them answers; None = unknown.
+    ``tight_since``, ``spare_since``: run seconds from which RAM is tight and GPU memory is left; None = it is not.
+    """
+
+    host: HostSample = HostSample(t=0.0)
+    bands: Bands = {}
+    gpu_faults: Faults = {}
+    disk: DiskUse = DiskUse()
+    disk_low: DiskLow | None = None
+    gpu_trouble: str | None = None
+    gpus_of_run: tuple[int, ...] = ()
+    gpus_usable: bool | None = None
+    gpus_seen: tuple[SeenGpu, ...] = ()
+    oom_kills_before: int | None = None
+    tight_since: float | None = None
+    spare_since: float | None = None
+
+
+def with_host(known: MachineHealth, sample: HostSample) -> MachineHealth:
+    """Take a sample. After a change of their counter the number of kills for memory is unknown."""
+    before, free, low, kills = known.host, sample.disk_free_bytes, known.disk_low, known.oom_kills_before
+    if before.oom_kills is None:
+        kills = sample.oom_kills
+    elif sample.oom_counter != before.oom_counter:
+        kills = None
+    elif kills is None:
+        kills = before.oom_kills
+    # A save that did not fit takes less, and its file may be gone at the end.
+    if free is not None and (low is None or free < low.free_bytes or sample.t - low.t > MINUTE_S):
+        low = DiskLow(free, sample.t)
+    total = before.disk_total_bytes if sample.disk_total_bytes is None else sample.disk_total_bytes
+    free = before.disk_free_bytes if free is None else free
+    host = msgspec.structs.replace(sample, disk_free_bytes=free, disk_total_bytes=total)
+    return msgspec.structs.replace(known, host=host, disk_low=low, oom_kills_before=kills)

@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from ...model.text import LazyPattern
+from ..scales import KNOWN_STEPS, SURE_TIMES, TWICE
 
 # The trend of the loss over thousands of steps: whether it keeps rising (diverging) or stopped falling (plateau).
 #
@@ -23,8 +24,6 @@ Finding = Literal["diverging", "plateau"]
 
 WINDOW = 100
 """Losses per window."""
-RISES = 3
-"""Windows in a row, each above the one before."""
 RISE_SHARE = 0.5
 """Share of the best window by which the last one must be above it."""
 SETTLE_WINDOWS = 30
@@ -61,7 +60,7 @@ def with_value(trend: LossTrend, value: float) -> LossTrend:
     rises = trend.rises + 1 if mean > trend.last else 0
     idle = 0 if better else trend.idle + 1
     found: Finding | None = None
-    if rises >= RISES and mean > best + RISE_SHARE * abs(best):
+    if rises >= SURE_TIMES and mean > best + RISE_SHARE * abs(best):
         found = "diverging"
     elif idle >= SETTLE_WINDOWS and best < trend.first - FELL_SHARE * abs(trend.first):
         found = "plateau"
@@ -87,13 +86,8 @@ def describe_trend(trend: LossTrend) -> str:
 
 SPIKE_SIGMAS = 8.0
 """x the mean deviation above the trend. Batches of one make noisy losses."""
-SPIKE_RATIO = 2.0
-"""x the trend, which the loss must exceed as well."""
 SPIKE_BEATS = 10
 """Steps in a row that make a spike, and steps in a row below the bound that end one."""
-LEARN_BEATS = 50
-"""Steps that make a first trend."""
-TREND_WEIGHT = 0.02
 FAR = 100.0
 """x the floor: no spread of batches reaches it, so it needs no trend to be known."""
 RISEN = 10.0
@@ -104,8 +98,6 @@ BLOCK = 5
 """Losses whose mean may be the floor: one lucky batch is none."""
 FELL_SHARE = 0.1
 """Share of the first loss by which the floor must be below it: only what fell can diverge."""
-FALLING_LINES = 100
-"""Losses within which a falling loss has a new floor."""
 
 LossStateName = Literal["falling", "flat", "diverging", "nan", "unknown"]
 OTHER_AIM = LazyPattern(
@@ -184,7 +176,7 @@ def with_loss(loss: Loss, value: float, t: float = 0.0, step: int | None = None)
     if loss.since_t is None:
         loss = replace(loss, since_t=t, since_step=step)
     trend = loss.trend
-    spike = trend is not None and loss.beats >= LEARN_BEATS and value > SPIKE_RATIO * abs(trend)
+    spike = trend is not None and loss.beats >= KNOWN_STEPS and value > TWICE * abs(trend)
     if far or (spike and value - (trend or 0.0) > SPIKE_SIGMAS * loss.deviation):
         high = loss.high + 1
         return replace(loss, high=high, low=0, lasting=loss.lasting or (loss.fell and high >= SPIKE_BEATS))
@@ -197,7 +189,7 @@ def with_loss(loss: Loss, value: float, t: float = 0.0, step: int | None = None)
     loss = _with_floor(loss, value)
     if trend is None:
         return replace(loss, trend=value, beats=1)
-    away, weight = value - trend, max(TREND_WEIGHT, 1.0 / (loss.beats + 1))
+    away, weight = value - trend, max(1.0 / KNOWN_STEPS, 1.0 / (loss.beats + 1))
     return replace(
         loss,
         trend=trend + weight * away,
@@ -237,4 +229,4 @@ def state_of(loss: Loss, *, is_nan: bool, diverges: bool) -> LossStateName:
         return "diverging"
     if loss.floor is None or loss.beats < SPIKE_BEATS:
         return "unknown"
-    return "falling" if loss.floor_age < FALLING_LINES and loss.floor < (loss.first or 0.0) else "flat"
+    return "falling" if loss.floor_age < WINDOW and loss.floor < (loss.first or 0.0) else "flat"

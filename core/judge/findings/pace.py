@@ -3,14 +3,13 @@
 import msgspec
 
 from ...model.progress import Progress, ToldLength
+from ..scales import HALF_MINUTE_S
 from ..text.run_count import RunCount
 
 # When the training will be done, from this run's own pace, including pauses and across restarts.
 
 WEIGHT = 0.1
 """Weight of the newest stretch: about the last ten count."""
-SAMPLE_S = 30.0
-"""Length of a stretch over which pace is measured, so that evaluation and saving in between count."""
 FIRST_S = 2.0
 """Seconds of the first stretch of a run after which its pace is taken, as far as it has come."""
 OTHER_PACE = 0.5
@@ -39,7 +38,7 @@ def with_step(pace: Pace, step: int, now: float) -> Pace:
         return begin_stretch(pace, step, now)
     if step == pace.from_step:
         return pace
-    if now - pace.from_t < SAMPLE_S:
+    if now - pace.from_t < HALF_MINUTE_S:
         return msgspec.structs.replace(pace, to_t=now, to_step=step)
     newest = (now - pace.from_t) / (step - pace.from_step)
     before = pace.s_per_step

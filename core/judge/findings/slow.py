@@ -12,6 +12,8 @@ import msgspec
 from ..hang.deadlines import StepClock
 from ..hang.liveness import Liveness
 from .health import Bands
+from .loss import Loss
+from .pace import Pace
 
 StallClass = Literal["slow", "spilling", "throttled"]
 CLASSES: tuple[StallClass, ...] = get_args(StallClass)
@@ -160,3 +162,17 @@ def overdue(clock: SaveClock, now: float, start: float) -> str | None:
 def long_words(seconds: float) -> str:
     """``90 min``, ``4.5 h``."""
     return f"{seconds / 60.0:.0f} min" if seconds < 2 * 3600.0 else f"{seconds / 3600.0:.1f} h"
+
+
+class Course(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How the training goes: its loss, its pace, and when it saves.
+
+    ``saves_unread``: when the attempt saved while no step was read: the first file of its newest two saves, active
+    seconds.
+    """
+
+    loss: Loss = Loss()
+    pace: Pace = Pace()
+    stall: Stall = Stall()
+    saves: SaveClock = SaveClock()
+    saves_unread: tuple[float, ...] = ()

@@ -12,10 +12,11 @@ from ...model.progress import RAM_SHORT_BYTES
 from .. import memory
 from ..findings.slow import long_words
 from ..knowledge import Knowledge
-from ..memory import AGAIN_S, MOST, EndOfWatch, Job, is_best
+from ..memory import EndOfWatch, EndTime, Job, is_best
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
 from ..run_states import Finished, Running
-from ..state import EndTime, JudgeState, StepBuilder
+from ..scales import BUSY_S, SURE_TIMES, TRIES, WHILE_S
+from ..state import JudgeState, StepBuilder
 
 # Evaluations of checkpoints (``[evaluate]``): when one begins, when it must end, and what its outcome means.
 #
@@ -24,35 +25,32 @@ from ..state import EndTime, JudgeState, StepBuilder
 
 replace = msgspec.structs.replace
 
-STEPS = 3
-"""Steps of an attempt before anything is evaluated beside it: its memory is at its peak after the first ones."""
-
 
 def follow(builder: StepBuilder) -> None:
     """Begin the next evaluation if there is room, or end the one that the training must not wait for."""
     finished = isinstance(builder.machine, Finished)
-    if builder.state.evaluations.end is not None and not finished:
-        builder.set(evaluations=replace(builder.state.evaluations, end=None))
-    known = builder.state.evaluations
+    if builder.state.saved.evaluations.end is not None and not finished:
+        builder.change("saved.evaluations", end=None)
+    known = builder.state.saved.evaluations
     if known.end is not None and known.end.until_t is not None and builder.t >= known.end.until_t:
-        builder.set(evaluations=replace(known, end=None))
+        builder.change("saved.evaluations", end=None)
         builder.note("no time is left to evaluate the other checkpoints")
         _end_watch(builder, known.end.reason)
         return
     if known.running is not None:
-        available = builder.state.host.ram_available_bytes
+        available = builder.state.health.host.ram_available_bytes
         is_short = available is not None and available < RAM_SHORT_BYTES
         if is_short and not finished and not known.running.ending:
-            builder.set(evaluations=replace(known, running=replace(known.running, ending=True)))
+            builder.change("saved.evaluations", running=replace(known.running, ending=True))
             why = "end the evaluation: RAM is short: what is left is for the training"
             builder.decide(EndEvaluation, why, of=known.running.order)
         return
-    trains = isinstance(builder.machine, Running) and builder.state.quiet is None
-    if finished or (trains and builder.state.clock.beats >= STEPS):
+    trains = isinstance(builder.machine, Running) and builder.state.watch.quiet is None
+    if finished or (trains and builder.state.watch.clock.beats >= SURE_TIMES):
         _begin_next(builder, training=not finished)
-        known = builder.state.evaluations
+        known = builder.state.saved.evaluations
         if known.end is not None and known.running is None and not _left(builder):
-            builder.set(evaluations=replace(known, end=None))
+            builder.change("saved.evaluations", end=None)
             _end_watch(builder, known.end.reason)
 
 
@@ -61,10 +59,10 @@ def on_outcome(builder: StepBuilder, begun: Job, outcome: Outcome) -> None:
 
     An evaluation that was ended for the training says nothing about the score.
     """
-    known, interrupted = builder.state.evaluations, outcome.data.get("interrupted") is True
+    known, interrupted = builder.state.saved.evaluations, outcome.data.get("interrupted") is True
     times = known.times(begun)
-    if interrupted and times < MOST:
-        builder.set(evaluations=replace(known, running=None))
+    if interrupted and times < TRIES:
+        builder.change("saved.evaluations", running=None)
         return
     of: dict[str, Any] = {"path": begun.path, "mtime": begun.mtime, "step": begun.step, "place": begun.spot.words}
     try:
@@ -78,11 +76,11 @@ def on_outcome(builder: StepBuilder, begun: Job, outcome: Outcome) -> None:
 
 def end_watch(builder: StepBuilder, reason: str) -> None:
     """After what is to be evaluated, run the user's command for the end of a finished training; end the supervisor."""
-    known = builder.state.evaluations
+    known = builder.state.saved.evaluations
     if builder.settings.evaluate.wanted and (known.running is not None or _left(builder)):
-        ends = builder.state.ends
-        until_t = None if ends is None else ends.t - SLACK_S
-        builder.set(evaluations=replace(known, end=EndOfWatch(reason=reason, until_t=until_t)))
+        ends = builder.state.operator.ends
+        until_t = None if ends is None else ends.t - BUSY_S
+        builder.change("saved.evaluations", end=EndOfWatch(reason=reason, until_t=until_t))
         builder.note("the training is finished; checkpoints without a score are evaluated before the supervisor ends")
     else:
         _end_watch(builder, reason)
@@ -94,18 +92,18 @@ def _end_watch(builder: StepBuilder, reason: str) -> None:
 
 
 def _left(builder: StepBuilder) -> list[KnownCheckpoint]:
-    return memory.waiting(builder.state.evaluations, builder.index.known)
+    return memory.waiting(builder.state.saved.evaluations, builder.index.known)
 
 
 def _begin_next(builder: StepBuilder, *, training: bool) -> None:
     state, settings = builder.state, builder.settings
     if not (left := _left(builder)):
         return
-    chosen, ram_bytes = left[0], state.host.ram_available_bytes
-    place = memory.spot(state.evaluations.gpus, ram_bytes, settings.evaluate, training=training)
-    times, mtime = state.evaluations.times(chosen), chosen.mtime
+    chosen, ram_bytes = left[0], state.health.host.ram_available_bytes
+    place = memory.spot(state.saved.evaluations.gpus, ram_bytes, settings.evaluate, training=training)
+    times, mtime = state.saved.evaluations.times(chosen), chosen.mtime
     assert mtime is not None
-    why = f"it began {times} times and did not end" if times >= MOST else ""
+    why = f"it began {times} times and did not end" if times >= TRIES else ""
     if place is None:
         why = "" if training else "there is no room for it, also after the end of the training"
     if why:  # the score stays unknown
@@ -123,13 +121,13 @@ def _begin_next(builder: StepBuilder, *, training: bool) -> None:
         timeout_s=settings.evaluate.timeout_s,
     )
     job = Job(order=order, path=chosen.path, mtime=mtime, step=chosen.step, spot=place)
-    builder.set(evaluations=memory.begin(builder.state.evaluations, job))
+    builder.change("saved", evaluations=memory.begin(builder.state.saved.evaluations, job))
 
 
 def _write(builder: StepBuilder, found: Evaluation) -> None:
-    told = builder.state.evaluations.told
+    told = builder.state.saved.evaluations.told
     builder.fact(CheckpointEvaluated(evaluation=found))
-    builder.set(evaluations=memory.with_result(builder.state.evaluations, found))
+    builder.change("saved", evaluations=memory.with_result(builder.state.saved.evaluations, found))
     if found.score is None and not told:
         said = f"the score of {base_name(found.path)} is {score_words(found)}; the training is not affected"
         builder.warn("checkpoint", "evaluation", said, ending="reported")
@@ -143,40 +141,40 @@ def _write(builder: StepBuilder, found: Evaluation) -> None:
 
 def follow_backups(builder: StepBuilder, *, last: bool = False) -> None:
     """Begin the next copy, if one is due. ``last``: the run ends, and all that is not copied yet is."""
-    if not builder.settings.backup.wanted or (builder.state.backups.running is not None and not last):
+    if not builder.settings.backup.wanted or (builder.state.saved.backups.running is not None and not last):
         return
     for chosen in _due(builder, float("inf")) if last else _due(builder, builder.t)[:1]:
         assert chosen.mtime is not None
         name = base_name(chosen.path)
         order = builder.decide(BackUpCheckpoint, f"copy {name} off this machine", path=chosen.path, mtime=chosen.mtime)
         job = Job(order=order, path=chosen.path, mtime=chosen.mtime)
-        builder.set(backups=memory.begin(builder.state.backups, job))
+        builder.change("saved", backups=memory.begin(builder.state.saved.backups, job))
 
 
 def on_backup_outcome(builder: StepBuilder, job: Job, outcome: Outcome) -> None:
     """Note that it is copied, or that it failed: people are told of the first failure in a row."""
-    known, name, why = builder.state.backups, base_name(job.path), outcome.detail or "no detail"
-    again_t = None if outcome.ok else builder.t + AGAIN_S
-    builder.set(backups=memory.end(known, job.path, job.mtime, told=not outcome.ok, again_t=again_t))
+    known, name, why = builder.state.saved.backups, base_name(job.path), outcome.detail or "no detail"
+    again_t = None if outcome.ok else builder.t + WHILE_S
+    builder.change("saved", backups=memory.end(known, job.path, job.mtime, told=not outcome.ok, again_t=again_t))
     if outcome.ok:
         return
     builder.note(f"{name} was not copied: {why}")
     if not known.told:
-        body = f"{why}\nit is copied again in {AGAIN_S / 60:.0f} min; the training goes on"
+        body = f"{why}\nit is copied again in {WHILE_S / 60:.0f} min; the training goes on"
         builder.notify("warning", f"{name} was not copied", body)
 
 
 def _due(builder: StepBuilder, t: float) -> list[KnownCheckpoint]:
     """What is to be copied at ``t``, the best first: it changes less often than the newest one."""
     state, which = builder.state, builder.settings.backup.which
-    good = [k for k in state.checkpoints.known if k.own and k.complete and k.bad is None and k.mtime is not None]
+    good = [k for k in state.saved.checkpoints.known if k.own and k.complete and k.bad is None and k.mtime is not None]
     found = []
     if which != "newest":
-        found += [k for k in good if is_best(state.evaluations, good, k.path)]
+        found += [k for k in good if is_best(state.saved.evaluations, good, k.path)]
     if which != "best" and good:
         newest = max(good, key=lambda k: (k.mtime or 0.0, k.t))
         found += [] if newest in found else [newest]
-    return [k for k in found if state.backups.may_begin(k, t)]
+    return [k for k in found if state.saved.backups.may_begin(k, t)]
 
 
 # What the user wants at the end of a run (``[end]``): commands that are run once, and a time at which it ends.
@@ -184,14 +182,11 @@ def _due(builder: StepBuilder, t: float) -> list[KnownCheckpoint]:
 # A command is a decision in the journal before it is run, so a new supervisor never runs it again. The time is fixed
 # at the first launch, and anew by whoever starts a stopped run again; exits.py has the stop.
 
-SLACK_S = 5.0
-"""Beside its graces, a stop takes the time to look at its processes."""
-
 
 def run_command(builder: StepBuilder, event: Literal["finish", "give_up", "end_by"]) -> None:
     end = builder.settings.end
     command = end.at_finish if event == "finish" else end.at_give_up
-    builder.set(ends=None)
+    builder.change("operator", ends=None)
     follow_backups(builder, last=True)
     if command:
         builder.decide(RunAtEnd, f"run {command[0]} at the end ({event})", event=event, command=command)
@@ -199,23 +194,25 @@ def run_command(builder: StepBuilder, event: Literal["finish", "give_up", "end_b
 
 def set_time(builder: StepBuilder, *, after_s: float = 0.0) -> None:
     """Fix when the run ends by ``end_by``, later than ``after_s`` from now, unless that is fixed already."""
-    knowledge, known = builder.knowledge, builder.state.ends
+    knowledge, known = builder.knowledge, builder.state.operator.ends
     said = knowledge.settings.end.end_by
     if (known.said if known is not None else "") == said:
         return
     wall = knowledge.end_after(knowledge.created_wall + builder.t + after_s)
     if wall is None:
-        builder.set(ends=None)
+        builder.change("operator", ends=None)
         return
     ends = EndTime(said=said, t=wall - knowledge.created_wall)
-    builder.set(ends=ends)
+    builder.change("operator", ends=ends)
     left, lead_s = long_words(max(0.0, ends.t - builder.t)), stop_takes_s(knowledge, builder.state)
     builder.note(f"it ends by {said} (in {left}): the stop begins {lead_s:.0f} s before, so that it can save")
 
 
 def stop_takes_s(knowledge: Knowledge, state: JudgeState) -> float:
     """How long a stop may take, the save before it included."""
-    return knowledge.settings.restart.stop_takes_s(saves=knowledge.can_ask_to_save or state.beating) + SLACK_S
+    # Beside its graces, a stop takes the time to look at its processes.
+    restart = knowledge.settings.restart
+    return restart.stop_takes_s(saves=knowledge.can_ask_to_save or state.log.beating) + BUSY_S
 
 
 def over(builder: StepBuilder) -> None:

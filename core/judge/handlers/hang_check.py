@@ -13,8 +13,7 @@ from .. import memory
 from ..attempt_progress import knows_its_step
 from ..findings import pace
 from ..hang import deadlines, evidence, liveness, pauses, ranks, rules
-from ..hang.deadlines import HangInput, SavePhase, Watch
-from ..hang.evidence import Quiet
+from ..hang.deadlines import HangInput, Quiet, SavePhase
 from ..knowledge import Knowledge
 from ..memory import Cause, Failed
 from ..recovery import policy
@@ -39,13 +38,13 @@ NO_PROGRESS = "no_progress"
 def check_hang(builder: StepBuilder) -> None:
     """Ask the rules that are due. Most observations come soon after a step, and nothing is."""
     state, setting, now = builder.state, builder.settings.hang, builder.now
-    silence_s = now - state.clock.last
-    late, fault = silence_s >= deadlines.FLOOR_SHARE * setting.min_s, state.gpu_fault
-    stalled = now - state.peak.at >= setting.max_s and state.clock.beats > 0
-    if not (late or stalled or state.quiet or fault) or not _may_hang(state):
+    silence_s = now - state.watch.clock.last
+    late, fault = silence_s >= deadlines.FLOOR_SHARE * setting.min_s, state.watch.gpu_fault
+    stalled = now - state.watch.peak.at >= setting.max_s and state.watch.clock.beats > 0
+    if not (late or stalled or state.watch.quiet or fault) or not _may_hang(state):
         return
-    if fault is not None and state.clock.last > fault.at:  # a step shows that it is not needed
-        builder.set(gpu_fault=None)
+    if fault is not None and state.watch.clock.last > fault.at:  # a step shows that it is not needed
+        builder.change("watch", gpu_fault=None)
     run = _input(builder.knowledge, builder.state)
     _check_silence(builder, run)
     if stalled or builder.open_of(NO_PROGRESS) is not None:
@@ -55,11 +54,11 @@ def check_hang(builder: StepBuilder) -> None:
 def _may_hang(state: JudgeState) -> bool:
     """A trainer that waits for a person is not hung; a restart would ask the same question."""
     watched = is_watched(state.machine) and not isinstance(state.machine, Hung | Suspended)
-    return watched and not state.time.stopped and state.asks_since is None
+    return watched and not state.time.stopped and state.watch.asks_since is None
 
 
 def _input(knowledge: Knowledge, state: JudgeState) -> HangInput:
-    newest, line = resume_point.newest_verified(state.checkpoints), plain(state.diagnosis.fold.rest).strip()
+    newest, line = resume_point.newest_verified(state.saved.checkpoints), plain(state.log.diagnosis.fold.rest).strip()
     return HangInput(
         now=state.time.now,
         t=state.time.t,
@@ -69,15 +68,15 @@ def _input(knowledge: Knowledge, state: JudgeState) -> HangInput:
         step=state.attempt.step,
         checkpoint_age_s=state.time.t - (state.attempt.start_t if newest is None else newest.t),
         save=save_in_progress(state),
-        has_saved=any(known.own and known.complete for known in state.checkpoints.known),
+        has_saved=any(known.own and known.complete for known in state.saved.checkpoints.known),
         question=line[-120:] if QUESTION.search(line) is not None else "",
-        **{name: getattr(state, name) for name in Watch.__struct_fields__},
+        **msgspec.structs.asdict(state.watch),
     )
 
 
 def is_over(builder: StepBuilder) -> bool:
     """Whether a hang that waits for an answer would not be declared now: signs of life are back."""
-    if builder.state.withheld is None or not isinstance(builder.machine, Hung):
+    if builder.state.operator.withheld is None or not isinstance(builder.machine, Hung):
         return False
     run = _input(builder.knowledge, builder.state)
     return rules.no_progress(run) is None and rules.judge(run) is None
@@ -91,7 +90,7 @@ def _check_silence(builder: StepBuilder, run: HangInput) -> None:
     ends = due_t is not None and due_t <= builder.t
     if not ends:
         _look_for_loop(builder, run)
-    if sign is not None and builder.state.quiet is None and (sign.told_s <= 0.0 or not ends):
+    if sign is not None and builder.state.watch.quiet is None and (sign.told_s <= 0.0 or not ends):
         _open_quiet(builder, run, sign, capture=not ends)
     if sign is None:
         saves = f"a save is in progress: {run.save}"
@@ -100,17 +99,17 @@ def _check_silence(builder: StepBuilder, run: HangInput) -> None:
     elif ends:
         declare(builder, run, sign)
     else:
-        assert builder.state.quiet is not None
-        builder.set(quiet=replace(builder.state.quiet, due_t=due_t))
+        assert builder.state.watch.quiet is not None
+        builder.change("watch.quiet", due_t=due_t)
 
 
 def outlook_of(knowledge: Knowledge, state: JudgeState) -> Outlook:
     """Return what is expected of the next step, for people who look at it."""
-    known, clock = pauses.habit(state.phase_times, state.progress.phase), state.clock
+    known, clock = pauses.habit(state.watch.phase_times, state.progress.phase), state.watch.clock
     patient_s = state.attempt.patient_until - state.time.now
     first = clock.slow_s is None and clock.block.n > 0  # without the wait for the first line (imports, data)
-    hang_t = None if state.quiet is None else state.quiet.due_t
-    if state.quiet is None and state.time.now - clock.last >= rules.STILL_S and _may_hang(state):
+    hang_t = None if state.watch.quiet is None else state.watch.quiet.due_t
+    if state.watch.quiet is None and state.time.now - clock.last >= rules.STILL_S and _may_hang(state):
         run = _input(knowledge, state)
         still = next((case for case in rules.cases(run) if case.still), None)
         hang_t = None if still is None else _due_t(state, run, still)
@@ -136,7 +135,7 @@ def _due_t(state: JudgeState, run: HangInput, case: rules.Case) -> float | None:
 
 def _look_for_loop(builder: StepBuilder, run: HangInput) -> None:
     """Ask for a look at busy processes, if one is due."""
-    watch, asked_s = builder.state.loops, run.now - builder.state.loops.asked_at
+    watch, asked_s = builder.state.watch.loops, run.now - builder.state.watch.loops.asked_at
     if not rules.can_loop(run):
         return
     known_s = 0.0 if watch.agreed else pauses.AGAIN_SHARE * watch.silent_s
@@ -151,7 +150,7 @@ def _look_for_loop(builder: StepBuilder, run: HangInput) -> None:
     what = "are in a loop or wait for a GPU that does nothing" if gpu else "are in a loop"
     why = f"no step, but the processes are busy: look whether they {what}; nothing is ended yet"
     order = builder.decide(LookForLoop, why, gpu=gpu)
-    builder.set(loops=replace(watch, order=order, asked_at=run.now, silent_s=run.silence_s))
+    builder.change("watch", loops=replace(watch, order=order, asked_at=run.now, silent_s=run.silence_s))
 
 
 def _open_quiet(builder: StepBuilder, run: HangInput, sign: rules.Case, *, capture: bool) -> None:
@@ -166,14 +165,14 @@ def _open_quiet(builder: StepBuilder, run: HangInput, sign: rules.Case, *, captu
     )
     why = "take evidence of the silence; nothing is ended yet"
     order = builder.decide(CaptureStacks, why, incident=number) if capture else 0
-    builder.set(quiet=Quiet(incident=number, capture=order))
+    builder.change("watch", quiet=Quiet(incident=number, capture=order))
 
 
 def on_quiet_evidence(builder: StepBuilder, quiet: Quiet, outcome: Outcome) -> None:
     """Add what the stacks show to the incident *quiet*; a save lasts until its file is complete."""
     _see_save(builder, outcome)
     if signs := _add_signs(builder, quiet.incident, outcome):
-        builder.set(quiet=replace(quiet, kind=signs[0].kind, signs=tuple(sign.what for sign in signs)))
+        builder.change("watch.quiet", kind=signs[0].kind, signs=tuple(sign.what for sign in signs))
 
 
 def _add_signs(
@@ -205,9 +204,9 @@ def _check_progress(builder: StepBuilder, run: HangInput) -> None:
 
 def declare(builder: StepBuilder, run: HangInput, case: rules.Case) -> None:
     """Open the incident of a hang; its evidence is captured before anything is ended."""
-    state, quiet, kind = builder.state, builder.state.quiet, case.kind
+    state, quiet, kind = builder.state, builder.state.watch.quiet, case.kind
     signs: tuple[str, ...] = ()
-    if quiet is not None and quiet.kind is not None and kind != "exiting" and state.pause.stopped != "part":
+    if quiet is not None and quiet.kind is not None and kind != "exiting" and state.watch.pause.stopped != "part":
         kind, signs = quiet.kind, quiet.signs
     reason = _reason(run, case)
     number = builder.open_incident(
@@ -242,18 +241,18 @@ def _reason(run: HangInput, case: rules.Case) -> str:
 def end_hung(builder: StepBuilder, machine: Hung, outcome: Outcome | None = None) -> None:
     """Stop the trainer, after the evidence was captured or timed out. A save that it shows gets its own deadline."""
     _see_save(builder, outcome)
-    in_save, lost = save_in_progress(builder.state), builder.state.gpu_fault
+    in_save, lost = save_in_progress(builder.state), builder.state.watch.gpu_fault
     if in_save and rules.judge(_input(builder.knowledge, builder.state)) is None:
         builder.close_incident(machine.incident, f"a save is in progress: {in_save}")
         follow_trainer(builder, "a save is in progress")
         return
     incident = builder.find_incident(machine.incident)
     # What a process waits for is better evidence than what its GPU and CPU looked like, but no better than a stop.
-    known = incident is None or incident.class_ == "exiting" or builder.state.pause.stopped == "part"
+    known = incident is None or incident.class_ == "exiting" or builder.state.watch.pause.stopped == "part"
     _add_signs(builder, machine.incident, outcome, names=not known)
     incident = builder.find_incident(machine.incident)
     if must_wait(builder):
-        mounts = builder.state.liveness.silent_mounts
+        mounts = builder.state.watch.liveness.silent_mounts
         for_what = f"until {', '.join(mounts)} answers" if mounts else "until it is free"
         builder.set(machine=replace(machine, blocked=True), wake_t=None)
         builder.note(f"a process is blocked in the kernel (state D), which no signal ends: nothing is done {for_what}")
@@ -276,12 +275,12 @@ def end_hung(builder: StepBuilder, machine: Hung, outcome: Outcome | None = None
 def _see_save(builder: StepBuilder, outcome: Outcome | None) -> None:
     frame = evidence.save_frame(outcome)
     if frame:
-        builder.set(saving=replace(builder.state.saving, frame=frame))
+        builder.change("watch.saving", frame=frame)
 
 
 def must_wait(builder: StepBuilder) -> bool:
     """Return whether a stop has to wait: a process is blocked in the kernel. If all its mounts answer, not for ever."""
-    seen, now = builder.state.liveness, builder.now
+    seen, now = builder.state.watch.liveness, builder.now
     if not liveness.is_blocked(seen):
         return False
     if seen.answer_from is None or seen.blocked_from is None:
@@ -294,13 +293,14 @@ def on_freed(builder: StepBuilder, machine: Hung) -> None:
     state = builder.state
     if must_wait(builder):
         return
-    if liveness.is_blocked(state.liveness):
+    if liveness.is_blocked(state.watch.liveness):
         free = replace(machine, blocked=False)
         builder.set(machine=free)
         end_hung(builder, free)
         return
     builder.close_incident(machine.incident, "the blocked process is free again: it gets the time of a usual silence")
-    builder.set(clock=replace(state.clock, last=builder.now), peak=replace(state.peak, at=builder.now))
+    builder.change("watch.clock", last=builder.now)
+    builder.change("watch.peak", at=builder.now)
     follow_trainer(builder, "the blocked process is free again")
 
 
@@ -323,16 +323,16 @@ QUESTION = LazyPattern(r"\?\s*(?:[\[(][^\])?]{0,80}[\])])?\s*:?$")
 
 def check_question(builder: StepBuilder, sample: ProcessSample) -> None:
     """Report the question, and that it was answered. If the kernel is not sure, the log must ask for input, too."""
-    state, since, now = builder.state, builder.state.asks_since, builder.now
-    line = plain(state.diagnosis.fold.rest)
+    state, since, now = builder.state, builder.state.watch.asks_since, builder.now
+    line = plain(state.log.diagnosis.fold.rest)
     if sample.asks is None or (sample.asks != "yes" and PROMPT.search(line) is None):
         if since is not None:
-            peak = replace(state.peak, at=state.peak.at + (now - since))
-            builder.set(asks_since=None, clock=replace(state.clock, last=now), peak=peak)
+            peak = replace(state.watch.peak, at=state.watch.peak.at + (now - since))
+            builder.change("watch", asks_since=None, clock=replace(state.watch.clock, last=now), peak=peak)
         builder.close_all("it was answered", ASKS)
     elif since is None:
         close_quiet(builder, "it waits for an answer")
-        builder.set(asks_since=now)
+        builder.change("watch", asks_since=now)
     elif builder.open_of(ASKS) is None and now - since >= SURE_S:
         shown = f' ("{line.strip()[-120:]}")' if line.strip() else ""
         where = "in its own terminal" if state.attempt.adopted else f"with `{builder.typed('attach')}`"
@@ -349,17 +349,17 @@ def loss_s(state: JudgeState) -> float:
     Where an earlier attempt was ended for a hang at the same step, it is all that is left of the run: two hangs at one
     step give the run up, while a trainer that makes a long pause there by design goes on by itself.
     """
-    attempt, newest = state.attempt, resume_point.newest_verified(state.checkpoints)
-    reload_s = state.phase_times.start.longest_s
+    attempt, newest = state.attempt, resume_point.newest_verified(state.saved.checkpoints)
+    reload_s = state.watch.phase_times.start.longest_s
     if attempt.beat_t is None:
         return reload_s
     since_t = attempt.start_t if newest is None else max(attempt.start_t, newest.t)
     again_s = max(0.0, attempt.beat_t - since_t) + reload_s
-    epochs = state.budget.epochs
-    hung_here = memory.hung_at(state.history, attempt.position, epochs, attempt.stride)
+    epochs = state.policy.budget.epochs
+    hung_here = memory.hung_at(state.policy.history, attempt.position, epochs, attempt.stride)
     if not (knows_its_step(attempt) and hung_here):
         return again_s
-    left_s = pace.eta_s(state.pace, state.progress)
+    left_s = pace.eta_s(state.course.pace, state.progress)
     return max(again_s, 8 * 3600.0 if left_s is None else left_s)  # a night, if its end is unknown
 
 
@@ -367,15 +367,15 @@ def save_in_progress(state: JudgeState) -> str:
     """Return what shows a save that is not complete, as a clause; "" = nothing does."""
     attempt = state.attempt
     last_t = attempt.start_t if attempt.beat_t is None else attempt.beat_t
-    newest = [known for known in state.checkpoints.known if known.own and known.t >= last_t - pauses.READ_LATE_S]
+    newest = [known for known in state.saved.checkpoints.known if known.own and known.t >= last_t - pauses.READ_LATE_S]
     unfinished = next((known for known in newest if _is_unfinished(known)), None)
     if unfinished is not None:
         return f"{base_name(unfinished.path)} is not complete"
     if attempt.beat_t is None or any(known.complete and known.t >= last_t - deadlines.SLACK_S for known in newest):
         return ""
-    if state.log_activity.phase == "save" and state.log_activity.trusted:
+    if state.watch.log_activity.phase == "save" and state.watch.log_activity.trusted:
         return "the log announced it"
-    return f"the stack shows {state.saving.frame}" if state.saving.frame else ""
+    return f"the stack shows {state.watch.saving.frame}" if state.watch.saving.frame else ""
 
 
 def _is_unfinished(known: KnownCheckpoint) -> bool:
@@ -388,14 +388,12 @@ def _is_unfinished(known: KnownCheckpoint) -> bool:
 
 def on_save_file(builder: StepBuilder, known: KnownCheckpoint) -> None:
     """Take a checkpoint of this run that changed."""
-    state = builder.state
+    watch, saving = builder.state.watch, builder.state.watch.saving
     if not known.complete:
-        if state.saving.begun_at is None and _is_unfinished(known):
-            builder.set(saving=replace(state.saving, begun_at=builder.now))
+        if saving.begun_at is None and _is_unfinished(known):
+            builder.change("watch.saving", begun_at=builder.now)
         return
-    begun_at = state.clock.last if state.saving.begun_at is None else state.saving.begun_at
+    begun_at = watch.clock.last if saving.begun_at is None else saving.begun_at
     took_s = max(0.0, builder.now - (builder.t - known.t) - begun_at)
-    builder.set(
-        saving=SavePhase(took_s=max(state.saving.took_s, took_s)),
-        phase_times=pauses.learned(state.phase_times, "save", took_s, 0.0),
-    )
+    times = pauses.learned(watch.phase_times, "save", took_s, 0.0)
+    builder.change("watch", saving=SavePhase(took_s=max(saving.took_s, took_s)), phase_times=times)

@@ -27,20 +27,15 @@ from ..recovery import remedies, restarts
 from ..recovery.remedies import Option, merged, number, shown
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
 from ..run_states import RestartPlan, Running, Starting, is_watched
-from ..state import JudgeState, StepBuilder
+from ..scales import HALF_MINUTE_S, KEPT, KNOWN_STEPS, SHOWN, TWICE, WHILE_S
+from ..state import JudgeState, StepBuilder, changed
 
 RAM_PCT = 80.0
 RAM_AVAILABLE_BYTES = 6e9
 RAM_LEAST_PCT = 60.0
 """Below this, little memory is available only because the machine is small."""
-RAM_HOLD_S = 30.0
 STEP_S = {"kohya": 3.0}
 """Seconds a step from which a framework's training counts as slow."""
-SPARE_HOLD_S = 600.0
-"""The peak of GPU memory may come with a larger picture, an evaluation or a sample."""
-STEPS = 50
-"""Steps before the first hint: the first ones compile and fill caches."""
-SHOWN = 3
 
 
 def advice(builder: StepBuilder, trouble: str | Sequence[Option]) -> str:
@@ -57,7 +52,7 @@ def advice(builder: StepBuilder, trouble: str | Sequence[Option]) -> str:
 def on_host(builder: StepBuilder, sample: HostSample) -> None:
     """Hint at RAM that is nearly full, before it is dangerous."""
     free = sample.ram_available_bytes
-    if _lasts(builder, "tight_since", RAM_HOLD_S, holds=is_tight(sample)):
+    if _lasts(builder, "tight_since", HALF_MINUTE_S, holds=is_tight(sample)):
         left = "" if free is None else f", {memory(free)} available"
         reason = f"RAM is {used_pct(sample):.0f} % used{left}{advice(builder, 'host_oom')}"
         _hint(builder, "health", "ram_tight", reason)
@@ -65,9 +60,9 @@ def on_host(builder: StepBuilder, sample: HostSample) -> None:
 
 def _lasts(builder: StepBuilder, name: Literal["tight_since", "spare_since"], least_s: float, *, holds: bool) -> bool:
     """Whether something has held for so long. ``name``: of the time in the state from which it holds."""
-    since = getattr(builder.state, name)
+    since = getattr(builder.state.health, name)
     if (since is None) == holds:
-        builder.set(**{name: builder.t if holds else None})
+        builder.change("health", **{name: builder.t if holds else None})
     return holds and since is not None and builder.t - since >= least_s
 
 
@@ -87,14 +82,15 @@ def used_pct(sample: HostSample) -> float:
 
 def on_spare(builder: StepBuilder) -> None:
     """Hint at the next profile of the ladder, unless it failed here, if GPU memory is left over for a while."""
-    state, profile = builder.state, builder.state.profile
-    levels = [band.level for metric, band in state.bands.items() if metric.endswith(".vram")]
+    state, profile = builder.state, builder.state.policy.profile
+    levels = [band.level for metric, band in state.health.bands.items() if metric.endswith(".vram")]
     spare = bool(levels) and all(level == "underused" for level in levels)
-    lasts, ladder = _lasts(builder, "spare_since", SPARE_HOLD_S, holds=spare), builder.settings.profiles.ladder
-    if profile not in ladder[:-1] or not lasts or state.clock.beats < STEPS:
+    # The peak of GPU memory may come with a larger picture, an evaluation or a sample.
+    lasts, ladder = _lasts(builder, "spare_since", WHILE_S, holds=spare), builder.settings.profiles.ladder
+    if profile not in ladder[:-1] or not lasts or state.watch.clock.beats < KNOWN_STEPS:
         return
     above = ladder[ladder.index(profile) + 1]
-    if state.profile_pending is None and not any(rung.profile == above for rung in state.ramp.failed):
+    if state.policy.profile_pending is None and not any(rung.profile == above for rung in state.policy.ramp.failed):
         less = f"GPU memory is less than {VRAM_UNDERUSED_PCT:.0f} % used"
         reason = f"{less}: profile {above} uses more of it (`{builder.typed('profile', above)}`)"
         _hint(builder, "health", "vram_spare", reason)
@@ -102,17 +98,17 @@ def on_spare(builder: StepBuilder) -> None:
 
 def on_steps(builder: StepBuilder) -> None:
     """Hint at steps that are slow for this framework."""
-    clock, bound = builder.state.clock, STEP_S.get(builder.knowledge.preset.name)
-    if bound is not None and clock.step_s is not None and clock.step_s > bound and clock.beats >= STEPS:
+    clock, bound = builder.state.watch.clock, STEP_S.get(builder.knowledge.preset.name)
+    if bound is not None and clock.step_s is not None and clock.step_s > bound and clock.beats >= KNOWN_STEPS:
         reason = f"a step takes {clock.step_s:.1f} s, more than {bound:g} s{advice(builder, 'slow')}"
         _hint(builder, "stall", "slow_steps", reason)
 
 
 def _hint(builder: StepBuilder, kind: IncidentKind, class_: str, reason: str) -> None:
     name = f"{kind}:{class_}"
-    hinted_t = builder.state.warned.get(name)
+    hinted_t = builder.state.journal.warned.get(name)
     if hinted_t is None or hinted_t < builder.attempt.start_t:
-        builder.set(warned={**builder.state.warned, name: builder.t})
+        builder.change("journal", warned={**builder.state.journal.warned, name: builder.t})
         builder.open_incident(kind, class_, reason, severity="info", ending="reported")
 
 
@@ -144,7 +140,7 @@ def tell_trend(builder: StepBuilder) -> None:
 
     One that diverges already has an incident of its own, which lasts.
     """
-    seen, found = builder.state.loss, _rate_options(builder)
+    seen, found = builder.state.course.loss, _rate_options(builder)
     trend, finding = loss.describe_trend(seen.long), seen.long.finding or ""
     if finding == DIVERGING and seen.diverges:
         return
@@ -167,13 +163,13 @@ replace = msgspec.structs.replace
 
 def habits_of(state: JudgeState) -> Habits | None:
     """Return what was learned from this run and earlier ones; None before its first step."""
-    if state.attempt.beat_t is None and state.failed_position is None:
+    if state.attempt.beat_t is None and state.policy.failed_position is None:
         return None
-    seen, clock = state.liveness, state.clock
+    seen, clock = state.watch.liveness, state.watch.clock
     return Habits(
-        runs=state.phase_times.runs + 1,
-        start=state.phase_times.start,
-        phases=state.phase_times.phases,
+        runs=state.watch.phase_times.runs + 1,
+        start=state.watch.phase_times.start,
+        phases=state.watch.phase_times.phases,
         lull_s=seen.longest_silence_s,
         spin_s=seen.longest_spin_s,
         pause_s=clock.pause_s,
@@ -187,14 +183,15 @@ def habits_of(state: JudgeState) -> Habits | None:
 
 def with_habits(state: JudgeState, habits: Habits) -> JudgeState:
     """Add what was learned from earlier runs. What this run has learned itself stays."""
-    seen, clock, own = state.liveness, state.clock, state.phase_times
+    seen, clock, own = state.watch.liveness, state.watch.clock, state.watch.phase_times
     normals = tuple(GpuNormal(**msgspec.structs.asdict(gpu), from_earlier_run=True) for gpu in habits.gpus)
     phases = {phase: pauses.merged(pauses.habit(own, phase), known) for phase, known in habits.phases.items()}
     start = pauses.merged(own.start, habits.start)
     learned = {"slow_s": habits.line_s, "typical_s": habits.typical_s, "step_s": habits.step_s}
     new = {name: value for name, value in learned.items() if getattr(clock, name) is None}
-    return replace(
+    return changed(
         state,
+        "watch",
         phase_times=PhaseTimes(runs=habits.runs, start=start, phases={**own.phases, **phases}),
         clock=replace(clock, pause_s=max(clock.pause_s, habits.pause_s), **new),
         liveness=replace(
@@ -227,8 +224,6 @@ ADVICE = (
     "print one per step (step 12/900 loss 0.5), or describe your lines under [progress] shapes in trainwatch.toml, as "
     "docs/how-to/own-log-lines.md says"
 )
-SAVES = 2
-"""After so many saves it is told: a log prints a step between two of them."""
 
 
 def on_saved(builder: StepBuilder, known: KnownCheckpoint) -> None:
@@ -236,19 +231,13 @@ def on_saved(builder: StepBuilder, known: KnownCheckpoint) -> None:
     state = builder.state
     if not is_watched(state.machine) or state.attempt.beat_t is not None or known.t < state.attempt.start_t:
         return
-    if not state.saves_unread or builder.now - state.saves_unread[-1] >= slow.TOGETHER_S:
-        builder.set(saves_unread=(*state.saves_unread, builder.now)[-SAVES:])
+    if not state.course.saves_unread or builder.now - state.course.saves_unread[-1] >= slow.TOGETHER_S:
+        builder.change("course", saves_unread=(*state.course.saves_unread, builder.now)[-TWICE:])
     if isinstance(state.machine, Starting):
         builder.move("saved", Running(), f"it saved {base_name(known.path)}")
-    if len(builder.state.saves_unread) >= SAVES and builder.open_of(NO_STEP) is None:
+    # A log prints a step between two of them.
+    if len(builder.state.course.saves_unread) >= TWICE and builder.open_of(NO_STEP) is None:
         builder.warn("progress", NO_STEP, REASON, title=TITLE, explanation=f"{FOLLOWS}; {ADVICE}")
-
-
-def on_step(builder: StepBuilder) -> None:
-    """A step is read."""
-    if builder.state.saves_unread:
-        builder.set(saves_unread=())
-    builder.close_all("a step is read", NO_STEP)
 
 
 # Whether the trainer's own words at its start show what a remedy changed; one that does not show is withdrawn.
@@ -259,48 +248,48 @@ def on_step(builder: StepBuilder) -> None:
 # started again without it. Seen: kohya's dataset file, which wins over ``train_batch_size``. Known limit: a trainer
 # that prints nothing, or something else under the same name.
 
-MOST_VALUES = 64
-"""Most values that are kept of one attempt: a trainer prints its settings once or twice for each process."""
 MOST_TAIL = 4096
 """Characters of an unfinished line that are kept."""
 
 
 def read_settings(knowledge: Knowledge, state: JudgeState, text: str) -> JudgeState:
     """Take a chunk of the log that comes before the first step."""
-    if state.attempt.beat_t is not None or not state.applied or len(state.printed.values) >= MOST_VALUES:
+    if state.attempt.beat_t is not None or not state.policy.applied or len(state.log.printed.values) >= KEPT:
         return state
-    *lines, tail = (state.printed.tail + text).split("\n")
-    keys = {change.key for change in merged(state.applied) if change.where != "env"}
+    *lines, tail = (state.log.printed.tail + text).split("\n")
+    keys = {change.key for change in merged(state.policy.applied) if change.where != "env"}
     found = [
         (key, match)
         for line in lines
         for key in sorted(keys)
         for match in _patterns(key, knowledge.preset.prints.get(_bare(key), ())).findall(line)
     ]
-    values = (*state.printed.values, *((key, next(filter(None, groups))) for key, groups in found))
-    return replace(state, printed=Printed(tuple(dict.fromkeys(values))[:MOST_VALUES], tail[-MOST_TAIL:]))
+    values = (*state.log.printed.values, *((key, next(filter(None, groups))) for key, groups in found))
+    printed = Printed(tuple(dict.fromkeys(values))[:KEPT], tail[-MOST_TAIL:])
+    return changed(state, "log", printed=printed)
 
 
 def prove_remedies(builder: StepBuilder) -> None:
     """Called at the first step, before which settings are printed, if at all: withdraw remedies that do not show."""
     state = builder.state
-    if not state.printed.values:
+    if not state.log.printed.values:
         return
-    builder.set(printed=Printed())
-    changes = {change.key: change for change in merged(state.applied) if change.where != "env"}
+    builder.change("log", printed=Printed())
+    changes = {change.key: change for change in merged(state.policy.applied) if change.where != "env"}
     hidden = {}
     for key, change in changes.items():
-        seen = [number(text) for name, text in state.printed.values if name == key]
+        seen = [number(text) for name, text in state.log.printed.values if name == key]
         if seen and change.after not in seen and (change.before is None or number(change.before) in seen):
             hidden[key] = f"{key} {shown(seen[-1])}, not {shown(change.after)}"
-    dropped = [remedy for remedy in state.applied if any(change.key in hidden for change in remedy.changes)]
+    dropped = [remedy for remedy in state.policy.applied if any(change.key in hidden for change in remedy.changes)]
     if not dropped:
         return
     names = tuple(dict.fromkeys(remedy.name for remedy in dropped))
     why = f"the trainer prints {', '.join(hidden.values())}: something else decides it"
-    builder.set(
-        applied=tuple(remedy for remedy in state.applied if remedy.name not in names),
-        withdrawn=(*state.withdrawn, *names),
+    builder.change(
+        "policy",
+        applied=tuple(remedy for remedy in state.policy.applied if remedy.name not in names),
+        withdrawn=(*state.policy.withdrawn, *names),
     )
     builder.fact(RemediesDropped(names=names, why=why))
     builder.notify("warning", "remedy withdrawn", f"{', '.join(names)}: {why}; it is not applied again by itself")

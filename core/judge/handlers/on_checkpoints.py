@@ -17,6 +17,7 @@ from ..resume import checkpoint_index, resume_point
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
 from ..resume.resume_check import counts_since, slack_of
 from ..run_states import EndedEarly, Finished, GivenUp, Stopping, is_live, is_watched
+from ..scales import TWICE
 from ..state import JudgeState, StepBuilder
 from . import hang_check, hints
 
@@ -25,8 +26,6 @@ replace = msgspec.structs.replace
 
 VANISHED = "vanished"
 """Class of the incident (kind ``checkpoint``) of a start that deleted what the run had saved."""
-LINES_LATER = 2
-"""Printed lines later than which the log shows a step that a save holds: then it counts something else."""
 
 
 def saved_position(
@@ -45,7 +44,7 @@ def saved_position(
         return None, 0
     if saved_step is not None:
         stored = attempt.offset + saved_step * attempt.stride
-        if attempt.adopted or stored <= most + LINES_LATER * attempt.printed_every:
+        if attempt.adopted or stored <= most + TWICE * attempt.printed_every:
             return stored, 0
     least = attempt.offset if least is None else least
     if since or most - least <= slack:
@@ -57,7 +56,7 @@ def _is_at(attempt: AttemptProgress, saved_step: int | None) -> bool:
     """Return whether the attempt is at this step now, give or take two printed lines."""
     if attempt.step is None or saved_step is None:
         return False
-    return abs(attempt.step - saved_step * attempt.stride) <= 2 * max(attempt.printed_every, attempt.stride)
+    return abs(attempt.step - saved_step * attempt.stride) <= TWICE * max(attempt.printed_every, attempt.stride)
 
 
 def _by_the_log(state: JudgeState, before: KnownCheckpoint | None, event: CheckpointEvent) -> CheckpointEvent:
@@ -68,7 +67,7 @@ def _by_the_log(state: JudgeState, before: KnownCheckpoint | None, event: Checkp
     if before is not None:
         is_step = before.step == number and before.epoch is None
     else:
-        told = number > 2 * max(attempt.printed_every, attempt.stride)  # else any number is near
+        told = number > TWICE * max(attempt.printed_every, attempt.stride)  # else any number is near
         is_step = told and is_live(state.machine) and state.progress.epoch is None and _is_at(attempt, number)
     return replace(event, step=number, epoch=None) if is_step else event
 
@@ -82,7 +81,7 @@ def on_checkpoint(builder: StepBuilder, event: CheckpointEvent) -> None:
         return
     attempt, live, watched = state.attempt, is_live(state.machine), is_watched(state.machine)
     places = places_at(attempt, checkpoint_index.written_t(event, created_wall))
-    pace_s = state.clock.typical_s or state.progress.sec_per_step
+    pace_s = state.watch.clock.typical_s or state.progress.sec_per_step
     event = _by_the_log(state, before, event)
     # A rescan reports unchanged ones again.
     same = before is not None and checkpoint_index.is_same_save(before, event, created_wall)
@@ -91,16 +90,16 @@ def on_checkpoint(builder: StepBuilder, event: CheckpointEvent) -> None:
     is_new = event.event == "complete" and own and news
     of_epoch, since = not is_new and before is not None and before.of_epoch, None
     if is_new and event.step is not None and live:
-        since = counts_since(attempt, state.reading.now.run, event.step, pace_s, places)
+        since = counts_since(attempt, state.log.reading.now.run, event.step, pace_s, places)
         of_epoch = since is not None
     event = replace(event, step=None) if of_epoch else event
     if event.step is not None and live and is_new:
-        late = checkpoint_index.may_be_of_before(state.checkpoints, event.t)
+        late = checkpoint_index.may_be_of_before(state.saved.checkpoints, event.t)
         attempt = with_saved(attempt, event.step, least=places[0], late=late)
-    slack = slack_of(attempt, pace_s, every=state.reading.now.run.gap)
+    slack = slack_of(attempt, pace_s, every=state.log.reading.now.run.gap)
     position, spread = saved_position(attempt, event.step, places, slack, since or 0)
     index = checkpoint_index.with_event(
-        state.checkpoints,
+        state.saved.checkpoints,
         event,
         position=position,
         spread=spread,
@@ -110,11 +109,12 @@ def on_checkpoint(builder: StepBuilder, event: CheckpointEvent) -> None:
         epochs_before=(attempt.resume_epochs or 0) if attempt.weights_only else 0,
         of_epoch=of_epoch,
     )
-    builder.set(checkpoints=index, attempt=attempt)
+    builder.set(attempt=attempt)
+    builder.change("saved", checkpoints=index)
     grown = before is None or event.size_bytes is None or event.size_bytes != before.size_bytes
     if grown and not event.unknown_make and watched:
-        seen, now = state.liveness, builder.now
-        builder.set(liveness=replace(seen, file_at=now, silence_s=liveness.silence(seen, state.clock.last, now)))
+        seen, now = state.watch.liveness, builder.now
+        builder.change("watch.liveness", file_at=now, silence_s=liveness.silence(seen, state.watch.clock.last, now))
     known = checkpoint_index.find(index, event.path)
     if known is not None:
         if known.own and watched and news:
@@ -143,7 +143,7 @@ def _complete(builder: StepBuilder, event: CheckpointEvent, known: KnownCheckpoi
     if good:
         if known.unclear is None:
             builder.close_all("a checkpoint came that is understood", unclear_states.CLASS)
-        builder.set(saves=slow.with_save(state.saves, builder.now, state.clock.start))
+        builder.change("course", saves=slow.with_save(state.course.saves, builder.now, state.watch.clock.start))
         builder.close_all("a checkpoint came", slow.MISSING)
         hints.on_saved(builder, known)
         _foresee_load(builder, event, known)
@@ -158,7 +158,7 @@ def _complete(builder: StepBuilder, event: CheckpointEvent, known: KnownCheckpoi
             if known.unclear is None:
                 ramp.on_saved(builder, known)
         on_saved(builder)
-        if builder.state.switch and not aside:
+        if builder.state.policy.switch and not aside:
             commands.switch_at_checkpoint(builder)
     _while_saving(builder)
     exits.check(builder)
@@ -172,10 +172,10 @@ def _removed(builder: StepBuilder, gone: KnownCheckpoint | None) -> None:
     if gone is None:
         return
     state = builder.state
-    index = checkpoint_index.without(state.checkpoints, gone.path)
-    builder.set(checkpoints=index)
+    index = checkpoint_index.without(state.saved.checkpoints, gone.path)
+    builder.change("saved", checkpoints=index)
     builder.tell_checkpoint(gone, "complete", removed=True)
-    attempt, copies = state.attempt, state.found_resume.copies
+    attempt, copies = state.attempt, state.saved.found_resume.copies
     left = [k for k in index.known if k.own and k.complete and not any(is_below(k.path, each) for each in copies)]
     at_start = is_live(state.machine) and attempt.beat_t is None and gone.own and (gone.complete or gone.is_state)
     lost = gone.path == attempt.resume_from or not left
@@ -215,7 +215,7 @@ def _foresee_load(builder: StepBuilder, event: CheckpointEvent, known: KnownChec
         if not refusal.explicit:
             remedies.propose(builder, tuple(cures), MISMATCH, number, why=f"{refusal.place} takes weights only")
         return
-    newest = {kind_of_name(k.path): k.refused for k in sorted(state.checkpoints.known, key=checkpoint_index.age_of)}
+    newest = {kind_of_name(k.path): k.refused for k in sorted(builder.index.known, key=checkpoint_index.age_of)}
     if works or not cures or not any(newest.values()):
         builder.close_all("a resume has worked" if works else "the trainer would load it now", REFUSED)
 
@@ -253,10 +253,10 @@ def on_output(builder: StepBuilder, seen: OutputSeen) -> None:
     state, knowledge = builder.state, builder.knowledge
     if isinstance(state.machine, Finished | EndedEarly | GivenUp):
         return
-    named, wall = resume_point.is_named(state.diagnosis.tail, seen.path, knowledge.cwd), knowledge.created_wall
+    named, wall = resume_point.is_named(state.log.diagnosis.tail, seen.path, knowledge.cwd), knowledge.created_wall
     number = state.attempt.number
-    known = resume_point.with_sighting(state.outputs, seen, created_wall=wall, attempt=number, named=named)
-    builder.set(outputs=known)
+    known = resume_point.with_sighting(state.saved.outputs, seen, created_wall=wall, attempt=number, named=named)
+    builder.change("saved", outputs=known)
     accept_outputs(builder)
     unclear_states.tell_output(builder)
 
@@ -264,9 +264,9 @@ def on_output(builder: StepBuilder, seen: OutputSeen) -> None:
 def on_lines(builder: StepBuilder, text: str) -> None:
     """The log may name what has just appeared."""
     state = builder.state
-    outputs = resume_point.with_log(state.outputs, text, builder.knowledge.cwd, builder.t)
-    if outputs is not state.outputs:
-        builder.set(outputs=outputs)
+    outputs = resume_point.with_log(state.saved.outputs, text, builder.knowledge.cwd, builder.t)
+    if outputs is not state.saved.outputs:
+        builder.change("saved", outputs=outputs)
         accept_outputs(builder)
 
 
@@ -274,17 +274,17 @@ def accept_outputs(builder: StepBuilder, *, over: bool = False) -> None:
     """Take what is known for certain now. ``over``: the attempt has ended, and no further save of it will come."""
     state, training = builder.state, unclear_states.training_of(builder.state)
     training = replace(training, over=True) if over else training
-    found = resume_point.to_accept(state.outputs, training, builder.knowledge.output_dir, state.checkpoints)
+    found = resume_point.to_accept(state.saved.outputs, training, builder.knowledge.output_dir, state.saved.checkpoints)
     for one in found:
-        builder.set(outputs=resume_point.accepted(builder.state.outputs, one.folder))
+        builder.change("saved", outputs=resume_point.accepted(builder.state.saved.outputs, one.folder))
         builder.fact(OutputKnown(folder=one.folder, why=one.evidence))
     if found:
         builder.close_all("it is known where the run saves", unclear_states.UNSURE)
     # A folder around it, which was taken for state of an unknown make, is none.
-    around = {k.path for k in state.checkpoints.known for one in found if is_below(one.folder, k.path)}
+    around = {k.path for k in state.saved.checkpoints.known for one in found if is_below(one.folder, k.path)}
     if around:
-        kept = tuple(k for k in state.checkpoints.known if k.path not in around)
-        builder.set(checkpoints=replace(state.checkpoints, known=kept))
+        kept = tuple(k for k in state.saved.checkpoints.known if k.path not in around)
+        builder.change("saved.checkpoints", known=kept)
 
 
 # Which older checkpoints are deleted if ``[checkpoints] keep_last`` is set.
@@ -298,7 +298,7 @@ def accept_outputs(builder: StepBuilder, *, over: bool = False) -> None:
 def on_saved(builder: StepBuilder) -> None:
     """Ask for a plan after a new complete checkpoint, if there are more than are to be kept."""
     settings = builder.settings.checkpoints
-    if settings.keep_last <= 0 or builder.state.planned_deletion is not None or _in_doubt(builder):
+    if settings.keep_last <= 0 or builder.state.saved.planned_deletion is not None or _in_doubt(builder):
         return
     own = [k for k in builder.index.known if _is_deletable(k) and k.complete and k.bad is None]
     if len(own) <= settings.keep_last:
@@ -309,12 +309,12 @@ def on_saved(builder: StepBuilder) -> None:
         keep=settings.keep_last,
         deep=settings.verify == "deep",
     )
-    builder.set(planned_deletion=order)
+    builder.change("saved", planned_deletion=order)
 
 
 def on_planned(builder: StepBuilder, outcome: Outcome) -> None:
     """Delete what the plan proposes, if nothing prevents it."""
-    builder.set(planned_deletion=None)
+    builder.change("saved", planned_deletion=None)
     if not outcome.ok:
         builder.note(f"no checkpoint was deleted: {outcome.detail or 'no reason given'}")
         return
@@ -326,21 +326,21 @@ def on_planned(builder: StepBuilder, outcome: Outcome) -> None:
         return
     why = f"{builder.settings.checkpoints.keep_last} newer verified ones are kept"
     for found in proposed:
-        name, reported = found.name, builder.state.kept
+        name, reported = found.name, builder.state.saved.kept
         if not _may_be_deleted(builder, found):
             continue
         if not gate.is_closed(builder):
             builder.decide(DeleteCheckpoint, f"delete {name}: {why}", checkpoint=found)
         elif found.path not in reported:
             there = {known.path for known in builder.index.known}
-            builder.set(kept=(*(path for path in reported if path in there), found.path))
+            builder.change("saved", kept=(*(path for path in reported if path in there), found.path))
             gate.tell(builder, "delete", f"delete {name}", f"deleted {name}", why, checkpoint=found.path)
 
 
 def _in_doubt(builder: StepBuilder) -> bool:
     """Return whether something may be wrong with the training: an older checkpoint may be needed then."""
     return builder.attempt.nan_t is not None or any(
-        incident.kind in {"loss", "crash", "hang", "resume", "checkpoint"} for incident in builder.state.incidents
+        i.kind in {"loss", "crash", "hang", "resume", "checkpoint"} for i in builder.state.journal.incidents
     )
 
 
@@ -351,9 +351,9 @@ def _is_deletable(known: KnownCheckpoint) -> bool:
 def _may_be_deleted(builder: StepBuilder, found: Checkpoint) -> bool:
     """Return whether it is verified, surely of this run, and needed for no restart, evaluation or score."""
     state, path = builder.state, found.path
-    known, running = builder.checkpoint(path), state.evaluations.running
+    known, running = builder.checkpoint(path), state.saved.evaluations.running
     if known is None or not _is_deletable(known) or not known.complete or known.bad is not None:
         return False
-    newest = resume_point.newest_verified(state.checkpoints, builder.support)
+    newest = resume_point.newest_verified(state.saved.checkpoints, builder.support)
     needed = {state.attempt.resume_from, newest and newest.path, running and running.path}
-    return path not in needed and not memory.is_best(state.evaluations, state.checkpoints.known, path)
+    return path not in needed and not memory.is_best(state.saved.evaluations, state.saved.checkpoints.known, path)

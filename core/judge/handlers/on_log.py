@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from ...model.fact import PhaseChanged
 from ...model.observation import HEARTBEAT, LogChunk
-from ...model.run import DIVERGING
+from ...model.run import DIVERGING, NO_STEP
 from .. import attempt_progress
 from ..failure.diagnosis import read_evidence
 from ..findings import loss, pace, slow
@@ -14,15 +14,11 @@ from ..progress import START, ProgressState, after_gap, read_progress
 from ..recovery import apply, restarts
 from ..recovery.attempts import progress_made
 from ..run_states import Hung, Queued, Running, Stopping, Suspended, is_watched
+from ..scales import BUSY_S, HALF_MINUTE_S
 from ..state import JudgeState, StepBuilder
 from ..text.lines import LineFold
 from ..text.reading import Reading
 from . import hang_check, hints, on_checkpoints, on_samples
-
-JOURNAL_S = 30.0
-"""How often progress is written into the journal, besides every change of phase."""
-JOURNAL_STOPPING_S = 5.0
-"""The same while the trainer is being ended, because people wait for it."""
 
 
 def on_log(builder: StepBuilder, chunk: LogChunk) -> None:
@@ -37,36 +33,36 @@ def on_log(builder: StepBuilder, chunk: LogChunk) -> None:
                 builder.state = restarts.note_name_in_log(builder.state, chunk.text)
             if chunk.source is None:
                 builder.state = hints.read_settings(builder.knowledge, builder.state, chunk.text)
-            found = ranks.with_text(builder.state.ranks, chunk.text, builder.t)
-            if found is not builder.state.ranks:
-                builder.set(ranks=found)
+            found = ranks.with_text(builder.state.watch.ranks, chunk.text, builder.t)
+            if found is not builder.state.watch.ranks:
+                builder.change("watch", ranks=found)
         _read(builder, chunk)
-    if builder.state.outputs.seen:
+    if builder.state.saved.outputs.seen:
         on_checkpoints.on_lines(builder, chunk.text)
 
 
 def _read(builder: StepBuilder, chunk: LogChunk) -> None:
     state, source = builder.state, chunk.source
-    before = state.reading if _is_read(state, source) else state.other_logs.get(source or "", START)
-    diagnosis = state.diagnosis
+    before = state.log.reading if _is_read(state, source) else state.log.other_logs.get(source or "", START)
+    diagnosis = state.log.diagnosis
     if chunk.skipped_bytes:
         before = after_gap(before)
         diagnosis = replace(diagnosis, fold=LineFold(lines=diagnosis.fold.lines))
     after = read_progress(before, chunk.text, builder.knowledge.shapes)
     beats = after.certain.heartbeats - before.certain.heartbeats
     if source is None:
-        builder.set(diagnosis=read_evidence(diagnosis, chunk.text, builder.catalogue))
-        if beats > 0 and (state.reads_beats or state.reads_log is not None):
-            builder.set(reads_beats=False, reads_log=None)
+        builder.change("log", diagnosis=read_evidence(diagnosis, chunk.text, builder.catalogue))
+        if beats > 0 and (state.log.reads_beats or state.log.reads_log is not None):
+            builder.change("log", reads_beats=False, reads_log=None)
     else:
-        silent = state.reading.certain.heartbeats == 0
-        builder.set(other_logs={**state.other_logs, source: after})
+        silent = state.log.reading.certain.heartbeats == 0
+        builder.change("log", other_logs={**state.log.other_logs, source: after})
         if source == HEARTBEAT:
-            builder.set(beating=True, reads_beats=state.reads_beats or silent)
-        elif beats > 0 and state.reads_log is None and not state.reads_beats and silent:
-            builder.set(reads_log=source)
+            builder.change("log", beating=True, reads_beats=state.log.reads_beats or silent)
+        elif beats > 0 and state.log.reads_log is None and not state.log.reads_beats and silent:
+            builder.change("log", reads_log=source)
     if _is_read(builder.state, source):
-        builder.set(reading=after)
+        builder.change("log", reading=after)
     if not is_watched(builder.machine):
         _keep(builder, before, after)
     elif beats > 0:
@@ -77,20 +73,20 @@ def _read(builder: StepBuilder, chunk: LogChunk) -> None:
 
 def _is_read(state: JudgeState, source: str | None) -> bool:
     """Whether the progress of the run is what this log tells: the trainer's output, or another one if that has none."""
-    return source is None or (source == HEARTBEAT and state.reads_beats) or source == state.reads_log
+    return source is None or (source == HEARTBEAT and state.log.reads_beats) or source == state.log.reads_log
 
 
 def _on_text(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> None:
     """Take a chunk without a heartbeat."""
-    state, source, before = builder.state, chunk.source, builder.state.log_activity
+    state, source, before = builder.state, chunk.source, builder.state.watch.log_activity
     phase = after.phase if source in {None, HEARTBEAT} else before.phase
-    margin_s = 2.0 * (state.time.period_s or 0.0) + 2.0 * (state.clock.slow_s or 0.0)
-    alive = liveness.was_alive(state.liveness, state.clock.last, builder.now, margin_s)
+    margin_s = 2.0 * (state.time.period_s or 0.0) + 2.0 * (state.watch.clock.slow_s or 0.0)
+    alive = liveness.was_alive(state.watch.liveness, state.watch.clock.last, builder.now, margin_s)
     log = activity.with_text(before, phase, chunk.text, builder.now, alive=alive)
     changed = phase != before.phase
     if changed and log.trusted:
         _phase_ended(builder)
-    builder.set(log_activity=log)
+    builder.change("watch", log_activity=log)
     if after.now.loss_is_nan:
         _nan(builder, after.now)
     if changed and _is_read(state, source):
@@ -107,47 +103,28 @@ def _keep(builder: StepBuilder, before: ProgressState, after: ProgressState) -> 
         kept = attempt_progress.with_beat(state.attempt, after.progress.run_step, t, epoch=epoch, first_step=first)
         builder.set(attempt=kept)
     changed = after.phase != before.phase
-    if changed or (after.progress != before.progress and t - (state.progress_t or 0.0) >= JOURNAL_STOPPING_S):
+    # People wait for the end of a trainer that is being ended.
+    if changed or (after.progress != before.progress and t - (state.log.progress_t or 0.0) >= BUSY_S):
         _write_progress(builder, changed=changed)
 
 
 def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> None:
     """Take a chunk with a heartbeat."""
-    state, t, now, progress = builder.state, builder.t, builder.now, after.progress
-    step, phase = progress.run_step, progress.phase
-    steps = 1 if step is None or state.attempt.step is None else max(1, step - state.attempt.step)
-    announced = bool(state.log_activity.announced) or state.saving.took_s > deadlines.PAUSE_FLOOR_S
-    clock = deadlines.beat(state.clock, now, steps, announced=announced)
-    first = state.clock.beats == 0
-    if first and not state.attempt.adopted:
-        quiet_s = liveness.silence(state.liveness, state.clock.last)
-        builder.set(phase_times=pauses.learned(state.phase_times, None, now - state.clock.start, quiet_s))
-    if announced:
-        _phase_ended(builder)
-    works_at = max(state.liveness.file_at or 0.0, state.log_activity.work_bar_at)
-    peak = deadlines.with_step(state.peak, step, progress, now)
-    if peak is state.peak and works_at > state.clock.last:  # an evaluation or a save before a step does not count
-        peak = replace(peak, at=peak.at + (now - state.clock.last))
-    take_step = pace.with_step if state.clock.behind_from is None else pace.begin_stretch
-    builder.set(
-        clock=clock,
-        attempt=attempt_progress.with_beat(
-            state.attempt, step, t, epoch=progress.epoch, first_step=after.certain.opening.first_step
-        ),
-        liveness=liveness.with_step(state.liveness, state.clock.last, announced=announced or first),
-        log_activity=activity.with_step(state.log_activity, phase, chunk.text, now),
-        pause=pauses.with_step(state.pause, t),
-        saving=SavePhase(),
-        peak=peak,
-        pace=state.pace if step is None else take_step(state.pace, step, now),
-    )
+    state, t, progress = builder.state, builder.t, after.progress
+    step, phase, first_step = progress.run_step, progress.phase, after.certain.opening.first_step
+    clock, first = state.watch.clock, state.watch.clock.beats == 0
+    _watch(builder, chunk, after)
+    builder.set(attempt=attempt_progress.with_beat(state.attempt, step, t, epoch=progress.epoch, first_step=first_step))
+    if step is not None:
+        take_step = pace.with_step if clock.behind_from is None else pace.begin_stretch
+        builder.change("course", pace=take_step(state.course.pace, step, builder.now))
     if progress.loss is not None:
         position = None if step is None else (state.attempt.offset or 0) + step
-        builder.set(loss=loss.with_loss(state.loss, progress.loss, t, position))
-    if state.saves_unread or state.incidents or not isinstance(state.machine, Running):
+        builder.change("course", loss=loss.with_loss(state.course.loss, progress.loss, t, position))
+    if state.course.saves_unread or state.journal.incidents or not isinstance(state.machine, Running):
         _advance(builder)
-    if state.launcher.from_step is not None:
-        on_samples.on_first_step(builder, after.certain.opening.first_step)
+    if state.watch.launcher.from_step is not None:
+        on_samples.on_first_step(builder, first_step)
     if first or state.attempt.is_unplaced or builder.attempt.resume_verdict == "open":
         restarts.on_beat(builder)
         hints.prove_remedies(builder)
@@ -155,32 +132,63 @@ def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
         restarts.compare(builder)
     if after.now.loss_is_nan:
         _nan(builder, after.now)
-    if clock.means is not state.clock.means and clock.means:
+    means = builder.state.watch.clock.means
+    if means is not clock.means and means:
         _pace(builder)
     if progress.loss is not None:
         if builder.attempt.nan_t is not None:
             # A bad step that was skipped does no harm.
-            builder.change_attempt(nan_t=None)
-            classes = [i.class_ for i in builder.state.incidents if i.kind == "loss" and i.class_ != DIVERGING]
+            builder.change("attempt", nan_t=None)
+            classes = [i.class_ for i in builder.state.journal.incidents if i.kind == "loss" and i.class_ != DIVERGING]
             builder.close_all("the loss is a number again", *classes)
         _on_loss(builder)
-    if phase != state.log_activity.phase or state.progress_t is None or t - state.progress_t >= JOURNAL_S:
-        _write_progress(builder, changed=phase != state.log_activity.phase)
+    changed, told_t = phase != state.watch.log_activity.phase, state.log.progress_t
+    if changed or told_t is None or t - told_t >= HALF_MINUTE_S:
+        _write_progress(builder, changed=changed)
         hints.on_steps(builder)
-        seen = builder.state  # are checkpoints watched at all?
-        if builder.knowledge.output_dir is not None or seen.outputs.known or seen.saves.last is not None:
-            late = slow.overdue(seen.saves, builder.now, seen.clock.start)
+        saves = builder.state.course.saves  # are checkpoints watched at all?
+        if builder.knowledge.output_dir is not None or builder.state.saved.outputs.known or saves.last is not None:
+            late = slow.overdue(saves, builder.now, builder.state.watch.clock.start)
             if late is not None and builder.open_of(slow.MISSING) is None:
                 what = f"{late}: is there room, and does the trainer save where it should?"
                 builder.warn("checkpoint", slow.MISSING, what)
 
 
+def _watch(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> None:
+    """Remember of a heartbeat what tells whether the run hangs."""
+    attempt, watch, now, progress = builder.attempt, builder.state.watch, builder.now, after.progress
+    step, clock, seen = progress.run_step, watch.clock, watch.liveness
+    first = clock.beats == 0
+    announced = bool(watch.log_activity.announced) or watch.saving.took_s > deadlines.PAUSE_FLOOR_S
+    if first and not attempt.adopted:
+        quiet_s = liveness.silence(seen, clock.last)
+        builder.change("watch", phase_times=pauses.learned(watch.phase_times, None, now - clock.start, quiet_s))
+    if announced:
+        _phase_ended(builder)
+    works_at = max(seen.file_at or 0.0, watch.log_activity.work_bar_at)
+    peak = deadlines.with_step(watch.peak, step, progress, now)
+    if peak is watch.peak and works_at > clock.last:  # an evaluation or a save before a step does not count
+        peak = replace(peak, at=peak.at + (now - clock.last))
+    steps = 1 if step is None or attempt.step is None else max(1, step - attempt.step)
+    builder.change(
+        "watch",
+        clock=deadlines.beat(clock, now, steps, announced=announced),
+        liveness=liveness.with_step(seen, clock.last, announced=announced or first),
+        log_activity=activity.with_step(watch.log_activity, progress.phase, chunk.text, now),
+        pause=pauses.with_step(watch.pause, builder.t),
+        saving=SavePhase(),
+        peak=peak,
+    )
+
+
 def _advance(builder: StepBuilder) -> None:
     """Go on to the state *running*. The steps of a loop, which it makes for ever, do not show that its hang is over."""
     state = builder.state
-    hints.on_step(builder)
+    if state.course.saves_unread:
+        builder.change("course", saves_unread=())
+    builder.close_all("a step is read", NO_STEP)
     if isinstance(state.machine, Hung):
-        if builder.now - state.peak.at >= builder.settings.hang.max_s:
+        if builder.now - state.watch.peak.at >= builder.settings.hang.max_s:
             return
         builder.close_incident(state.machine.incident, "the step advanced again by itself")
     if not isinstance(state.machine, Running | Suspended | Queued):
@@ -189,11 +197,11 @@ def _advance(builder: StepBuilder) -> None:
 
 def _phase_ended(builder: StepBuilder) -> None:
     """Learn how long the phase that ends now took."""
-    state, log = builder.state, builder.state.log_activity
+    state, log = builder.state, builder.state.watch.log_activity
     if log.trusted and (log.phase in activity.ANNOUNCED or log.phase == "save"):
-        quiet_s = liveness.silence(state.liveness, state.clock.last)
+        quiet_s = liveness.silence(state.watch.liveness, state.watch.clock.last)
         lasted_s = builder.now - log.phase_at
-        builder.set(phase_times=pauses.learned(state.phase_times, log.phase, lasted_s, quiet_s))
+        builder.change("watch", phase_times=pauses.learned(state.watch.phase_times, log.phase, lasted_s, quiet_s))
 
 
 def _write_progress(builder: StepBuilder, *, changed: bool) -> None:
@@ -202,14 +210,14 @@ def _write_progress(builder: StepBuilder, *, changed: bool) -> None:
     if changed:
         builder.fact(PhaseChanged(attempt=state.attempt.number, phase=state.progress.phase))
     builder.fact(progress_made(builder.knowledge, state))
-    builder.set(progress_t=builder.t)
+    builder.change("log", progress_t=builder.t)
 
 
 def _nan(builder: StepBuilder, read: Reading) -> None:
     """The newest printed loss is NaN: warn once, and act if it stays NaN."""
     attempt = builder.attempt
     if attempt.nan_t is None:
-        builder.set(attempt=replace(attempt, nan_t=apply.nan_began_t(builder.state, read)))
+        builder.change("attempt", nan_t=apply.nan_began_t(builder.state, read))
         first = apply.nan_first_step(read)
         at = "" if first is None else f" at step {first}"
         what, average = "the loss is not a number", read.losses.is_average
@@ -221,11 +229,11 @@ def _nan(builder: StepBuilder, read: Reading) -> None:
 
 def _pace(builder: StepBuilder) -> None:
     """Compare the newest block of the step clock with the usual pace."""
-    before, clock, seen = builder.state.stall, builder.state.clock, builder.state.liveness
+    before, clock, seen = builder.state.course.stall, builder.state.watch.clock, builder.state.watch.liveness
     after = slow.with_block(before, clock.means[-1], max(clock.means[-1], deadlines.BLOCK_S), seen.util_pct)
-    builder.set(stall=after)
+    builder.change("course", stall=after)
     if after.open and not before.open:
-        name = slow.classify_slow(seen, builder.state.bands)
+        name = slow.classify_slow(seen, builder.state.health.bands)
         advice = hints.advice(builder, "slow") if name == "slow" else ""
         builder.warn("stall", name, f"{slow.describe_slow(after, clock, seen)}{advice}", title=f"slow ({name})")
     elif before.open and not after.open:
@@ -234,7 +242,7 @@ def _pace(builder: StepBuilder) -> None:
 
 def _on_loss(builder: StepBuilder) -> None:
     """What the newest loss shows, together with those before it."""
-    seen, state = builder.state.loss, builder.state
+    seen, state = builder.state.course.loss, builder.state
     if seen.is_spike and not seen.diverges and not builder.warned_lately("loss", "spike"):
         # A loss that wavers about the bound is reported once.
         trend = f"{seen.trend:.3g}" if seen.trend is not None else "its trend"
@@ -244,8 +252,8 @@ def _on_loss(builder: StepBuilder) -> None:
     told = builder.open_of(DIVERGING) is not None
     if told and not seen.diverges:
         builder.close_all("the loss is near its lowest again", DIVERGING)
-    elif seen.diverges and not told and loss.OTHER_AIM.search(state.diagnosis.tail):
-        builder.set(loss=replace(seen, lasting=False, high=0, long=replace(seen.long, finding=None, rises=0)))
+    elif seen.diverges and not told and loss.OTHER_AIM.search(state.log.diagnosis.tail):
+        builder.change("course.loss", lasting=False, high=0, long=replace(seen.long, finding=None, rises=0))
     elif seen.diverges:
         apply.on_divergence(builder)
     if told != (builder.open_of(DIVERGING) is not None):

@@ -20,7 +20,8 @@ from ..progress import begin_attempt
 from ..recovery import attempts, exits, restarts, unclear_states
 from ..recovery.attempts import TERMINATION, close_quiet
 from ..recovery.commands import SUSPENDED, awake
-from ..state import DiskLow, JudgeState, StepBuilder
+from ..scales import SHOWN
+from ..state import StepBuilder
 from . import hang_check, hints
 
 replace = msgspec.structs.replace
@@ -32,13 +33,14 @@ def on_gpu(builder: StepBuilder, sample: observations.GpuSample) -> None:
     settings, machine = builder.settings, builder.machine
     watched, state = _sampled(builder), builder.state
     if watched:
-        builder.set(liveness=with_gpus(state.liveness, sample, builder.now, state.clock.last))
-    if sample.gpus and (gpus := tuple([SeenGpu(gpu.own, gpu.pci) for gpu in sample.gpus])) != state.gpus_seen:
-        builder.set(gpus_seen=gpus)
+        seen, last = state.watch.liveness, state.watch.clock.last
+        builder.change("watch", liveness=with_gpus(seen, sample, builder.now, last))
+    if sample.gpus and (gpus := tuple([SeenGpu(gpu.own, gpu.pci) for gpu in sample.gpus])) != state.health.gpus_seen:
+        builder.change("health", gpus_seen=gpus)
     if settings.evaluate.wanted:
-        builder.set(evaluations=replace(state.evaluations, gpus=sample.gpus))
+        builder.change("saved.evaluations", gpus=sample.gpus)
     _see_usable(builder, sample, watched=watched)
-    _take_levels(builder, health.gpu_values(sample, training=watched and state.clock.beats > 0))
+    _take_levels(builder, health.gpu_values(sample, training=watched and state.watch.clock.beats > 0))
     _take_faults(builder, sample)
     if watched and settings.profiles.ladder:
         hints.on_spare(builder)
@@ -47,17 +49,17 @@ def on_gpu(builder: StepBuilder, sample: observations.GpuSample) -> None:
     if not watched and not run_states.is_live(machine):
         _close_vram(builder)
     # What is wrong, without for how long: a time that grows makes no new trouble.
-    if SECONDS.sub("", sample.trouble or "") != SECONDS.sub("", state.gpu_trouble or ""):
-        builder.set(gpu_trouble=sample.trouble)
+    if SECONDS.sub("", sample.trouble or "") != SECONDS.sub("", state.health.gpu_trouble or ""):
+        builder.change("health", gpu_trouble=sample.trouble)
         builder.note(f"GPU readings: {sample.trouble}" if sample.trouble else "GPU readings are back")
     hang_check.check_hang(builder)
 
 
 def _take_faults(builder: StepBuilder, sample: observations.GpuSample) -> None:
-    known = builder.state.gpu_faults
+    known = builder.state.health.gpu_faults
     faults = health.take_faults(known, sample, builder.t)
     counted = {name for name, fault in known.items() if fault.counts}
-    builder.set(gpu_faults=faults)
+    builder.change("health", gpu_faults=faults)
     for name, fault in faults.items():
         if not fault.counts or name in counted or builder.open_of(name) is not None:  # of an earlier supervisor
             continue
@@ -73,68 +75,42 @@ def _see_usable(builder: StepBuilder, sample: observations.GpuSample, *, watched
     """Note which GPUs the run uses and whether one answers. A sample without readings says nothing about them."""
     state = builder.state
     own = tuple([gpu.index for gpu in sample.gpus if gpu.own])
-    ours = own if watched and own else state.gpus_of_run
+    ours = own if watched and own else state.health.gpus_of_run
     readings = [gpu for gpu in sample.gpus if not ours or gpu.index in ours]
-    usable = any(gpu.trouble is None for gpu in readings) if readings else state.gpus_usable
-    if (ours, usable) != (state.gpus_of_run, state.gpus_usable):
-        builder.set(gpus_of_run=ours, gpus_usable=usable)
+    usable = any(gpu.trouble is None for gpu in readings) if readings else state.health.gpus_usable
+    if (ours, usable) != (state.health.gpus_of_run, state.health.gpus_usable):
+        builder.change("health", gpus_of_run=ours, gpus_usable=usable)
 
 
 def on_host(builder: StepBuilder, sample: observations.HostSample) -> None:
     """Take a sample of memory and disk."""
     builder.set(time=pauses.sampled(builder.state.time))
-    state = builder.state
-    machine, before, free = state.machine, state.host, sample.disk_free_bytes
-    total = before.disk_total_bytes if sample.disk_total_bytes is None else sample.disk_total_bytes
-    builder.set(
-        host=replace(sample, disk_free_bytes=before.disk_free_bytes if free is None else free, disk_total_bytes=total),
-        disk_low=_disk_low(state.disk_low, sample),
-        oom_kills_before=_oom_kills_before(state, sample),
-    )
+    state, machine, free = builder.state, builder.machine, sample.disk_free_bytes
+    builder.set(health=health.with_host(state.health, sample))
     _take_levels(builder, health.host_values(sample))
-    if state.tight_since is not None or (run_states.is_watched(machine) and hints.is_tight(sample)):
+    if state.health.tight_since is not None or (run_states.is_watched(machine) and hints.is_tight(sample)):
         hints.on_host(builder, sample)
     if isinstance(machine, run_states.BackingOff):
         restarts.on_room(builder, machine, sample)
-    if run_states.is_watched(machine) and any(known.unclear is not None for known in state.checkpoints.known):
+    if run_states.is_watched(machine) and any(known.unclear is not None for known in state.saved.checkpoints.known):
         unclear_states.recognise(builder)
         unclear_states.tell(builder)
     machine = builder.machine
     for_room = isinstance(machine, run_states.BackingOff) and machine.need_bytes is not None
     if free is not None and not for_room:
-        saves = sum([known.own and known.complete for known in state.checkpoints.known])
-        if saves != state.disk.saves or builder.open_of(health.CLASS) is not None:
+        saves = sum([known.own and known.complete for known in state.saved.checkpoints.known])
+        if saves != state.health.disk.saves or builder.open_of(health.CLASS) is not None:
             _fill(builder, free, saves)
-
-
-LOW_FOR_S = 60.0
-"""How long the least room counts: a save that did not fit takes less, and its file may be gone at the end."""
-
-
-def _oom_kills_before(state: JudgeState, sample: observations.HostSample) -> int | None:
-    """The count of kills for memory at first. After a change of the counter the number is unknown."""
-    if state.host.oom_kills is None:
-        return sample.oom_kills
-    if sample.oom_counter != state.host.oom_counter:
-        return None
-    return state.host.oom_kills if state.oom_kills_before is None else state.oom_kills_before
-
-
-def _disk_low(low: DiskLow | None, sample: observations.HostSample) -> DiskLow | None:
-    free = sample.disk_free_bytes
-    if free is None or (low is not None and low.free_bytes <= free and sample.t - low.t <= LOW_FOR_S):
-        return low
-    return DiskLow(free, sample.t)
 
 
 def _fill(builder: StepBuilder, free_bytes: float, saves: int) -> None:
     """Warn if the disk will be full before the training is done. While a restart waits for room, it is full."""
     state, known = builder.state, builder.open_of(health.CLASS)
-    use = health.with_free(state.disk, builder.now, free_bytes, saves)
-    builder.set(disk=use)
-    sizes = [k.size_bytes for k in state.checkpoints.known if k.own and k.complete and k.size_bytes is not None]
+    use = health.with_free(state.health.disk, builder.now, free_bytes, saves)
+    builder.change("health", disk=use)
+    sizes = [k.size_bytes for k in state.saved.checkpoints.known if k.own and k.complete and k.size_bytes is not None]
     coming = health.forecast(use, builder.now, free_bytes, max(sizes, default=None))
-    need_s = pace.eta_s(state.pace, state.progress)
+    need_s = pace.eta_s(state.course.pace, state.progress)
     if coming is None:
         return
     is_known = need_s is not None or state.progress.run_total_steps is None  # else the time left is known soon
@@ -153,7 +129,7 @@ def on_termination(builder: StepBuilder, notice: observations.TerminationNotice)
     """The cloud will end this machine: notify, and ask the trainer for a checkpoint."""
     if builder.open_of(TERMINATION) is None:
         number = builder.warn("health", TERMINATION, notice.text, title="this machine will be ended")
-        builder.set(save_asked_t=None)  # the last one
+        builder.change("saved", save_asked_t=None)  # the last one
         attempts.on_danger(builder, notice.text, number)
 
 
@@ -162,19 +138,19 @@ def on_process(builder: StepBuilder, sample: observations.ProcessSample) -> None
     if not _sampled(builder):
         return
     state, now = builder.state, builder.now
-    seen = liveness.with_process(state.liveness, sample, now, builder.settings.hang, state.clock.last)
+    seen = liveness.with_process(state.watch.liveness, sample, now, builder.settings.hang, state.watch.clock.last)
     # Something that is not stopped still runs if a GPU of the run or its CPU is busy now.
     fresh = seen.gpu_at is not None and now - seen.gpu_at <= pauses.longest_gap(state.time.period_s)
     works = bool(seen.working.bits & 1) or (fresh and not activity.LOADED.isdisjoint(seen.gpu))
-    pause = pauses.with_process(state.pause, sample, builder.t, others_work=works)
-    builder.set(liveness=seen, pause=pause)
+    pause = pauses.with_process(state.watch.pause, sample, builder.t, others_work=works)
+    builder.change("watch", liveness=seen, pause=pause)
     _see_ranks(builder, sample)
     machine = builder.machine
     if isinstance(machine, run_states.Hung) and machine.blocked:
         hang_check.on_freed(builder, machine)
         return
     _follow_pause(builder)
-    if sample.asks is not None or builder.state.asks_since is not None:
+    if sample.asks is not None or builder.state.watch.asks_since is not None:
         hang_check.check_question(builder, sample)
     hang_check.check_hang(builder)
 
@@ -182,34 +158,35 @@ def on_process(builder: StepBuilder, sample: observations.ProcessSample) -> None
 def _sampled(builder: StepBuilder) -> bool:
     """Take the time of a sample; whether the run is watched. A time without any reading is none without progress."""
     state, watched = builder.state, run_states.is_watched(builder.machine)
-    last = max(state.liveness.process_at or 0.0, state.liveness.gpu_at or 0.0)
+    last = max(state.watch.liveness.process_at or 0.0, state.watch.liveness.gpu_at or 0.0)
     unseen_s = builder.now - last if watched and last > 0.0 else 0.0
     if unseen_s > pauses.longest_gap(state.time.period_s):
-        builder.set(peak=replace(state.peak, at=state.peak.at + unseen_s))
+        builder.change("watch.peak", at=state.watch.peak.at + unseen_s)
     builder.set(time=pauses.sampled(state.time))
     return watched
 
 
 def _close_vram(builder: StepBuilder) -> None:
     """Close warnings of GPU memory: it is judged only while a trainer runs."""
-    found = [i.class_ for i in builder.state.incidents if i.kind == "health" and i.class_.endswith(".vram")]
+    found = [i.class_ for i in builder.state.journal.incidents if i.kind == "health" and i.class_.endswith(".vram")]
     if found:
-        builder.set(bands={name: band for name, band in builder.state.bands.items() if not name.endswith(".vram")})
+        bands = {name: band for name, band in builder.state.health.bands.items() if not name.endswith(".vram")}
+        builder.change("health", bands=bands)
         builder.close_all("the trainer has ended", *found)
 
 
 def _take_levels(builder: StepBuilder, values: Iterator[tuple[str, float]]) -> None:
     """Take values of metrics: those that changed their level are told."""
     state = builder.state
-    table = metrics(builder.settings.health, stable=state.profile == "stable")
-    bands, changes = health.take(state.bands, values, table, builder.t)
-    if bands is not state.bands:
-        builder.set(bands=bands)
+    table = metrics(builder.settings.health, stable=state.policy.profile == "stable")
+    bands, changes = health.take(state.health.bands, values, table, builder.t)
+    if bands is not state.health.bands:
+        builder.change("health", bands=bands)
     for change in changes:
         builder.fact(change.fact)
         metric, level = change.fact.metric, change.fact.level
         kind: IncidentKind = "disk" if metric == "disk_free" else "health"
-        known = next((i for i in builder.state.incidents if i.kind == kind and i.class_ == metric), None)
+        known = next((i for i in builder.state.journal.incidents if i.kind == kind and i.class_ == metric), None)
         if change.alarm and known is None:
             number = builder.warn(kind, metric, change.alarm)
             if kind == "health" and level == "danger" and metric.endswith(SAVE_METRICS):
@@ -224,10 +201,10 @@ def _take_levels(builder: StepBuilder, values: Iterator[tuple[str, float]]) -> N
 def _see_ranks(builder: StepBuilder, sample: observations.ProcessSample) -> None:
     """Take the ranks and their launchers of a sample, while the run is watched."""
     state = builder.state
-    if not sample.ranks and not state.ranks and not sample.agents:
+    if not sample.ranks and not state.watch.ranks and not sample.agents:
         return
-    found = ranks.with_processes(state.ranks, sample.ranks, builder.t)
-    known, again = launcher.with_sample(state.launcher, state.ranks, sample)
+    found = ranks.with_processes(state.watch.ranks, sample.ranks, builder.t)
+    known, again = launcher.with_sample(state.watch.launcher, state.watch.ranks, sample)
     most = max((agent.max_restarts or 0 for agent in known.agents), default=0)
     if most and not known.told:
         known = replace(known, told=True)
@@ -235,7 +212,7 @@ def _see_ranks(builder: StepBuilder, sample: observations.ProcessSample) -> None
             f"torchrun starts its workers again by itself, up to {most} times for each agent; "
             "trainwatch restarts when torchrun has ended, or when the run hangs"
         )
-    builder.set(ranks=found, launcher=known)
+    builder.change("watch", ranks=found, launcher=known)
     if again and not isinstance(state.machine, run_states.Hung):
         _begin_again(builder, ", ".join(str(each) for each in again))
 
@@ -244,13 +221,11 @@ def _begin_again(builder: StepBuilder, who: str) -> None:
     """The launcher started its workers again: the same attempt, whose steps begin at a checkpoint again."""
     state, at = builder.state, builder.attempt.step
     close_quiet(builder, "torchrun started its workers again")
-    builder.set(
-        launcher=replace(state.launcher, from_step=at),
-        reading=replace(begin_attempt(state.reading), fold=state.reading.fold),
-        clock=deadlines.begin_attempt(state.clock, builder.now),
-    )
+    builder.change("log", reading=replace(begin_attempt(state.log.reading), fold=state.log.reading.fold))
+    builder.change("watch.launcher", from_step=at)
+    builder.change("watch", clock=deadlines.begin_attempt(state.watch.clock, builder.now))
     after = "" if at is None else f" after step {at}"
-    number = state.launcher.restarts
+    number = state.watch.launcher.restarts
     builder.note(f"torchrun started its workers again{after} (restart {number} by itself, none of trainwatch): {who}")
 
 
@@ -259,10 +234,10 @@ def on_first_step(builder: StepBuilder, printed: int | None) -> None:
 
     ``printed``: the first step that their log shows, None if it cannot be told; the newest one may be further on.
     """
-    before, step = builder.state.launcher.from_step, builder.attempt.step if printed is None else printed
+    before, step = builder.state.watch.launcher.from_step, builder.attempt.step if printed is None else printed
     if before is None or step is None:
         return
-    builder.set(launcher=replace(builder.state.launcher, from_step=None))
+    builder.change("watch.launcher", from_step=None)
     lost = max(0, before - step + 1)
     builder.note(f"the workers go on at step {step}: {lost} step{'s' * (lost != 1)} are made again")
 
@@ -276,12 +251,12 @@ def on_rank_ended(builder: StepBuilder, ended: observations.RankEnded) -> None:
     last = lines[-1].strip() if lines else ""
     process = "" if ended.pid is None else f" (pid {ended.pid}{f' on {ended.node}' if ended.node else ''})"
     builder.note(f"rank {ended.rank}{process} ended: {beginning(last, 200)}")
-    shown = "\n".join((state.diagnosis.tail, *(each.text for each in state.diagnosis.findings)))
+    shown = "\n".join((state.log.diagnosis.tail, *(each.text for each in state.log.diagnosis.findings)))
     if last and last not in shown:
         text = "".join(f"[rank{ended.rank}]: {line}\n" for line in lines)
-        apart = replace(state.diagnosis, fold=replace(state.diagnosis.fold, rest=""))
+        apart = replace(state.log.diagnosis, fold=replace(state.log.diagnosis.fold, rest=""))
         found = read_evidence(apart, text, builder.catalogue)
-        builder.set(diagnosis=replace(found, fold=state.diagnosis.fold))
+        builder.change("log", diagnosis=replace(found, fold=state.log.diagnosis.fold))
 
 
 # What the scheduler says of the job that the attempt runs as: while it waits in the queue, time does not count.
@@ -308,8 +283,8 @@ def on_job(builder: StepBuilder, seen: observations.JobSeen) -> None:
 
 def _stop_time(builder: StepBuilder, event: run_states.Event, machine: run_states.Machine, reason: str) -> None:
     """Time does not count until ``awake``."""
-    state = builder.state
-    builder.set(time=replace(state.time, stopped=True), clock=replace(state.clock, last=builder.now))
+    builder.change("time", stopped=True)
+    builder.change("watch.clock", last=builder.now)
     close_quiet(builder, reason)
     builder.move(event, machine, reason)
 
@@ -330,8 +305,6 @@ def _tell_unschedulable(builder: StepBuilder, seen: observations.JobSeen) -> Non
 # lay there under the same names. Known false alarms: a command that takes its output folder from the environment, so
 # that two of the same command write to two folders.
 
-SHOWN = 3
-"""Most trainers, and most files of one, that are told of."""
 TITLE = "another trainer writes there"
 
 
@@ -380,7 +353,7 @@ def _evidence(trainers: Sequence[observations.OtherTrainer]) -> Iterator[Evidenc
 
 def _follow_pause(builder: StepBuilder) -> None:
     """Suspend the run, notify people of it, or go on."""
-    pause, machine = builder.state.pause, builder.machine
+    pause, machine = builder.state.watch.pause, builder.machine
     if pause.stopped != "all" or pause.since_t is None:
         if isinstance(machine, run_states.Suspended):
             awake(builder, "the trainer was continued")
@@ -396,7 +369,7 @@ def _follow_pause(builder: StepBuilder) -> None:
         ):
             builder.open_incident("stall", SUSPENDED, reason, severity="warning", detect_s=stopped_s)
         known = builder.open_of(SUSPENDED)
-        told_t = builder.state.warned.get(f"stall:{SUSPENDED}", -1.0)
+        told_t = builder.state.journal.warned.get(f"stall:{SUSPENDED}", -1.0)
         new = known is not None and known.t >= pause.since_t > told_t and not builder.warned_lately("stall", SUSPENDED)
         if known is not None and new and stopped_s >= min_s:
             builder.notify_of("stall", SUSPENDED, "stopped by a signal", reason, known.id)

@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from ...model.progress import Progress
+from ...model.run import HangKind
 from ...model.settings import Hang
 from . import liveness
 from .activity import ANNOUNCED, GpuFault, LogActivity
@@ -128,14 +129,6 @@ def _in_block(clock: StepClock, interval: float, steps: int) -> dict[str, object
 def usual_s(clock: StepClock) -> float | None:
     """Return the usual distance of progress lines; None before the first."""
     return clock.slow_s if clock.slow_s is not None else clock.longest_s if clock.beats else None
-
-
-def after_gap(clock: StepClock, now: float) -> StepClock:
-    """Restart the wait after a gap in which the trainer may have gone on, as while its supervisor was stopped.
-
-    What it printed then is read at once; the block in which that happens would show a pace that never was.
-    """
-    return msgspec.structs.replace(clock, last=now, behind_from=now, block=Block())
 
 
 # The second, slow clock: when the step last was higher than ever in this attempt.
@@ -261,6 +254,22 @@ Load = Literal["spin", "dim", "pinned"]
 """How a GPU is near 100 %: far below its usual power, below it, or at an unknown one."""
 
 
+class Quiet(msgspec.Struct, frozen=True, kw_only=True):
+    """An open incident *quiet*: people are told of a silence before anything is decided.
+
+    ``capture``: id of the decision that collects its evidence.
+
+    ``kind``: of the hang that it may become, and ``signs``: why, as the stacks show them; None = they show nothing.
+    ``due_t``: when it becomes a hang if nothing moves, in run seconds.
+    """
+
+    incident: int
+    capture: int
+    kind: HangKind | None = None
+    signs: tuple[str, ...] = ()
+    due_t: float | None = None
+
+
 class Watch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is remembered of a run to tell whether it hangs: parts by subject, each explained in its module."""
 
@@ -275,6 +284,35 @@ class Watch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ranks: Ranks = ()
     launcher: Launcher = Launcher()
     gpu_fault: GpuFault | None = None
+    quiet: Quiet | None = None
+    asks_since: float | None = None
+    """Active seconds from which the trainer waits for an answer at its terminal; None = it does not."""
+
+
+def after_gap(watch: Watch, now: float) -> Watch:
+    """Restart the wait after a gap in which the trainer may have gone on, as while its supervisor was stopped.
+
+    What it printed then is read at once; the block in which that happens would show a pace that never was.
+    """
+    return msgspec.structs.replace(
+        watch,
+        clock=msgspec.structs.replace(watch.clock, last=now, behind_from=now, block=Block()),
+        liveness=liveness.after_gap(watch.liveness, now),
+        log_activity=msgspec.structs.replace(watch.log_activity, phase_at=now),
+    )
+
+
+def begin_watch(watch: Watch, now: float, *, same: bool) -> Watch:
+    """What is left for the next attempt. ``same``: its trainer goes on, and a new supervisor reads its log anew."""
+    begun = begin_attempt(watch.clock, now)
+    return Watch(
+        clock=msgspec.structs.replace(watch.clock, last=now) if same and watch.clock.beats else begun,
+        peak=StepPeak(at=now),
+        liveness=liveness.begin_attempt(watch.liveness, now),
+        log_activity=LogActivity(phase_at=now),
+        phase_times=watch.phase_times,
+        asks_since=watch.asks_since if same else None,
+    )
 
 
 class HangInput(Watch, frozen=True, kw_only=True, dict=True):

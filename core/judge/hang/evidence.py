@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import msgspec
-
 from ...model.observation import Outcome
 from ...model.run import Evidence, HangKind
 from ...model.text import LazyPattern, plural, size
+from ..scales import WHILE_S
 from . import liveness
 from .activity import GpuState
 from .deadlines import HangInput
@@ -84,8 +83,6 @@ def _stacks(outcome: Outcome | None, *parts: str) -> Iterator[tuple[str, list[st
 
 # The evidence of a hang in sentences for the user: each names a sign of life and how long ago it was last seen.
 
-MINUTES_FROM_S = 600.0
-
 
 def evidence_of(run: HangInput, first: tuple[str, ...] = (), last: tuple[str, ...] = ()) -> tuple[Evidence, ...]:
     clock, seen, log, now = run.clock, run.liveness, run.log_activity, run.now
@@ -153,20 +150,4 @@ def _gpu_evidence(seen: Liveness) -> list[str]:
 
 
 def duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < MINUTES_FROM_S else f"{seconds / 60.0:.0f} min"
-
-
-class Quiet(msgspec.Struct, frozen=True, kw_only=True):
-    """An open incident *quiet*: people are told of a silence before anything is decided.
-
-    ``capture``: id of the decision that collects its evidence.
-
-    ``kind``: of the hang that it may become, and ``signs``: why, as the stacks show them; None = they show nothing.
-    ``due_t``: when it becomes a hang if nothing moves, in run seconds.
-    """
-
-    incident: int
-    capture: int
-    kind: HangKind | None = None
-    signs: tuple[str, ...] = ()
-    due_t: float | None = None
+    return f"{seconds:.0f} s" if seconds < WHILE_S else f"{seconds / 60.0:.0f} min"

@@ -126,17 +126,31 @@ SAME_ROUND_S = 0.3
 """Samples of different kinds closer than this belong to one round."""
 
 
+class Unseen(msgspec.Struct, frozen=True, kw_only=True):
+    """A time in which nothing was seen, in run seconds; position and seconds of a step before it, None = not known.
+
+    ``known_t``: when that position was seen: before ``since_t``, if it is that of an older state of the judge.
+    """
+
+    since_t: float
+    until_t: float
+    known_t: float
+    position: int | None = None
+    step_s: float | None = None
+
+
 class ActiveTime(msgspec.Struct, frozen=True, kw_only=True):
     """The clock of a run, in run seconds.
 
     ``t``: time of the newest observation. ``away_s``: time left out so far. ``sample_t``: newest round of samples.
-    ``period_s``: usual distance of rounds; None before two were seen.
+    ``period_s``: usual distance of rounds; None before two were seen. ``unseen``: until the steps made in it are read.
     """
 
     t: float = 0.0
     away_s: float = 0.0
     sample_t: float | None = None
     period_s: float | None = None
+    unseen: Unseen | None = None
     stopped: bool = False
     """Every computing process is stopped (state T): time does not count."""
 

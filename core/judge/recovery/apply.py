@@ -25,6 +25,7 @@ from ..memory import Cause, Failed
 from ..resume import checkpoint_index, resume_point
 from ..resume.checkpoint_index import DOUBTED, KnownCheckpoint, Unread, base_name, values_of, with_values
 from ..run_states import RestartPlan, Stopped, is_live, is_watched
+from ..scales import LASTS_S, MINUTE_S, TWICE
 from ..state import JudgeState, StepBuilder
 from ..text.loss_run import LossRun
 from ..text.reading import Reading
@@ -45,63 +46,58 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
     if plan.before_t is None:
         plan = replace(plan, before_t=before_lost_t(builder, cause))
     if builder.attempt.place_is_sure:
-        builder.set(budget=memory.failed(builder.state.budget, cause.position))
-    cause = replace(cause, epochs=builder.state.budget.epochs)
-    state, settings = builder.state, builder.settings
-    class_ = builder.catalogue.class_of(cause.class_)
+        builder.change("policy", budget=memory.failed(builder.state.policy.budget, cause.position))
+    cause = replace(cause, epochs=builder.state.policy.budget.epochs)
+    state, settings, known, index = builder.state, builder.settings, builder.state.policy, builder.index.known
+    attempt, health, class_ = state.attempt, state.health, builder.catalogue.class_of(cause.class_)
     may_fall_back = settings.restart.max_restarts > 0 and failed.settings_at_fault and class_.settings != "never"
-    launched = cause.kind != "launch"
-    seen = memory.count(state.history, cause.class_)
-    attempt = state.attempt
+    launched, most = cause.kind != "launch", settings.restart.max_restarts
     given = attempt.resume_from is not None and attempt.beat_t is None
     crashed = given and cause.kind == "crash"
     wrong_way, other_way = unclear_states.wrong_way(builder, cause, failed.reason) if crashed else ("", ())
     unproven = unclear_states.advice(builder, refuted=False) if given and launched and not wrong_way else ()
-    stride = state.attempt.stride
-    if cause.kind == "nan":  # it shows some steps after its cause
-        stride = max(stride, (state.budget.every or 0) // 2)
-    kernel = [finding for finding in state.diagnosis.findings if finding.line == 0]
-    fault, lost = state.gpu_fault, any(finding.failure == "gpu_lost" for finding in kernel)
+    # NaN shows some steps after its cause.
+    stride = max(attempt.stride, (known.budget.every or 0) // 2 if cause.kind == "nan" else 0)
+    kernel = [finding for finding in state.log.diagnosis.findings if finding.line == 0]
+    fault, lost = state.watch.gpu_fault, any(finding.failure == "gpu_lost" for finding in kernel)
     # The kernel said that the only GPU of the run is lost until a reset, and no step came after that.
-    reset = fault is not None and state.clock.last <= fault.at and len(state.gpus_of_run) < 2
-    older = resume_point.newest_verified(state.checkpoints, builder.support, before_t=plan.before_t)
-    saved = plan.before_t is None or (
-        (before := resume_point.newest_verified(state.checkpoints, before_t=plan.before_t)) is not None
-        and before.own
-        and before.t >= state.attempt.start_t
-    )
-    own = [k for k in state.checkpoints.known if k.own and k.complete and k.bad is None]
+    reset = fault is not None and state.watch.clock.last <= fault.at and len(health.gpus_of_run) < 2
+    older = resume_point.newest_verified(builder.index, builder.support, before_t=plan.before_t)
+    before = resume_point.newest_verified(builder.index, before_t=plan.before_t)
+    saved = plan.before_t is None or (before is not None and before.own and before.t >= attempt.start_t)
+    own = [k for k in index if k.own and k.complete and k.bad is None]
     largest = max((k.size_bytes or 0.0 if k.disk_bytes is None else k.disk_bytes for k in own), default=0.0)
     older_helps = class_.older_checkpoint_helps and cause.kind == "crash"
-    bad = [k.path for k in state.checkpoints.known if k.damage is not None]
+    bad = [k.path for k in index if k.damage is not None]
     not_loaded = any(not checkpoint_index.names_another_file(cause.line, path) for path in bad)
     plan = replace(plan, not_loaded=not_loaded and older_helps and attempt.beat_t is None)
     curable = failed.retryable or (class_.older_checkpoint_helps and older is not None)
-    again = memory.came_back(state.history, cause, state.attempt.stride) or not (curable or policy.has_trained(state))
+    trained = policy.has_trained(state)
+    again = memory.came_back(known.history, cause, attempt.stride) or not (curable or trained)
     # the cause line clears the settings
     outside = cause.kind == "crash" and failed.retryable and not class_.retryable
-    remedy, waiting = (
-        remedies.choose(builder, _key(cause), seen, again=again, said=cause.line)
-        if launched and not outside
-        else (None, ())
-    )
+    remedy: remedies.Option | None = None
+    waiting: tuple[remedies.Option, ...] = ()
+    if launched and not outside:
+        seen = memory.count(known.history, cause.class_)
+        remedy, waiting = remedies.choose(builder, _key(cause), seen, again=again, said=cause.line)
     failed = replace(failed, cause=cause)
     failure = FailureInput(
         **msgspec.structs.asdict(failed),
         plan=plan,
         restart=settings.restart,
         run=tuple(filter(None, (builder.knowledge.run_id,))),
-        began_anew=state.attempt.resume_from is None if launched else plan.fresh,
-        spent=memory.is_spent(state.budget, settings.restart),
-        restarts_made=max(state.budget.used, state.budget.unsaved),
-        trained=policy.has_trained(state),
-        saved=state.attempt.saved and saved,
+        began_anew=attempt.resume_from is None if launched else plan.fresh,
+        spent=known.budget.used >= most or known.budget.unsaved >= TWICE * most,
+        restarts_made=max(known.budget.used, known.budget.unsaved),
+        trained=trained,
+        saved=attempt.saved and saved,
         wrong_way=wrong_way,
         other_way=other_way,
         unproven_resume=unproven,
-        changes=state.attempt.changes if launched and state.attempt.beat_t is None else (),
-        waits_for="gpu" if reset or (lost and state.gpus_usable is False) else class_.waits_for,
-        gpus_usable=False if reset else state.gpus_usable,
+        changes=attempt.changes if launched and attempt.beat_t is None else (),
+        waits_for="gpu" if reset or (lost and health.gpus_usable is False) else class_.waits_for,
+        gpus_usable=False if reset else health.gpus_usable,
         ordered=ordered,
         nan_action=cause.diverged or settings.nan.action,
         curable=curable,
@@ -109,19 +105,19 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
         elsewhere=class_.elsewhere,
         settings="never" if outside else class_.settings,
         step_matters=class_.step_matters and not outside,
-        history=state.history,
+        history=known.history,
         stride=stride,
-        step_known=knows_its_step(state.attempt),
-        gpu_channel=channel_state(state.diagnosis.kernel, builder.catalogue),
+        step_known=knows_its_step(attempt),
+        gpu_channel=channel_state(state.log.diagnosis.kernel, builder.catalogue),
         rung=ramp.rung(builder) if launched else None,
         ran_before=policy.settings_that_ran(state, started=launched) if may_fall_back else None,
         remedy=remedy,
         waiting=waiting,
-        disk_free_bytes=state.host.disk_free_bytes,
-        disk_need_bytes=run.need_bytes(largest, state.host.disk_total_bytes),
-        inodes_left=run.has_inodes(state.host.disk_free_inodes),
+        disk_free_bytes=health.host.disk_free_bytes,
+        disk_need_bytes=run.need_bytes(largest, health.host.disk_total_bytes),
+        inodes_left=run.has_inodes(health.host.disk_free_inodes),
         kernel=tuple(finding.text for finding in kernel),
-        still_open=tuple(i.reason for i in state.incidents if i.kind in {"health", "disk", "stall"}),
+        still_open=tuple(i.reason for i in state.journal.incidents if i.kind in {"health", "disk", "stall"}),
     )
     answer = policy.choose(failure)
     if cause.kind == "crash":
@@ -154,7 +150,7 @@ def _unread(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, at_once:
     was_doubted = known is not None and known.doubted
     if doubt.open and not was_doubted and cause.said and cause.said == doubt.said:
         return "cleared"
-    doubted = at_once or memory.unread(builder.state.history, cause) >= checkpoint_index.STARTS
+    doubted = at_once or memory.unread(builder.state.policy.history, cause) >= TWICE
     if not doubted or was_doubted:
         return ""
     older = resume_point.newest_verified(checkpoint_index.passed_over(index, path, ""), support, before_t=plan.before_t)
@@ -176,7 +172,7 @@ def apply(builder: StepBuilder, failure: FailureInput, answer: Answer) -> None:
                 paths = tuple(k.path for k in builder.index.known if k.doubted)
                 builder.fact(CheckpointsSetAside(paths=paths, why=""))
                 index = replace(builder.index, doubt=checkpoint_index.Doubt(cleared=True))
-                builder.set(checkpoints=checkpoint_index.changed(index, paths, aside=None, doubted=False))
+                builder.change("saved", checkpoints=checkpoint_index.changed(index, paths, aside=None, doubted=False))
             builder.close_incident(incident, answer.ending or answer.reason)
             builder.move("hold", Stopped(), f"{answer.reason}; held until resume or restart", Why(answer.why))
             advice = answer.advice or (f"nothing is started until `{builder.typed('resume')}`",)
@@ -207,7 +203,7 @@ def _again(builder: StepBuilder, failure: FailureInput, answer: Again) -> None:
         builder.note(f"{base_name(path)}: {DOUBTED}: the next attempt resumes from the one before, if there is one")
         builder.fact(CheckpointsSetAside(paths=(path,), why=DOUBTED))
         index = checkpoint_index.passed_over(index, path, failure.cause.said)
-        builder.set(checkpoints=checkpoint_index.changed(index, (path,), aside=DOUBTED))
+        builder.change("saved", checkpoints=checkpoint_index.changed(index, (path,), aside=DOUBTED))
     _count(builder, failure, counted=answer.counted, same_rung=answer.rung is None)
     if answer.to is not None:
         why = policy.go_back(builder, answer.to, class_, failure.reason, incident)
@@ -222,8 +218,8 @@ def _again(builder: StepBuilder, failure: FailureInput, answer: Again) -> None:
         builder.note(answer.note)
     delay_s = answer.delay_s
     if answer.charged:
-        charged, wait_s = memory.charge(builder.state.budget, failure.restart)
-        builder.set(budget=charged)
+        charged, wait_s = memory.charge(builder.state.policy.budget, failure.restart)
+        builder.change("policy", budget=charged)
         builder.fact(BudgetChanged(used=charged.used, max=failure.restart.max_restarts))
         delay_s = max(wait_s, delay_s) if answer.back_off else delay_s
     plan = replace(plan, delay_s=delay_s, need_bytes=answer.need_bytes, needs_gpu=answer.needs_gpu)
@@ -239,7 +235,7 @@ def _count(builder: StepBuilder, failure: FailureInput, *, counted: bool = True,
     """Append the failure to the history; the ramp's stretch without trouble ends. A failed launch does not count."""
     if not counted or failure.cause.kind == "launch":
         return
-    builder.set(history=memory.with_cause(failure.history, failure.cause))
+    builder.change("policy", history=memory.with_cause(failure.history, failure.cause))
     if same_rung and not failure.spent:
         ramp.end_stretch(builder)
 
@@ -249,14 +245,6 @@ def _count(builder: StepBuilder, failure: FailureInput, *, counted: bool = True,
 # Sources: runs that trained on NaN for days and ended with exit status 0. Training does not come back from NaN weights,
 # so each further step is lost. Known false alarms: an overflowing step under mixed precision prints NaN and is skipped;
 # an average keeps one such value (text/loss_run.py tells both apart).
-GOES_ON_S = 10.0
-"""A trainer that lives so long after a checkpoint was found lost goes on. One that ends before ends by itself.
-
-Values are read in a thread of their own, and an end is seen seconds late: either may come first. What an attempt ended
-of must not depend on that, so its own end counts. Ten seconds of steps are little beside what the reading took.
-"""
-DYING_S = 60.0
-"""The same if the last lines show a failure: it may still free its GPU, or wait for its other ranks."""
 LAST_STEPS = 5
 """NaN steps in a row at the end of an attempt that are no accident. A gradient scaler skips a single one."""
 
@@ -272,7 +260,7 @@ def on_nan_steps(builder: StepBuilder, read: Reading) -> None:
 
 def on_divergence(builder: StepBuilder) -> None:
     """The loss is far above its floor for good: told, and acted on if ``[loss] diverged`` says so and it is ``FAR``."""
-    seen, action = builder.state.loss, builder.settings.loss.diverged
+    seen, action = builder.state.course.loss, builder.settings.loss.diverged
     reason = f"the loss diverged: it is {builder.state.progress.loss:.3g}, its lowest was {seen.floor:.3g}"
     if builder.open_of(DIVERGING) is None:
         incident = builder.open_incident("loss", DIVERGING, reason, step=seen.since_step)
@@ -295,7 +283,7 @@ def act_on_nan(
     """
     attempt, found = builder.attempt, diagnosis_of_class(builder.catalogue.class_of(NAN), 1.0, EvidenceLine(0, reason))
     before_t = min((t for t in (attempt.nan_t, lost_t) if t is not None), default=None)
-    if any(i.class_ == NAN and i.attempt == attempt.number for i in builder.state.incidents):
+    if any(i.class_ == NAN and i.attempt == attempt.number for i in builder.state.journal.incidents):
         return  # reported, and the settings say that nothing follows
     told: dict[str, Any] = {"evidence": (Evidence(what=reason),), "explanation": found.explanation}
     if (diverged or builder.settings.nan.action) == "warn":
@@ -319,7 +307,7 @@ def on_values(builder: StepBuilder, read: CheckpointValues) -> None:
     if there is None or there.mtime != read.mtime:
         return
     index = with_values(before, read.path, read.nonfinite, read.nan, read.reason)
-    builder.set(checkpoints=index)
+    builder.change("saved", checkpoints=index)
     for known in index.known:
         was = checkpoint_index.find(before, known.path)
         if was is not None and was.bad != known.bad:
@@ -327,26 +315,27 @@ def on_values(builder: StepBuilder, read: CheckpointValues) -> None:
             builder.tell_checkpoint(known, verdict)
     state = builder.state
     if state.attempt.lost_at is None and is_live(state.machine) and _first_lost(state) is not None:
-        builder.set(attempt=msgspec.structs.replace(state.attempt, lost_at=state.time.now))
+        builder.change("attempt", lost_at=state.time.now)
 
 
 def nan_is_due(state: JudgeState) -> bool:
     """Whether a checkpoint that was read makes the training lost, and the trainer lived on after that."""
     at = state.attempt.lost_at
-    return at is not None and is_watched(state.machine) and state.time.now - at >= GOES_ON_S
+    return at is not None and is_watched(state.machine) and state.time.now - at >= LASTS_S
 
 
 def on_nan_due(builder: StepBuilder) -> None:
     """Act on the first lost checkpoint. A trainer whose last lines show a failure is left to end by itself."""
     state, at = builder.state, builder.attempt.lost_at
-    log = with_last_line(state.diagnosis, builder.catalogue)
+    log = with_last_line(state.log.diagnosis, builder.catalogue)
     shown = hidden_failure(log, builder.catalogue)  # after the last steps, and not the NaN
-    if builder.now - (at or 0.0) < DYING_S and shown is not None and shown.failure != NAN:
+    # It may still free its GPU, or wait for its other ranks.
+    if builder.now - (at or 0.0) < MINUTE_S and shown is not None and shown.failure != NAN:
         return
-    builder.change_attempt(lost_at=None)
+    builder.change("attempt", lost_at=None)
     lost = _first_lost(state)
     if lost is not None:
-        found = values_of(state.checkpoints, lost)
+        found = values_of(state.saved.checkpoints, lost)
         more = "" if len(found.new) == 1 else f" and {len(found.new) - 1} other tensors"
         finite = ", finite in an earlier checkpoint" if found.compared else ""
         what = f"{base_name(lost.path)} holds NaN or Inf in {found.new[0]}{more}{finite}"
@@ -355,7 +344,7 @@ def on_nan_due(builder: StepBuilder) -> None:
 
 def _first_lost(state: JudgeState) -> KnownCheckpoint | None:
     """The first checkpoint of this attempt that is not finite and was, or is while the loss is NaN."""
-    index, attempt = state.checkpoints, state.attempt
+    index, attempt = state.saved.checkpoints, state.attempt
     for known in sorted(index.known, key=checkpoint_index.age_of):
         ours = known.own and known.complete and known.left is None and known.t >= attempt.start_t
         if not ours or not known.nonfinite:
@@ -371,7 +360,8 @@ def _is_stained(state: JudgeState, losses: LossRun) -> bool:
     since = state.attempt.nan_t
     if not losses.is_likely_average or since is None:
         return False
-    saved = [k for k in state.checkpoints.known if k.own and k.complete and k.t > since and k.nonfinite is not None]
+    known = state.saved.checkpoints.known
+    saved = [k for k in known if k.own and k.complete and k.t > since and k.nonfinite is not None]
     return bool(saved) and not any(k.nonfinite for k in saved)
 
 
@@ -397,7 +387,7 @@ def nan_began_t(state: JudgeState, read: Reading) -> float:
     at, start_t = nan_position(state, read), state.attempt.start_t
     saved = (
         k.t
-        for k in state.checkpoints.known
+        for k in state.saved.checkpoints.known
         if k.own and k.t >= start_t and k.latest is not None and at is not None and k.latest > at
     )
     return min(saved, default=state.time.t)
@@ -411,8 +401,8 @@ def before_lost_t(builder: StepBuilder, *ended_of: Cause) -> float | None:
     """
     state, number = builder.state, builder.attempt.number
     if builder.lost_by_divergence:
-        return state.loss.since_t
-    ended_for_it = any(cause.class_ == NAN and cause.attempt == number for cause in (*state.history, *ended_of))
-    losses = (read.now.losses for read in (state.reading, *state.other_logs.values()))
+        return state.course.loss.since_t
+    ended_for_it = any(cause.class_ == NAN and cause.attempt == number for cause in (*state.policy.history, *ended_of))
+    losses = (read.now.losses for read in (state.log.reading, *state.log.other_logs.values()))
     lasts = any(each.is_nan_for(LAST_STEPS) and not _is_stained(state, each) for each in losses)
     return state.attempt.nan_t if ended_for_it or lasts else None

@@ -20,6 +20,7 @@ from ..memory import nth_wait_s
 from ..resume import checkpoint_index, resume_point
 from ..resume.checkpoint_index import base_name
 from ..resume.resume_check import stays_open
+from ..scales import HOUR_S, LAG_S
 from ..state import JudgeState, StepBuilder
 from . import gate, policy
 from .remedies import merged
@@ -80,7 +81,7 @@ def hold(
 
 def launch_again_later(builder: StepBuilder, plan: run_states.RestartPlan, kind: HoldKind, why: str) -> None:
     """``kind`` of PASSING prevented a launch: again after a while; beside another trainer never from the beginning."""
-    (what, how), others = PASSING[kind], [i.id for i in builder.state.incidents if i.class_ == OTHER_TRAINER]
+    (what, how), others = PASSING[kind], [i.id for i in builder.state.journal.incidents if i.class_ == OTHER_TRAINER]
     other = others[0] if others and kind == "other_trainer" else None
     if kind == "other_trainer" and plan.fresh:
         builder.move("hold", run_states.Stopped(), why, Why(kind, other))
@@ -105,9 +106,10 @@ def launch(builder: StepBuilder, plan: run_states.RestartPlan) -> None:
         return
     checkpoint_jobs.set_time(builder)
     state, number = builder.state, builder.state.attempts + 1
-    pending = state.profile_pending
-    profile = state.profile if pending is None else None if pending == NO_PROFILE else pending
-    builder.set(attempts=number, profile_pending=None, switch=False, profile=profile)
+    pending = state.policy.profile_pending
+    profile = state.policy.profile if pending is None else None if pending == NO_PROFILE else pending
+    builder.set(attempts=number)
+    builder.change("policy", profile_pending=None, switch=False, profile=profile)
     if pending is not None:
         builder.fact(ProfileChanged(profile=profile, pending=False, why=f"from attempt {number} on"))
     known, begun = builder.checkpoint(plan.path), builder.checkpoint(builder.knowledge.begin_from)
@@ -121,12 +123,12 @@ def launch(builder: StepBuilder, plan: run_states.RestartPlan) -> None:
         resume_from=plan.path,
         resume_step=plan.step,
         profile=profile,
-        changes=merged(state.applied),
+        changes=merged(state.policy.applied),
         steps_done=known.position if known is not None else None,
         epochs_done=known.epochs_done if known is not None else None,
         begun_steps=begun.position if begun is not None else None,
         begun_epochs=begun.epochs_done if begun is not None else None,
-        exclude=state.bad_nodes,
+        exclude=state.policy.bad_nodes,
     )
     builder.move("launch", run_states.Starting(order=order, plan=plan), f"attempt {number} starts {where}")
 
@@ -151,10 +153,10 @@ def _leave_branch(builder: StepBuilder, plan: run_states.RestartPlan, number: in
         builder.fact(CheckpointsSetAside(paths=left, why=why, left=True))
     if left or plan.wanted is not None or plan.fresh:
         since = 0.0 if known is None or known.mtime is None else checkpoint_index.time_of(known)
-        builder.set(checkpoints=replace(builder.index, went_back=(since, builder.t, why)))
+        builder.change("saved.checkpoints", went_back=(since, builder.t, why))
     if plan.before_t is not None or (left and (plan.wanted is not None or plan.fresh)):
         best, epochs = (None, None) if known is None else (known.position, known.epochs_done)
-        builder.set(budget=replace(builder.state.budget, best=best, epochs=epochs))
+        builder.change("policy.budget", best=best, epochs=epochs)
 
 
 def on_launched(builder: StepBuilder, machine: run_states.Starting, outcome: Outcome) -> None:
@@ -208,15 +210,15 @@ def remember_end(builder: StepBuilder) -> None:
     if attempt.beat_t is not None and attempt.resume_verdict != "ignored":
         # A resume has worked: what is said of another checkpoint from now on is said for the first time.
         doubt = replace(builder.index.doubt, open=False, cleared=False)
-        builder.set(checkpoints=replace(builder.index, doubt=doubt))
-    if attempt.step is not None and builder.state.progress_t != builder.t:
-        builder.set(progress_t=builder.t)
+        builder.change("saved.checkpoints", doubt=doubt)
+    if attempt.step is not None and builder.state.log.progress_t != builder.t:
+        builder.change("log", progress_t=builder.t)
         builder.fact(progress_made(builder.knowledge, builder.state))
     close_quiet(builder, "the attempt ended", "attempt")
     kinds, classes = {"stall", "loss", "progress"}, {MISSING, TERMINATION, OTHER_TRAINER}
     builder.close_where("the attempt ended", lambda i: i.kind in kinds or i.class_ in classes, ended_by="attempt")
     if attempt.position is not None:
-        builder.set(failed_position=attempt.position)
+        builder.change("policy", failed_position=attempt.position)
 
 
 def conclude(builder: StepBuilder, reason: str, why: Why = PLAIN) -> None:
@@ -251,21 +253,21 @@ def over(builder: StepBuilder, title: str, body: str, incident: int | None) -> N
 
 def close_quiet(builder: StepBuilder, ending: str, by: EndedBy = "") -> None:
     """Close the incident *quiet* if it is open. ``ending``: how the silence ended."""
-    quiet = builder.state.quiet
+    quiet = builder.state.watch.quiet
     if quiet is not None:
-        builder.set(quiet=None)
+        builder.change("watch", quiet=None)
         builder.close_incident(quiet.incident, ending, ended_by=by)
 
 
 def end_facts(state: JudgeState) -> EndFacts:
     """What was so when an attempt ended, beside its log: the diagnosis counts it, and the journal keeps it."""
-    low, verdict = state.disk_low, None
-    known = checkpoint_index.find(state.checkpoints, state.attempt.resume_from)
+    low, verdict = state.health.disk_low, None
+    known = checkpoint_index.find(state.saved.checkpoints, state.attempt.resume_from)
     if known is not None and known.damage is not None:
         verdict = known.damage[0]
     elif known is not None:
         verdict = "complete" if known.complete and known.bad is None else None
-    host, kills_before = state.host, state.oom_kills_before
+    host, kills_before = state.health.host, state.health.oom_kills_before
     kills = None if host.oom_kills is None or kills_before is None else host.oom_kills - kills_before
     swap, swap_total = host.swap_used_bytes, host.swap_total_bytes
     return EndFacts(
@@ -274,8 +276,8 @@ def end_facts(state: JudgeState) -> EndFacts:
         swap_used=round(swap / swap_total, 3) if swap is not None and swap_total else None,
         oom_kills=kills,
         checkpoint=verdict,
-        kernel=state.diagnosis.kernel,
-        diverged=state.loss.diverges or None,
+        kernel=state.log.diagnosis.kernel,
+        diverged=state.course.loss.diverges or None,
     )
 
 
@@ -292,7 +294,7 @@ def cannot_be_told(knowledge: Knowledge) -> bool:
 
 def starts_again(state: JudgeState, knowledge: Knowledge) -> str:
     """The commands that start a run that is over, as a clause."""
-    if cannot_be_told(knowledge) and resume_point.newest_verified(state.checkpoints) is not None:
+    if cannot_be_told(knowledge) and resume_point.newest_verified(state.saved.checkpoints) is not None:
         return f"to start it again: {ways(knowledge)}"
     return f"`{knowledge.typed('resume')}` starts again"
 
@@ -309,12 +311,8 @@ def ways(knowledge: Knowledge) -> str:
 # checkpoints of the run.
 
 
-SLACK_S = 1.0
-"""A checkpoint written this long before the request still counts: clocks of file systems lag."""
 TERMINATION = "termination"
 """Class of the incident (kind ``health``): the cloud announced the end of this machine."""
-AGAIN_S = 1800.0
-"""A danger sign that lasts or comes back asks for a checkpoint at most this often."""
 
 
 def is_wanted(builder: StepBuilder) -> bool:
@@ -325,29 +323,29 @@ def is_wanted(builder: StepBuilder) -> bool:
     attempt = state.attempt
     if attempt.nan_t is not None or attempt.resume_verdict in {"open", "ignored"} or not attempt.place_is_sure:
         return False
-    newest = resume_point.newest_verified(state.checkpoints)
+    newest = resume_point.newest_verified(state.saved.checkpoints)
     saved = None if newest is None else newest.latest
     return attempt.position is None or saved is None or saved < attempt.position
 
 
 def can_ask(state: JudgeState, knowledge: Knowledge) -> bool:
     """Whether there is a way to ask this trainer for a checkpoint."""
-    return knowledge.can_ask_to_save or state.beating
+    return knowledge.can_ask_to_save or state.log.beating
 
 
 def request(builder: StepBuilder, reason: str, incident: int | None = None, *, stop: bool = False) -> int:
     """Ask for a checkpoint. Returns the id of the decision. ``stop``: it is ended after that."""
-    builder.set(save_asked_t=builder.t)
+    builder.change("saved", save_asked_t=builder.t)
     return builder.decide(RequestSave, reason, incident=incident, stop=stop)
 
 
 def on_danger(builder: StepBuilder, why: str, incident: int | None) -> None:
     """A sign that the machine may end the trainer soon: save what there is."""
-    asked_t = builder.state.save_asked_t
-    if not is_wanted(builder) or (asked_t is not None and builder.t - asked_t < AGAIN_S):
+    asked_t = builder.state.saved.save_asked_t
+    if not is_wanted(builder) or (asked_t is not None and builder.t - asked_t < HOUR_S / 2):
         return
     if gate.is_closed(builder):
-        builder.set(save_asked_t=builder.t)
+        builder.change("saved", save_asked_t=builder.t)
         what = "the trainer for a checkpoint"
         gate.tell(builder, "save", f"ask {what}", f"asked {what}", why, incident=incident)
     else:
@@ -356,20 +354,20 @@ def on_danger(builder: StepBuilder, why: str, incident: int | None) -> None:
 
 def came(state: JudgeState, asked_t: float) -> bool:
     """Whether a checkpoint that was asked for then is complete, and none is being written."""
-    new = [k for k in state.checkpoints.known if k.own and k.bad is None and k.t >= asked_t - SLACK_S]
+    new = [k for k in state.saved.checkpoints.known if k.own and k.bad is None and k.t >= asked_t - LAG_S]
     return bool(new) and all(k.complete for k in new)
 
 
 def shown_progress(knowledge: Knowledge, state: JudgeState) -> Progress:
     """Progress for people: with the total that the settings know if the log shows none, and the time left."""
-    now, attempt = state.reading.now, state.attempt
+    now, attempt = state.log.reading.now, state.attempt
     run, told = now.run, knowledge.told.get(attempt.profile or "")
     resumed = attempt.resume_from is not None and attempt.resume_verdict != "ignored"
     before = whole_epochs(attempt, run.whole or run.total)
     progress = pace.with_told(state.progress, run, told, resumed=resumed, epochs_before=before)
     epoch = progress.epoch
     if run.step is not None or epoch is None:
-        return pace.with_own_pace(progress, state.pace, state.clock.step_s)
+        return pace.with_own_pace(progress, state.course.pace, state.watch.clock.step_s)
     # A log that prints an epoch as it ends, and no step. One that was read late tells no times.
     first, last = attempt.first_beat_t, attempt.beat_t
     if attempt.adopted or first is None or last is None or run.first_named is None:
@@ -387,9 +385,9 @@ def progress_made(knowledge: Knowledge, state: JudgeState) -> ProgressMade:
         step_offset=now.step_offset,
         stride=now.stride,
         loss_state=loss.state_of(
-            state.loss,
-            is_nan=state.reading.now.loss_is_nan,
-            diverges=any(i.class_ == DIVERGING for i in state.incidents),
+            state.course.loss,
+            is_nan=state.log.reading.now.loss_is_nan,
+            diverges=any(i.class_ == DIVERGING for i in state.journal.incidents),
         ),
-        loss_floor=state.loss.floor,
+        loss_floor=state.course.loss.floor,
     )

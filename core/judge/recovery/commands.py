@@ -19,6 +19,7 @@ from ..handlers import checkpoint_jobs
 from ..hang import liveness
 from ..memory import Budget
 from ..run_states import Finished, Hung, Paused, RestartPlan, Running, Starting, Stopped, Stopping, Suspended, Then
+from ..scales import WHILE_S
 from ..state import JudgeState, StepBuilder
 from . import attempts, gate, policy, ramp, remedies, restarts, resume_choice, unclear_states
 from .apply import answer_failure, before_lost_t
@@ -26,8 +27,6 @@ from .attempts import can_ask, cannot_be_told, close_quiet, ways
 from .unclear_states import why_not_resumable
 
 replace = msgspec.structs.replace
-SNOOZE_S = 600.0
-"""How long no hang is declared after the command ``snooze``."""
 SUSPENDED = "suspended"
 """Class of the incident (kind ``stall``) of a trainer that a signal stopped which is not ours."""
 
@@ -64,7 +63,7 @@ def on_command(builder: StepBuilder, command: Command) -> Reply:
     if reply.message:
         builder.note(f"{command.verb}: {reply.message}", "refusal")
         if command.verb == "resume" and run_states.is_live(builder.machine):
-            builder.set(resume_ordered=(command.by, builder.t))
+            builder.change("operator", resume_ordered=(command.by, builder.t))
     return reply
 
 
@@ -77,11 +76,11 @@ def _present(builder: StepBuilder) -> str:
 
 def _end(builder: StepBuilder, command: Command) -> Reply:
     machine, kill, by = builder.machine, command.verb == "kill", command.by
-    if isinstance(machine, Stopped | run_states.Over) and builder.state.withheld is None:
+    if isinstance(machine, Stopped | run_states.Over) and builder.state.operator.withheld is None:
         return fulfilled(f"nothing is running: {_present(builder)} already")
     plan = RestartPlan(reason=f"{command.verb} by {by}", by=by)
-    finishing = builder.state.withheld is not None and builder.state.withheld.then == "finish"
-    builder.set(ends=None)
+    finishing = builder.state.operator.withheld is not None and builder.state.operator.withheld.then == "finish"
+    builder.change("operator", ends=None)
     if isinstance(machine, Stopping) and machine.saving is not None and machine.then == "hold" and not kill:
         restarts.end_saving(builder, machine, f"stop by {by} again: no checkpoint is waited for")
     elif _order_end(builder, "finish" if finishing else "hold", plan, f"ended by {by}", kill=kill):
@@ -121,7 +120,7 @@ def _next(builder: StepBuilder, command: Command) -> Reply:
     """
     machine, typed = builder.machine, builder.typed
     live, answers = run_states.is_live(machine) and not isinstance(machine, Stopping), is_answer(builder.state, command)
-    waiting, launching = builder.state.withheld, isinstance(machine, Starting) and not machine.launched
+    waiting, launching = builder.state.operator.withheld, isinstance(machine, Starting) and not machine.launched
     if command.incident is not None and (waiting is None or waiting.action.incident != command.incident):
         # An answer to a question that does not wait any more must not end or start anything.
         does = f"`{typed('restart' if live else 'resume')}` without --incident does it all the same"
@@ -151,7 +150,7 @@ def _next(builder: StepBuilder, command: Command) -> Reply:
         before_t=before_t,
         by=command.by,
     )
-    if not (live or launching) and (builder.state.ends is None or isinstance(machine, Stopping)):
+    if not (live or launching) and (builder.state.operator.ends is None or isinstance(machine, Stopping)):
         # A time that is too near is not meant.
         checkpoint_jobs.set_time(builder, after_s=checkpoint_jobs.stop_takes_s(builder.knowledge, builder.state))
     if command.without_remedies:
@@ -160,10 +159,10 @@ def _next(builder: StepBuilder, command: Command) -> Reply:
         remedies.take_by_name(builder, name, command.by)
     if not _order_end(builder, "restart", plan, f"restarted by {command.by}"):
         # A person looked at it: earlier failures do not count any more.
-        before = builder.state.budget
-        builder.set(history=())
+        before = builder.state.policy.budget
+        builder.change("policy", history=())
         if before.used or before.unsaved:
-            builder.set(budget=Budget(best=before.best, every=before.every, epochs=before.epochs))
+            builder.change("policy", budget=Budget(best=before.best, every=before.every, epochs=before.epochs))
             builder.fact(BudgetChanged(used=0, max=builder.settings.restart.max_restarts))
         # A stop may have failed: processes of the last attempt must be gone before the next one is launched.
         (restarts.clear_and_restart if builder.attempt.number else resume_choice.choose)(builder, plan)
@@ -197,9 +196,9 @@ def _act(builder: StepBuilder, command: Command) -> Reply:
     machine = builder.machine
     if command.act is None:
         return refused('say which: "all", "ask" or "notify"')
-    builder.set(act=command.act)
+    builder.change("operator", act=command.act)
     builder.fact(ActChanged(act=command.act, by=command.by, settings=builder.settings.restart.act))
-    waiting, by = builder.state.withheld, command.by
+    waiting, by = builder.state.operator.withheld, command.by
     if command.act == "all":
         if waiting is None:
             return YES
@@ -226,7 +225,7 @@ def _pause(builder: StepBuilder, command: Command) -> Reply:
         ending = ", and is left to end" if isinstance(machine, Stopping) else _starts_it(builder)
         return refused(f"nothing is running that could be paused: {_present(builder)}{ending}")
     _close_hangs(builder, f"paused by {command.by}")
-    builder.set(time=replace(builder.state.time, stopped=True))
+    builder.change("time", stopped=True)
     order = builder.decide(PauseAttempt, f"pause by {command.by}")
     builder.move("pause", Paused(order=order), f"paused by {command.by} (its GPU memory stays held)")
     return YES
@@ -242,7 +241,7 @@ def _unpause(builder: StepBuilder, command: Command) -> Reply:
         return refused(f"the run is not paused: {_present(builder)}{hint}")
     builder.decide(UnpauseAttempt, f"resume by {command.by}")
     builder.close_all("it was continued", SUSPENDED)
-    builder.set(pause=replace(builder.state.pause, stopped="none", since_t=None))  # a stop from now on is another one
+    builder.change("watch.pause", stopped="none", since_t=None)  # a stop from now on is another one
     awake(builder, f"resumed by {command.by}")
     return YES
 
@@ -250,14 +249,15 @@ def _unpause(builder: StepBuilder, command: Command) -> Reply:
 def awake(builder: StepBuilder, reason: str) -> None:
     """The trainer runs again: time counts, and the deadline of its next step and what is seen of it start anew."""
     state, now = builder.state, builder.now
-    clock, seen = replace(state.clock, last=now), liveness.after_gap(state.liveness, now)
-    builder.set(time=replace(state.time, stopped=False), clock=clock, liveness=seen)
+    builder.change("time", stopped=False)
+    builder.change("watch.clock", last=now)
+    builder.change("watch", liveness=liveness.after_gap(state.watch.liveness, now))
     follow_trainer(builder, reason)
 
 
 def follow_trainer(builder: StepBuilder, reason: str) -> None:
     """Watch a trainer that exists: running if it has made a step or saved a checkpoint, else starting."""
-    if builder.state.trains:
+    if builder.state.watch.clock.beats > 0 or builder.state.course.saves_unread:
         builder.move("training", Running(), reason)
     else:
         builder.move("started", Starting(launched=True), reason)
@@ -272,7 +272,8 @@ def _profile(builder: StepBuilder, command: Command) -> Reply:
         return refused("the run is finished; give a profile to the next start")
     live, profile = run_states.is_live(machine), None if none else name
     goes_on = live and not isinstance(machine, Stopping)
-    if state.profile == profile and state.profile_pending in {None, name} and not state.applied and goes_on:
+    policy = state.policy
+    if policy.profile == profile and policy.profile_pending in {None, name} and not policy.applied and goes_on:
         with_it = "without a profile" if none else f"with {name}"
         return fulfilled(f"it trains {with_it} already; `{builder.typed('restart')}` begins a new attempt like that")
     anew = why_not_resumable(builder) or (unclear_states.why_not_begun_anew(builder) if command.now else None)
@@ -281,7 +282,7 @@ def _profile(builder: StepBuilder, command: Command) -> Reply:
     if goes_on and anew is not None:
         return refused(f"a switch needs a restart, and {anew}; `{builder.typed('restart', '--fresh')}` begins anew")
     ramp.chosen(builder, name, command.by)
-    builder.set(profile_pending=name, switch=live)
+    builder.change("policy", profile_pending=name, switch=live)
     remedies.drop(builder, f"{command.by} chose the profile {name}")
     when = "now" if live and command.now else "at the next checkpoint" if live else "at the next start"
     builder.fact(ProfileChanged(profile=profile, pending=True, why=f"asked for by {command.by}, {when}"))
@@ -293,15 +294,15 @@ def _profile(builder: StepBuilder, command: Command) -> Reply:
 
 def switch_at_checkpoint(builder: StepBuilder) -> None:
     """A checkpoint is complete: restart with the profile that waits for one."""
-    name = builder.state.profile_pending
+    name = builder.state.policy.profile_pending
     if name is not None and isinstance(builder.machine, Running):
-        climbs = name == builder.state.ramp.climbing
+        climbs = name == builder.state.policy.ramp.climbing
         reason = f"profile {name} at a checkpoint, {'by the ramp' if climbs else 'as asked'}"
         restarts.stop(builder, "restart", RestartPlan(reason=reason, by="" if climbs else "a person"))
 
 
 def _ack(builder: StepBuilder, command: Command) -> Reply:
-    incidents, waiting = builder.state.incidents, builder.state.withheld
+    incidents, waiting = builder.state.journal.incidents, builder.state.operator.withheld
     if command.incident is not None and builder.find_incident(command.incident) is None:
         listed = ", ".join(str(incident.id) for incident in incidents) or "none"
         return refused(f"there is no open incident {command.incident}; open: {listed}")
@@ -312,7 +313,7 @@ def _ack(builder: StepBuilder, command: Command) -> Reply:
             builder.update_incident(incident.id, acknowledged=True)
     if waiting is not None and command.incident in {None, waiting.action.incident}:
         # It stays as it is and is not asked again. A person can still order it.
-        builder.set(withheld=replace(waiting, again_t=None))
+        builder.change("operator.withheld", again_t=None)
         builder.fact(QuestionClosed(why=f"no, by {command.by}: it stays as it is"))
     return YES
 
@@ -320,11 +321,11 @@ def _ack(builder: StepBuilder, command: Command) -> Reply:
 def _snooze(builder: StepBuilder, command: Command) -> Reply:
     if not run_states.is_watched(builder.machine):
         return refused(f"nothing is running that could be waited for: {_present(builder)}")
-    builder.change_attempt(patient_until=builder.now + SNOOZE_S)
+    builder.change("attempt", patient_until=builder.now + WHILE_S)
     if isinstance(builder.machine, Hung):
         _close_hangs(builder, f"{command.by} asked to wait")
         follow_trainer(builder, f"{command.by} asked to wait")
-    builder.note(f"no hang is declared for {SNOOZE_S / 60:.0f} min, as {command.by} asked")
+    builder.note(f"no hang is declared for {WHILE_S / 60:.0f} min, as {command.by} asked")
     return YES
 
 
@@ -375,7 +376,7 @@ _VERBS: dict[str, Callable[[StepBuilder, Command], Reply]] = {
 
 def is_answer(state: JudgeState, command: Command) -> bool:
     """Whether ``restart`` or ``resume`` means what was withheld. A command with wishes of its own is an order."""
-    return state.withheld is not None and state.withheld.then == "restart" and not has_wishes(command)
+    return state.operator.withheld is not None and state.operator.withheld.then == "restart" and not has_wishes(command)
 
 
 def has_wishes(command: Command) -> bool:
@@ -385,7 +386,7 @@ def has_wishes(command: Command) -> bool:
 
 def carry_out(builder: StepBuilder, by: str) -> None:
     """A person's answer to what was withheld (gate.py): what would have been done is done now."""
-    waiting = builder.state.withheld
+    waiting = builder.state.operator.withheld
     assert waiting is not None  # is_answer was asked
     gate.close(builder, f"ordered by {by}")
     plan = replace(waiting.plan, by=by, reason=f"{waiting.plan.reason}, ordered by {by}")
@@ -402,5 +403,5 @@ def withdraw(builder: StepBuilder, why: str) -> None:
     machine = builder.machine
     assert isinstance(machine, Hung)
     builder.close_incident(machine.incident, why)
-    builder.set(clock=replace(builder.state.clock, last=builder.now))
+    builder.change("watch.clock", last=builder.now)
     follow_trainer(builder, why)

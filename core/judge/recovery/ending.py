@@ -37,19 +37,18 @@ from ..failure.diagnosis import (
     with_lines,
 )
 from ..failure.evidence_state import CASCADE_KEPT, DiagnosisState, kept_text
+from ..hang.deadlines import ENDED_SHARE
 from ..knowledge import Knowledge
+from ..memory import AttemptLog
 from ..progress import START, ProgressState, read_progress
 from ..resume.checkpoint_index import base_name
 from ..resume.resume_point import newest_own
+from ..scales import HALF_MINUTE_S, MINUTE_S, SHOWN, TINY_SHARE, TWICE
 from ..state import JudgeState
 from ..text.reading import Reading
 
-NEARLY = 0.98
-"""Share of the steps: rounded totals and left-out batches end a little before it."""
 STEPS_LEFT = 10
 """Steps that a printed time to go must hold to be more than the last one."""
-TIME_LEFT_S = 60.0
-"""Shortest printed time to go that counts."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -86,7 +85,7 @@ class Ending(msgspec.Struct, frozen=True):
 
 def judge_ending(state: JudgeState, knowledge: Knowledge) -> Ending:
     """Whether the training was over, by all that is known but the exit status: the first rule that holds."""
-    reading, attempt, log = main_reading(state), state.attempt, state.diagnosis
+    reading, attempt, log = main_reading(state), state.attempt, state.log.diagnosis
     now, seen, save = reading.now, attempt.beat_t is not None, _last_save(state, reading.now)
     at, by_settings = place(state), told_place(state, knowledge, reading)
     hidden, doubt = hidden_failure(log, knowledge.catalogue, short=not seen), ""
@@ -95,12 +94,12 @@ def judge_ending(state: JudgeState, knowledge: Knowledge) -> Ending:
         newest = next(log.last_lines(), None)
         if hidden is None and once is not None and newest is not None and once.line == newest[0]:
             doubt = f"its last line is {once.text}"
-    total, resumed = attempt.run_total_before, attempt.resumed_at
+    total, resumed = attempt.former.run_total, attempt.resumed_at
     at_end = not seen and total is not None and resumed is not None and resumed >= total
     said = now.end_words if now.end_words != "hint" else None
     by_framework = said in {"framework", "early_stop"}
     done = at.at == "end" or at_end
-    saved = save.of_last_step or at_end or (said is not None and not any(k.own for k in state.checkpoints.known))
+    saved = save.of_last_step or at_end or (said is not None and not any(k.own for k in state.saved.checkpoints.known))
     another = reading.phase in {"load", "preprocess", "compile"} and not by_framework
     whole = done and not save.writing and not another
     failed_at = max(0 if hidden is None or hidden.cause is None else hidden.cause.line, log.traced)
@@ -148,12 +147,13 @@ def judge_ending(state: JudgeState, knowledge: Knowledge) -> Ending:
 
 def _nan(state: JudgeState, now: Reading, hidden: Diagnosis | None) -> str:
     """What shows that the weights are NaN, as a clause; "" = nothing. A value of an average shows it of no weight."""
-    newest, losses = newest_own(state.checkpoints), now.losses
+    newest, losses = newest_own(state.saved.checkpoints), now.losses
     if newest is not None and newest.damage is not None and newest.damage[0] == "nonfinite":
         return f"{base_name(newest.path)} holds values that are not finite"
     if losses.is_average:
         return ""
-    if losses.nan_values >= NAN_VALUES:
+    # One bad batch may be skipped.
+    if losses.nan_values >= TWICE:
         return f"the last {losses.nan_values} printed losses are NaN"
     return line_of(hidden) if hidden is not None and hidden.failure == "nan_loss" else ""
 
@@ -167,7 +167,7 @@ def _order(log: DiagnosisState) -> str:
 def _why_due(state: JudgeState, knowledge: Knowledge) -> str:
     """Why the trainer was expected to print steps, as a clause; "" = it was not."""
     preset = knowledge.preset
-    if knowledge.handed_over or state.failed_position is not None:
+    if knowledge.handed_over or state.policy.failed_position is not None:
         return knowledge.handed_over or "earlier attempts made some"
     return "" if preset.name == "generic" else f"{preset.title or preset.name} prints its steps"
 
@@ -183,8 +183,9 @@ class _LastSave(NamedTuple):
 
 
 def _last_save(state: JudgeState, now: Reading) -> _LastSave:
-    newest, attempt = newest_own(state.checkpoints), state.attempt
-    if newest is None or attempt.beat_t is None or newest.t < attempt.beat_t - SAVE_SLACK_S:
+    newest, attempt = newest_own(state.saved.checkpoints), state.attempt
+    # A checkpoint that became complete a little before the last printed step still belongs to it (lines lag).
+    if newest is None or attempt.beat_t is None or newest.t < attempt.beat_t - HALF_MINUTE_S:
         return _LastSave()
     gap, run_at, whole = max(1, attempt.stride, now.run.gap), attempt.position, newest.complete
     near = newest.latest is None or run_at is None or run_at - newest.latest <= gap
@@ -216,7 +217,7 @@ def _place(now: Reading, epochs: Literal["last", "near", "left", "unknown"], int
     # Rounds before ended here, too; or a round without a number was drawn and not begun.
     not_begun = step == 0 and now.main is not None and progress.epoch is None and whole is None
     ends_a_round = bool(now.round_ends) and (step >= min(now.round_ends) or not_begun)
-    short = total - step > max(1, interval) and step < NEARLY * total and not ends_a_round
+    short = total - step > max(1, interval) and step < ENDED_SHARE * total and not ends_a_round
     if short and made is not None and made > total:
         words += f", {step} of {total} in its round"
     if now.run.per_epoch:
@@ -245,7 +246,7 @@ def _counts_done(now: Reading) -> bool:
 def _by_time(now: Reading, words: str, *, is_last_line: bool = False) -> Place:
     """Short if the trainer printed that much time is to go; else unknown."""
     left_s, step_s = now.progress.eta_s, now.progress.sec_per_step or 0.0
-    if left_s is not None and left_s > max(TIME_LEFT_S, STEPS_LEFT * step_s):
+    if left_s is not None and left_s > max(MINUTE_S, STEPS_LEFT * step_s):
         return Place("short", f"{words or 'the last line'}, {left_s:.0f} s to go")
     return Place("unknown", words, is_last_line)
 
@@ -260,7 +261,7 @@ def _epochs(now: Reading, first_epoch_seen: bool) -> Literal["last", "near", "le
     if epoch is None or not total:
         return "unknown"
     if epoch != int(epoch):
-        return "last" if epoch >= NEARLY * total else "left"
+        return "last" if epoch >= ENDED_SHARE * total else "left"
     last = total if _counts_done(now) or not now.zero_based or now.run.names_last else total - 1
     if epoch >= last:
         return "last"
@@ -274,19 +275,13 @@ def _epochs(now: Reading, first_epoch_seen: bool) -> Literal["last", "near", "le
 
 FINAL = LazyPattern(r"(?<![a-z])final(?![a-z])", re.IGNORECASE)
 """What trainers that print no end call their last checkpoint: ``model_final.pth``, ``checkpoint-final``."""
-SAVE_SLACK_S = 30.0
-"""A checkpoint that became complete this long before the last printed step still belongs to it (lines lag)."""
-TWO_LINES = 2
-"""Printed positions from which their distance is known."""
-NAN_VALUES = 2
-"""Printed NaN losses in a row, up to the end, from which the weights count as NaN: one bad batch may be skipped."""
 
 
 def main_reading(state: JudgeState) -> ProgressState:
     """The log that shows steps: the trainer's output, or the one of its other logs that has most of them."""
-    if state.reading.now.heartbeats:
-        return state.reading
-    return max((state.reading, *state.other_logs.values()), key=lambda each: each.now.heartbeats)
+    if state.log.reading.now.heartbeats:
+        return state.log.reading
+    return max((state.log.reading, *state.log.other_logs.values()), key=lambda each: each.now.heartbeats)
 
 
 def place(state: JudgeState) -> Place:
@@ -294,13 +289,13 @@ def place(state: JudgeState) -> Place:
     log, attempt = main_reading(state), state.attempt
     now = log.now
     # Where an attempt has printed one line only, the distance of two is that of the attempt before.
-    interval = max(now.run.gap, attempt.widest_gap_before if log.now.heartbeats < TWO_LINES else 1)
+    interval = max(now.run.gap, attempt.former.widest_gap if log.now.heartbeats < 2 else 1)
     found = _place(now, _epochs(now, now.zero_based or attempt.resume_from is None), interval)
     found = found if _is_training(now) or found.at != "end" else Place("unknown", found.words)
     if found.at == "short" and (saved := _place_of_save(state, now)) is not None:
         return saved
     if found.at == "short" and _counts_anew(state) and attempt.position is not None:
-        whole = attempt.run_total_before or 0
+        whole = attempt.former.run_total or 0
         if abs(whole - attempt.position) <= max(1, attempt.stride, now.run.gap):
             return Place("end", f"step {attempt.position} of {whole}, counted over the resume")
     return found
@@ -315,7 +310,8 @@ def _place_of_save(state: JudgeState, now: Reading) -> Place | None:
     attempt, total, step = state.attempt, now.progress.run_total_steps, now.progress.run_step
     if total is None or step is None:
         return None
-    mine = [k for k in state.checkpoints.known if k.own and k.complete and k.bad is None and k.t >= attempt.start_t]
+    known = state.saved.checkpoints.known
+    mine = [k for k in known if k.own and k.complete and k.bad is None and k.t >= attempt.start_t]
     saved = {k.step * attempt.stride: k for k in mine if k.step is not None}
     furthest = max(saved, default=0)
     alike = any(at <= step and k.position == at + (attempt.offset or 0) for at, k in saved.items())
@@ -333,7 +329,7 @@ def _is_training(now: Reading) -> bool:
 def _counts_anew(state: JudgeState) -> bool:
     """Whether a resumed attempt prints the total of the run but counts its own steps (sd-scripts with a state)."""
     attempt, total = state.attempt, main_reading(state).now.progress.run_total_steps
-    return bool(attempt.offset) and not attempt.weights_only and total is not None and total == attempt.total_before
+    return bool(attempt.offset) and not attempt.weights_only and total is not None and total == attempt.former.total
 
 
 def run_total(state: JudgeState) -> int | None:
@@ -342,7 +338,7 @@ def run_total(state: JudgeState) -> int | None:
     if total is None:
         return None
     if _counts_anew(state):
-        return attempt.run_total_before or total
+        return attempt.former.run_total or total
     return total + (attempt.offset or 0) - attempt.step_offset
 
 
@@ -352,7 +348,7 @@ def ended_well(state: JudgeState) -> bool:
     save, said = _last_save(state, now), now.finished_words
     if save.writing or (at != "end" and not ((save.final or said) and at != "short")):
         return False
-    saves = any(k.own for k in state.checkpoints.known) and state.attempt.beat_t is not None
+    saves = any(k.own for k in state.saved.checkpoints.known) and state.attempt.beat_t is not None
     return not saves or said or save.complete
 
 
@@ -391,7 +387,7 @@ def judge_end(
 
     ``code`` negative or above 128: a signal; None = lost. ``about``: what else was so at the end.
     """
-    catalogue, log = knowledge.catalogue, state.diagnosis
+    catalogue, log = knowledge.catalogue, state.log.diagnosis
     ending = judge_ending(state, knowledge)
     about = msgspec.structs.replace(about or Circumstances(), trained=state.attempt.beat_t is not None)
     why, by, over = ending.why, ending.by, ending.kind == "finished"
@@ -443,17 +439,13 @@ def diagnosis_of(
         number=1, beat_t=0.0 if reading.now.heartbeats or reading.progress.step is not None else None
     )
     log = with_last_line(log, catalogue)
-    state = JudgeState(diagnosis=log, reading=reading, attempt=attempt)
+    state = JudgeState(log=AttemptLog(diagnosis=log, reading=reading), attempt=attempt)
     knowledge = Knowledge(catalogue=catalogue, shapes=catalogue.shapes)
     _, found = judge_end(state, knowledge, code=exit_code, about=about)
     if found.failure != "unknown":
         return found
-    last = (EvidenceLine(at, kept_text(line.strip())) for at, line in itertools.islice(log.last_lines(), LAST_LINES))
-    return with_lines(found, (*last, *found.cascade), CASCADE_KEPT + LAST_LINES)
-
-
-LAST_LINES = 3
-"""Lines from the end of the log that are shown if nothing shows why it ended."""
+    last = (EvidenceLine(at, kept_text(line.strip())) for at, line in itertools.islice(log.last_lines(), SHOWN))
+    return with_lines(found, (*last, *found.cascade), CASCADE_KEPT + SHOWN)
 
 
 # Whether a trainer that exited with success ended before the length that its settings say, where its log shows none.
@@ -462,10 +454,6 @@ LAST_LINES = 3
 # to be made after a resume, or be ended sooner by an early stop. So only what is short in every reading is short; what
 # cannot be compared is a doubt, in words. Known false alarms: early stopping, or a limit of time, that prints nothing.
 
-OVER = 1.02
-"""x a told number: one that much larger is of another thing."""
-SAME_UNIT = 0.02
-"""Share of the told steps below which they are likely of another unit: samples of a batch, steps of an environment."""
 SLOWER = 0.8
 """x the usual pace: steps after the last printed one may be a little faster than those before."""
 LINES = 4
@@ -482,7 +470,7 @@ def told_place(state: JudgeState, knowledge: Knowledge, log: ProgressState) -> P
     if told is None or attempt.beat_t is None or not _is_training(log.now):
         return Place("unknown")
     # It may have begun from a checkpoint.
-    found = attempt.number > 1 or any(not known.own for known in state.checkpoints.known)
+    found = attempt.number > 1 or any(not known.own for known in state.saved.checkpoints.known)
     by_itself = knowledge.resume_support.by_itself and found
     resumed = attempt.resume_from is not None or bool(told.resumes_by) or by_itself
     claims = (_by_steps(state, log, told, resumed=resumed), _by_epochs(state, log, told, resumed=resumed))
@@ -516,12 +504,12 @@ def _by_steps(state: JudgeState, log: ProgressState, told: ToldLength, *, resume
         before = None if at is None else at * attempt.stride  # the counter may leave them out
     made = step + (before or 0)
     rests = (run.index or 0) + 1 if run.per_epoch and run.total is None else 1
-    if total - made <= max(1, gap * rests) or made >= NEARLY * total:
+    if total - made <= max(1, gap * rests) or made >= ENDED_SHARE * total:
         return Place("unknown", words)
     first, since, beat_t, left_s = attempt.first_beat_step, attempt.first_beat_t, attempt.beat_t or 0.0, None
     if first is not None and since is not None and step > first and beat_t > since:
-        left_s = SLOWER * (beat_t - since) / (step - first) * (NEARLY * total - made)
-    other = made < SAME_UNIT * total or _is_whole_elsewhere(state, made, total, told)
+        left_s = SLOWER * (beat_t - since) / (step - first) * (ENDED_SHARE * total - made)
+    other = made < TINY_SHARE * total or _is_whole_elsewhere(state, made, total, told)
     return _Left(words, told.steps_sure, before, left_s, other)
 
 
@@ -534,7 +522,7 @@ def _by_epochs(state: JudgeState, log: ProgressState, told: ToldLength, *, resum
     words = f"in epoch {math.ceil(epoch)} of {total} (by {told.epochs_by})" if epoch <= total else ""
     if epoch + max(1, log.now.run.epoch_gap) > total:
         return Place("unknown", words)
-    pace_s = (beat_t - state.attempt.start_t) / made if log.now.heartbeats >= TWO_LINES else 0.0
+    pace_s = (beat_t - state.attempt.start_t) / made if log.now.heartbeats >= 2 else 0.0
     left_s = SLOWER * pace_s * (total - epoch) if pace_s else None
     return _Left(words, told.epochs_sure, before, left_s)
 
@@ -556,12 +544,13 @@ def _doubted(state: JudgeState, told: ToldLength, rest: _Left) -> Place:
 def _is_whole_elsewhere(state: JudgeState, made: int, total: int, told: ToldLength) -> bool:
     """Whether the told number is reached in another unit: that of a checkpoint, of another counter, of batches."""
     chosen = itertools.chain.from_iterable(itertools.combinations(told.units, n) for n in range(1, len(told.units) + 1))
-    last = (line for _, line in itertools.islice(state.diagnosis.last_lines(), LINES))
+    last = (line for _, line in itertools.islice(state.log.diagnosis.last_lines(), LINES))
     lines = [{int(match[0].replace(",", "")) for match in NUMBER.finditer(line)} for line in last]
     rise = (n for numbers in lines for n in numbers if sum(n in each for each in lines) == 1)
-    saved = max((k.step for k in state.checkpoints.known if k.own and k.step is not None), default=0)
+    saved = max((k.step for k in state.saved.checkpoints.known if k.own and k.step is not None), default=0)
     numbers = (*(made * math.prod(units) for units in chosen), *rise)
-    return saved >= NEARLY * total or any(NEARLY * total <= number <= OVER * total for number in numbers)
+    near, far = ENDED_SHARE * total, (2 - ENDED_SHARE) * total  # one that is larger is of another thing
+    return saved >= near or any(near <= number <= far for number in numbers)
 
 
 def _epochs_before(attempt: AttemptProgress, now: Reading) -> int | None:

@@ -24,6 +24,7 @@ from ..handlers import checkpoint_jobs
 from ..hang import ranks
 from ..knowledge import Knowledge
 from ..memory import Cause, Failed
+from ..scales import LAST_LINES
 from ..state import JudgeState, StepBuilder
 from . import attempts, gate, policy, restarts
 from .apply import answer_failure
@@ -38,14 +39,14 @@ def on_exit(builder: StepBuilder, observation: Exit) -> None:
     if isinstance(machine, run_states.Stopping):
         restarts.on_exit_while_stopping(builder, machine, observation)
     elif run_states.is_live(machine):
-        builder.set(diagnosis=with_last_line(builder.state.diagnosis, builder.catalogue))
+        builder.change("log", diagnosis=with_last_line(builder.state.log.diagnosis, builder.catalogue))
         why = FROM_OUTSIDE.get(observation.job)
         if why is None:
             _on_end(builder, observation)
             return
         # The scheduler or a person ended the job; what its processes printed meanwhile is no failure of theirs.
         class_, said = "unknown" if observation.job == "node" else KILLED, f"The scheduler says that {why}."
-        found = diagnosis_as(builder.state.diagnosis, builder.catalogue, class_)
+        found = diagnosis_as(builder.state.log.diagnosis, builder.catalogue, class_)
         found = msgspec.structs.replace(found, confidence=SAID_BY_SCHEDULER, explanation=said)
         _crashed(builder, observation, found, why, title=why)
 
@@ -63,7 +64,7 @@ FROM_OUTSIDE: dict[JobCause | None, str] = {
 def _on_end(builder: StepBuilder, observation: Exit) -> None:
     """It ended by itself. An exit status that the preset calls success proves nothing: see ending.py."""
     state, knowledge = builder.state, builder.knowledge
-    earlier = tuple(cause.class_ for cause in state.history if cause.kind == "crash")
+    earlier = tuple(cause.class_ for cause in state.policy.history if cause.kind == "crash")
     about = Circumstances(**msgspec.structs.asdict(end_facts(state)), earlier=earlier)  # what was so beside the log
     end, found = judge_end(state, knowledge, code=observation.code, signal=observation.signal, about=about)
     match end.kind:
@@ -79,7 +80,7 @@ def _on_end(builder: StepBuilder, observation: Exit) -> None:
         case "ended_early":
             _end_early(builder, observation, found, end.why)
         case "failed":
-            who = ranks.stopped(state.ranks)
+            who = ranks.stopped(state.watch.ranks)
             if who and builder.catalogue.class_of(found.failure).of_other_ranks:  # they lost contact with it
                 said = f"{who[0].upper()}{who[1:]}. {found.explanation}"
                 found = msgspec.structs.replace(found, explanation=said)
@@ -95,10 +96,10 @@ def _end_early(builder: StepBuilder, observation: Exit, found: Diagnosis, why: s
     """
     state = builder.state
     again = builder.settings.restart.ended_early == "restart" and policy.has_trained(state)
-    before = any(cause.ended_early for cause in state.history) or main_reading(state).now.end_words is not None
-    last = itertools.islice(state.diagnosis.last_lines(), LAST_WORDS)
+    before = any(cause.ended_early for cause in state.policy.history) or main_reading(state).now.end_words is not None
+    last = itertools.islice(state.log.diagnosis.last_lines(), LAST_LINES)
     if again and not before and not any(ON_PURPOSE.search(line) for _, line in last):
-        unknown = diagnosis_as(builder.state.diagnosis, builder.catalogue, "unknown")
+        unknown = diagnosis_as(builder.state.log.diagnosis, builder.catalogue, "unknown")
         _crashed(builder, observation, unknown, why, ended_early=True)
         return
     exited = _exit_in_words(observation)
@@ -130,8 +131,6 @@ ON_PURPOSE = LazyPattern(
     r"|\bstopping\b|\bstopped\b"
 )
 """What a trainer says in its last lines if it ended before its total on purpose. Taking too much for it only holds."""
-LAST_WORDS = 5
-"""Lines from the end of the log in which it would say so."""
 
 
 def _crashed(
@@ -148,7 +147,7 @@ def _crashed(
     ordered = _ordered_by(builder.state, diagnosis, observation) if class_ == KILLED else ""
     ending = f"the trainer ended by itself: {_exit_in_words(observation)}"
     builder.close_where(ending, lambda i: i.kind == "hang" and i.attempt == attempt.number)
-    number, text = next(builder.state.diagnosis.last_lines(), (builder.state.diagnosis.fold.lines + 1, ""))
+    number, text = next(builder.state.log.diagnosis.last_lines(), (builder.state.log.diagnosis.fold.lines + 1, ""))
     last, end = EvidenceLine(number, text.strip()), None  # what in the trainer's own source ended it with this text
     if observation.code == 1 and (diagnosis.cause is None or diagnosis.cause.text.strip() in last.text):
         end = next((end for end in builder.knowledge.own_ends if end.says(last.text)), None)
@@ -179,11 +178,11 @@ def _crashed(
     builder.notify("incident", title or f"crash ({class_})", reason, incident=incident)
     builder.decide(CaptureStacks, CAPTURE, incident=incident)
     what = f": {title}" if title else f" after crash ({class_})"
-    node, known = builder.state.job.culprit, builder.state.bad_nodes
+    node, known = builder.state.job.culprit, builder.state.policy.bad_nodes
     if observation.job is not None and builder.catalogue.class_of(class_).waits_for == "gpu" and node not in known:
         # Later jobs do not use its node, if it can be told which one that was.
         if node:
-            builder.set(bad_nodes=(*known, node)[-BAD_NODES_KEPT:])
+            builder.change("policy", bad_nodes=(*known, node)[-BAD_NODES_KEPT:])
             builder.note(f"node {node} is left out of the next jobs: a GPU failed there ({class_})")
         else:
             nodes = builder.state.job.nodes
@@ -214,7 +213,7 @@ def _cause(
     builder: StepBuilder, observation: Exit, diagnosis: Diagnosis, end: OwnEnd | None, *, signalled: bool
 ) -> Cause:
     """What ended the attempt, as the history keeps it."""
-    attempt, seen = builder.attempt, builder.state.diagnosis
+    attempt, seen = builder.attempt, builder.state.log.diagnosis
     line = last_line(seen.end) if diagnosis.cause is None else diagnosis.cause.text
     at = 0 if diagnosis.cause is None else diagnosis.cause.line
     block = next((b for b in reversed(seen.blocks) if b.raised is not None and at in {0, b.raised.line}), None)
@@ -255,7 +254,7 @@ def _ordered_by(state: JudgeState, diagnosis: Diagnosis, observation: Exit) -> s
         return "`timeout` in its command ended it: its time was over"
     if observation.job is None and diagnosis.cause is not None and ordered_by(diagnosis.cause.text) == "site":
         return f"it was ordered to end: {beginning(diagnosis.cause.text.strip(), 200)}"
-    notice = next((i for i in state.incidents if i.class_ == TERMINATION), None)
+    notice = next((i for i in state.journal.incidents if i.class_ == TERMINATION), None)
     return "" if notice is None else f"the end of this machine was announced: {notice.reason}"
 
 
@@ -318,16 +317,17 @@ BY = "end_by"
 
 def is_due(state: JudgeState, knowledge: Knowledge) -> bool:
     """Whether the stop must begin now. A launch is not cut: it is stopped as soon as its trainer runs."""
-    if state.ends is None or state.time.t < state.ends.t - checkpoint_jobs.stop_takes_s(knowledge, state):
+    ends = state.operator.ends
+    if ends is None or state.time.t < ends.t - checkpoint_jobs.stop_takes_s(knowledge, state):
         return False
     return not (isinstance(state.machine, run_states.Starting) and not state.machine.launched)
 
 
 def end(builder: StepBuilder) -> None:
     """Save and stop; a run that is held stays stopped, and one that ends already is not started again."""
-    machine, ends = builder.machine, builder.state.ends
+    machine, ends = builder.machine, builder.state.operator.ends
     assert ends is not None
-    builder.set(ends=None)
+    builder.change("operator", ends=None)
     reason = f"it ends by {ends.said}"
     if isinstance(machine, run_states.Over):
         return
@@ -375,11 +375,11 @@ def check(builder: StepBuilder) -> None:
         return
     if limit_t is not None and builder.t >= limit_t:
         return  # Slurm ends it now; what it saves at the signal for that was not asked for
-    left_s = pace.eta_s(state.pace, state.progress)
+    left_s = pace.eta_s(state.course.pace, state.progress)
     if left_s is not None and limit_t is not None and builder.t + left_s < limit_t:
         return
     if attempts.came(state, asked_t):
-        builder.set(job=msgspec.structs.replace(state.job, asked_t=None))
+        builder.change("job", asked_t=None)
         reason = (
             "its job is near the time limit, and the checkpoint that was asked for is complete: the next job goes on"
         )

@@ -23,13 +23,11 @@ from ..knowledge import Knowledge
 from ..memory import Failed, Waiting
 from ..resume import resume_point
 from ..run_states import Hung, RestartPlan, Stopped, Then
+from ..scales import HOUR_S, MINUTE_S
 from ..state import JudgeState, StepBuilder
 
 replace = msgspec.structs.replace
 
-HOUR_S = 3600.0
-ORDER_S = 60.0
-"""How long a resume that was ordered too early still counts."""
 WOULD: dict[Then, tuple[str, str]] = {
     "restart": ("restart", "restarted"),
     "give_up": ("end it and give the run up", "ended it and given the run up"),
@@ -40,7 +38,7 @@ WOULD: dict[Then, tuple[str, str]] = {
 
 def act_of(state: JudgeState, knowledge: Knowledge) -> Act:
     """What is done without a person: as one chose for this run, else as the settings say."""
-    return state.act if state.act is not None else knowledge.settings.restart.act
+    return state.operator.act if state.operator.act is not None else knowledge.settings.restart.act
 
 
 def is_closed(builder: StepBuilder, plan: RestartPlan | None = None) -> bool:
@@ -50,8 +48,8 @@ def is_closed(builder: StepBuilder, plan: RestartPlan | None = None) -> bool:
 
 def with_order(builder: StepBuilder, plan: RestartPlan) -> RestartPlan:
     """The plan of a start; ordered if a person asked for a resume just before the trainer was seen to have ended."""
-    order = builder.state.resume_ordered
-    if order is None or plan.by or builder.t - order[1] > ORDER_S:
+    order = builder.state.operator.resume_ordered
+    if order is None or plan.by or builder.t - order[1] > MINUTE_S:
         return plan
     return replace(plan, by=order[0])
 
@@ -73,7 +71,7 @@ def withhold(
     elif path is not None and path == attempt.resume_from:
         step, position = attempt.resume_step, attempt.resumed_at
     front = builder.in_front(path, plan.before_t) if starts else ()
-    done = attempt.position if attempt.position is not None else state.failed_position
+    done = attempt.position if attempt.position is not None else state.policy.failed_position
     lost = lost_steps(done, position, attempt.stride) if starts and not front else None
     incident = builder.find_incident(plan.incident)
     asked, would = WOULD.get(then, ("end it", "ended it"))
@@ -99,7 +97,7 @@ def withhold(
     if not live:
         builder.move("hold", Stopped(), f"{act_words(builder)}; it would have {action.sentence}", Why("act"))
     else:
-        told = state.withheld
+        told = state.operator.withheld
         if told is not None and (told.state, told.action.would) == (waiting.state, would):
             return  # the same is told once
         if isinstance(state.machine, Hung):
@@ -116,14 +114,14 @@ def tell(builder: StepBuilder, action: Withheld, ask: str, would: str, why: str,
 def ask_again(builder: StepBuilder, waiting: Waiting) -> None:
     """Send a question again that nobody answered. It is never answered by itself."""
     again_s = builder.settings.restart.ask_timeout_s
-    builder.set(withheld=replace(waiting, again_t=builder.t + again_s))
+    builder.change("operator.withheld", again_t=builder.t + again_s)
     builder.note(f"no answer for {again_s / 60:.0f} min: nothing is ended or started, and the question is sent again")
     _notify(builder, waiting.action)
 
 
 def close(builder: StepBuilder, why: str) -> None:
     """What waited is done, refused or over."""
-    builder.set(withheld=None)
+    builder.change("operator", withheld=None)
     builder.fact(QuestionClosed(why=why))
 
 
@@ -136,7 +134,8 @@ def ask(builder: StepBuilder, waiting: Waiting) -> None:
     answers += [f"no: trainwatch ack {{run}}{number}"] if number and action.asks else []
     answers += ["end it for good: trainwatch stop {run}"] if action.verb == "restart" else []
     action = replace(action, answers=tuple(answers))
-    builder.set(withheld=replace(waiting, action=action, again_t=builder.t + again_s if action.asks else None))
+    again_t = builder.t + again_s if action.asks else None
+    builder.change("operator", withheld=replace(waiting, action=action, again_t=again_t))
     builder.fact(action)
     _notify(builder, action)
 
@@ -160,7 +159,7 @@ def act_words(builder: StepBuilder) -> str:
 
 def _price(builder: StepBuilder, lost: int | None, *, live: bool) -> str:
     """What a restart costs, and what waiting costs; unknown parts are left out."""
-    step_s = builder.state.clock.step_s
+    step_s = builder.state.watch.clock.step_s
     step_s = step_s if step_s is not None else builder.state.progress.sec_per_step
     repeats = "how many steps it repeats is unknown" if lost is None else "it repeats no step"
     if lost:

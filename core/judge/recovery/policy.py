@@ -21,6 +21,7 @@ from ..failure.circumstances import BREAKS, ChannelState
 from ..memory import Cause, Failed, History, Rung, SettingsThatRan, nth_wait_s
 from ..resume.checkpoint_index import Unread
 from ..run_states import RestartPlan, Then
+from ..scales import BUSY_S, HALF_MINUTE_S, HOUR_S, TRIES, WHILE_S
 from ..state import JudgeState, StepBuilder
 from . import ramp, remedies
 from .remedies import Option
@@ -203,13 +204,7 @@ def training_is_done(failure: FailureInput) -> Answer | None:
     return Finish() if failure.cause.class_ == "exiting" else None
 
 
-AGAIN_S = 600.0
-"""A second signal within this time is no accident: somebody, or a service that guards memory, wants it ended."""
-NIGHT_S = 12 * 3600.0
-MOST_SIGNALS = 3
-"""In a night, the one that holds the run included."""
-MACHINE_GOES_S = 5.0
-"""A session or a machine that goes down ends the supervisor, too, this soon: nothing is started in between."""
+NIGHT_S = 12 * HOUR_S
 
 
 def person_ended_it(failure: FailureInput) -> Answer | None:
@@ -227,10 +222,11 @@ def person_ended_it(failure: FailureInput) -> Answer | None:
         return Hold("a person ended the trainer", "ordered")
     if not failure.trained:
         return Hold(f"a signal ended it before it had trained ({failure.reason})", "signal")
-    if memory.signals_since(failure.history, signal_t - AGAIN_S):
-        return Hold(f"a signal ended it again within {AGAIN_S / 60:.0f} min ({failure.reason})", "signal")
+    # Somebody, or a service that guards memory, wants it ended.
+    if memory.signals_since(failure.history, signal_t - WHILE_S):
+        return Hold(f"a signal ended it again within {WHILE_S / 60:.0f} min ({failure.reason})", "signal")
     number = memory.signals_since(failure.history, signal_t - NIGHT_S) + 1
-    return Hold(f"a signal ended it {number} times ({failure.reason})", "signal") if number >= MOST_SIGNALS else None
+    return Hold(f"a signal ended it {number} times ({failure.reason})", "signal") if number >= TRIES else None
 
 
 def site_ended_it(failure: FailureInput) -> Answer | None:
@@ -401,13 +397,10 @@ def start_ends_alike(failure: FailureInput) -> Answer | None:
     return _end(failure, reason, title=f"given up: {cause.line or failure.reason}")
 
 
-QUICK_S = 30.0
-"""Seconds within which a start ends because of its code or its options, before anything large is loaded."""
-
-
 def _is_quick(cause: Cause) -> bool:
     ended = cause.kind == "crash" and not cause.stepped and bool(cause.raised and cause.said)
-    return ended and cause.lasted_s is not None and cause.lasted_s <= QUICK_S
+    # Its code or its options ended it, before anything large was loaded.
+    return ended and cause.lasted_s is not None and cause.lasted_s <= HALF_MINUTE_S
 
 
 def fails_at_the_same_step(failure: FailureInput) -> Answer | None:
@@ -434,7 +427,8 @@ def restart_as_it_was(failure: FailureInput) -> Answer | None:
     return Again(
         back_off=True,
         proposed=() if failure.ran_before is not None else failure.waiting,
-        delay_s=0.0 if failure.cause.signal_t is None else MACHINE_GOES_S,
+        # A session or a machine that goes down ends the supervisor, too, this soon: nothing is started in between.
+        delay_s=0.0 if failure.cause.signal_t is None else BUSY_S,
     )
 
 
@@ -501,17 +495,18 @@ def _end(failure: FailureInput, reason: str, title: str = "given up") -> Answer:
 
 def remember(builder: StepBuilder) -> None:
     """Note the settings of this attempt if it made a step. Call it before anything of the next attempt is chosen."""
-    if not builder.state.trained and has_trained(builder.state):
-        builder.set(trained=True)
-    attempt, ran = builder.attempt, builder.state.ran
-    if attempt.beat_t is not None and (ran is None or ran.attempt != attempt.number):
-        builder.set(ran=SettingsThatRan(attempt=attempt.number, profile=attempt.profile, applied=builder.state.applied))
+    attempt, known = builder.attempt, builder.state.policy
+    if not known.trained and has_trained(builder.state):
+        builder.change("policy", trained=True)
+    if attempt.beat_t is not None and (known.ran is None or known.ran.attempt != attempt.number):
+        ran = SettingsThatRan(attempt=attempt.number, profile=attempt.profile, applied=known.applied)
+        builder.change("policy", ran=ran)
 
 
 def has_trained(state: JudgeState) -> bool:
     """Whether an attempt of this run made verified progress: its step number rose, or it wrote a checkpoint."""
-    logs = (state.reading, *state.other_logs.values())
-    return state.trained or state.attempt.saved or any(read.advanced for read in logs)
+    logs = (state.log.reading, *state.log.other_logs.values())
+    return state.policy.trained or state.attempt.saved or any(read.advanced for read in logs)
 
 
 def settings_that_ran(state: JudgeState, *, started: bool = True) -> SettingsThatRan | None:
@@ -519,38 +514,38 @@ def settings_that_ran(state: JudgeState, *, started: bool = True) -> SettingsTha
 
     ``started``: the attempt began; else its launch failed.
     """
-    ran, attempt = state.ran, state.attempt
-    if started and (attempt.beat_t is not None or attempt.profile != state.profile):
+    known, attempt, ran = state.policy, state.attempt, state.policy.ran
+    if started and (attempt.beat_t is not None or attempt.profile != known.profile):
         return None
     if ran is None:  # nothing has trained: without our change the first start is the user's own
-        return SettingsThatRan(attempt=0) if state.profile is not None else None
-    if (state.profile, state.applied) == (ran.profile, ran.applied):
+        return SettingsThatRan(attempt=0) if known.profile is not None else None
+    if (known.profile, known.applied) == (ran.profile, ran.applied):
         return None
-    did_not_hold = state.profile != ran.profile and any(rung.profile == ran.profile for rung in state.ramp.failed)
+    did_not_hold = known.profile != ran.profile and any(rung.profile == ran.profile for rung in known.ramp.failed)
     return None if did_not_hold else ran
 
 
 def go_back(builder: StepBuilder, ran: SettingsThatRan, failure: str, reason: str, incident: int) -> str:
     """The next launch has the settings that ran. Returns why, as a sentence for people."""
     state = builder.state
-    if state.profile == ran.profile:
+    if state.policy.profile == ran.profile:
         before = {known.name for known in ran.applied}
-        names = tuple(known.name for known in state.applied if known.name not in before)
+        names = tuple(known.name for known in state.policy.applied if known.name not in before)
         words = f"trainwatch's own change ({', '.join(names)}) does not start here: it is taken back"
         builder.note(f"{words} ({failure}: {reason})")
-        builder.set(withdrawn=(*state.withdrawn, *names))
+        builder.change("policy", withdrawn=(*state.policy.withdrawn, *names))
         remedies.restore(builder, ran.applied, words, incident)
         return words
-    left = state.profile if state.profile is not None else NO_PROFILE
+    left = state.policy.profile if state.policy.profile is not None else NO_PROFILE
     to = ran.profile if ran.profile is not None else NO_PROFILE
     words = f"{_named(left)} does not start here: back to {_named(to)}"
     failed = FailedRung(profile=left, ran_s=0.0, failure=failure)
     builder.note(f"{words} ({failure}: {reason})")
-    at = state.ramp
+    at = state.policy.ramp
     ours = left in {at.rung, at.climbing} and (at.climbed or at.climbing == left)
     ramp.leave(builder, failed, to, f"{left} does not start here: {reason}", incident, ours=ours)
-    if state.profile_pending in {None, left}:  # else an operator or a remedy chose another profile meanwhile
-        builder.set(profile_pending=to)
+    if state.policy.profile_pending in {None, left}:  # else an operator or a remedy chose another profile meanwhile
+        builder.change("policy", profile_pending=to)
         builder.fact(ProfileChanged(profile=ran.profile, pending=True, why=f"{words} ({failure})", failed=failed))
         remedies.restore(builder, ran.applied, words, incident)
     return words

@@ -13,7 +13,6 @@ from ...model.preset import NO_PROFILE, Change, one_each
 from ...model.shipped import UNKNOWN, AppliedRemedy, Condition, Remedy, RemedyChange
 from ...model.text import LazyPattern
 from ..knowledge import Values
-from ..resume import checkpoint_index
 from ..resume.checkpoint_index import base_name
 from ..state import StepBuilder
 
@@ -187,8 +186,8 @@ def shown(value: Any) -> str:
 def remedy_input(builder: StepBuilder, seen: int = 0, said: str = "") -> RemedyInput:
     """What the choice of a remedy depends on, now. ``seen``, ``said``: of the failure."""
     state, knowledge = builder.state, builder.knowledge
-    pending = state.profile_pending
-    profile = state.profile if pending is None else None if pending == NO_PROFILE else pending
+    pending = state.policy.profile_pending
+    profile = state.policy.profile if pending is None else None if pending == NO_PROFILE else pending
     ladder = knowledge.settings.profiles.ladder
     return RemedyInput(
         preset=knowledge.preset.kin[-1],
@@ -198,7 +197,7 @@ def remedy_input(builder: StepBuilder, seen: int = 0, said: str = "") -> RemedyI
         traits=knowledge.traits,
         options=knowledge.options,
         values=knowledge.values,
-        applied=state.applied,
+        applied=state.policy.applied,
         seen=seen,
         said=said,
         own_file=_loaded_own_file(builder),
@@ -207,12 +206,11 @@ def remedy_input(builder: StepBuilder, seen: int = 0, said: str = "") -> RemedyI
 
 def _loaded_own_file(builder: StepBuilder) -> bool:
     """Whether the last traceback is of the load of the checkpoint that was given, which this run wrote."""
-    state = builder.state
-    known = checkpoint_index.find(state.checkpoints, state.attempt.resume_from)
-    blocks = [block for block in state.diagnosis.blocks if block.raised is not None]
+    known, log = builder.checkpoint(builder.attempt.resume_from), builder.state.log.diagnosis
+    blocks = [block for block in log.blocks if block.raised is not None]
     if known is None or not known.own or not any("load" in f"{block.code} {block.last}" for block in blocks):
         return False
-    before = f"{state.diagnosis.tail}{state.diagnosis.fold.rest}".rpartition("Traceback (most recent call last)")[0]
+    before = f"{log.tail}{log.fold.rest}".rpartition("Traceback (most recent call last)")[0]
     files = [found.group() for found in _FILE.finditer(before)]
     return bool(files) and base_name(known.path) in files[-1].split("/")
 
@@ -228,13 +226,13 @@ def choose(
     ``again``: it failed so at this place before, or a restart without a change would.
     """
     apply = builder.settings.remedies.apply
-    failed = {rung.profile for rung in builder.state.ramp.failed}
+    failed = {rung.profile for rung in builder.state.policy.ramp.failed}
     here = remedy_input(builder, seen, said)
     found = options(builder.knowledge.remedies, failure, here)
     fitting = [
         o
         for o in found
-        if (o.profile is None or o.profile not in failed) and o.remedy.name not in builder.state.withdrawn
+        if (o.profile is None or o.profile not in failed) and o.remedy.name not in builder.state.policy.withdrawn
     ]
     allowed = [o for o in fitting if is_allowed(o.remedy, apply, again=again, own_file=here.own_file)]
     allowed.sort(key=lambda o: not o.remedy.equivalent)  # first what keeps the result
@@ -255,11 +253,11 @@ def take(builder: StepBuilder, option: Option, failure: str, incident: int | Non
         )
     )
     state = builder.state
-    builder.set(proposed=tuple(name for name in state.proposed if name != row.name))
+    builder.change("policy", proposed=tuple(name for name in state.policy.proposed if name != row.name))
     if option.changes:
-        builder.set(applied=(*state.applied, AppliedRemedy(name=row.name, changes=option.changes)))
+        builder.change("policy", applied=(*state.policy.applied, AppliedRemedy(name=row.name, changes=option.changes)))
     if option.profile is not None:
-        builder.set(profile_pending=option.profile)
+        builder.change("policy", profile_pending=option.profile)
         builder.fact(ProfileChanged(profile=option.profile, pending=True, why=f"remedy {row.name}: {row.title}"))
 
 
@@ -272,9 +270,9 @@ def propose(
     asked = f'not applied automatically ([remedies] apply = "{apply}")'
     for option in waiting:
         row = option.remedy
-        if row.name in builder.state.proposed:
+        if row.name in builder.state.policy.proposed:
             continue
-        builder.set(proposed=(*builder.state.proposed, row.name))
+        builder.change("policy", proposed=(*builder.state.policy.proposed, row.name))
         builder.fact(
             RemedyProposed(
                 failure=failure,
@@ -304,7 +302,7 @@ def take_by_name(builder: StepBuilder, name: str, by: str) -> None:
 
 def restore(builder: StepBuilder, applied: tuple[AppliedRemedy, ...], why: str, incident: int | None) -> None:
     """The next launch has exactly these remedies, as an attempt before it had."""
-    if builder.state.applied == applied:
+    if builder.state.policy.applied == applied:
         return
     drop(builder, why)
     rows = {row.name: row for row in builder.knowledge.remedies}
@@ -312,12 +310,12 @@ def restore(builder: StepBuilder, applied: tuple[AppliedRemedy, ...], why: str, 
         row = rows.get(known.name)
         told = {"name": known.name, "title": ""} if row is None else _told(row, "equivalent")
         builder.fact(RemedyApplied(failure=why, changes=known.changes, incident=incident, **told))
-    builder.set(applied=applied)
+    builder.change("policy", applied=applied)
 
 
 def drop(builder: StepBuilder, why: str) -> None:
     """The next launch has the user's own values again."""
-    names = tuple(dict.fromkeys(a.name for a in builder.state.applied))
+    names = tuple(dict.fromkeys(a.name for a in builder.state.policy.applied))
     if names:
-        builder.set(applied=())
+        builder.change("policy", applied=())
         builder.fact(RemediesDropped(names=names, why=why))

@@ -12,17 +12,18 @@ from ...model.run import Evidence, Incident, has_inodes
 from ...model.settings import SAVE_WAIT_S
 from ...model.text import plural, sizes_apart, typed
 from .. import memory, run_states
-from ..attempt_progress import AttemptProgress, lost_steps
+from ..attempt_progress import AttemptProgress, Former, lost_steps
 from ..findings import health
 from ..handlers import checkpoint_jobs
 from ..resume import checkpoint_index, resume_check
 from ..resume.checkpoint_index import base_name
 from ..resume.resume_check import VERIFIED, name_of
+from ..scales import SAVE_GAP_S
 from ..state import JudgeState, StepBuilder
 from ..text.loss_run import FEW, NO_LOSSES, LossCurve, moved, thinned
 from . import attempts, gate, unclear_states
 from .attempts import conclude, ended, give_up
-from .ending import main_reading
+from .ending import main_reading, run_total
 from .remedies import merged
 from .resume_choice import choose
 
@@ -30,8 +31,6 @@ from .resume_choice import choose
 # and verified → back-off → launch → first step. resume_choice.py and attempts.py have the stages from the list on.
 
 replace = msgspec.structs.replace
-STOP_S = 3.0
-"""What the signals get of a short time after a checkpoint was asked for: a trainer that has saved ends at once."""
 LAST_S = 1.0
 """Kept free before the machine ends, for the journal."""
 
@@ -54,7 +53,8 @@ def stop(
     if not kill and plan.by and attempts.is_wanted(builder):
         order = attempts.request(builder, f"{plan.reason}: ask for a checkpoint first", plan.incident, stop=True)
         left_s, wait_s = _left_s(builder, plan), SAVE_WAIT_S
-        wait_s = wait_s if left_s is None else min(wait_s, max(0.0, left_s - STOP_S))
+        # What the signals get: a trainer that has saved ends at once.
+        wait_s = wait_s if left_s is None else min(wait_s, max(0.0, left_s - SAVE_GAP_S))
         saving = run_states.Saving(asked_t=builder.t, until_t=builder.t + wait_s)
         reason = f"{plan.reason}; it was asked for a checkpoint first, for which the stop waits up to {wait_s:.0f} s"
         builder.move("stop", run_states.Stopping(order=order, then=then, plan=plan, saving=saving), reason)
@@ -97,7 +97,7 @@ def clear_and_restart(builder: StepBuilder, plan: run_states.RestartPlan) -> Non
     if gate.is_closed(builder, plan):
         gate.withhold(builder, "restart", plan, live=False)
         return
-    builder.set(resume_ordered=None)
+    builder.change("operator", resume_ordered=None)
     reason = f"{plan.reason}: end leftover processes first"
     order = builder.decide(EndLeftovers, reason, incident=plan.incident, mode="gentle")
     stopping = run_states.Stopping(order=order, then="restart", plan=plan, exited=True, leftovers=True)
@@ -190,7 +190,7 @@ def on_clear_outcome(builder: StepBuilder, machine: run_states.Preparing, outcom
     if plan.need_bytes is not None:
         wait_for_room(builder, plan, plan.need_bytes)
     elif plan.needs_gpu:  # nothing is started on a lost GPU
-        gone = builder.state.gpus_usable is False or builder.state.gpu_fault is None
+        gone = builder.state.health.gpus_usable is False or builder.state.watch.gpu_fault is None
         reason = "no GPU of this run answers; it continues when one does"
         if not gone:
             reason = "the GPU of this run is lost until it is reset; it continues when it was gone and answers again"
@@ -208,22 +208,22 @@ def on_clear_outcome(builder: StepBuilder, machine: run_states.Preparing, outcom
 
 def on_gpus(builder: StepBuilder, machine: run_states.BackingOff) -> None:
     """A sample of the GPUs came: go on if one of the run is waited for and answers again."""
-    if builder.state.gpus_usable is False and machine.gpu_gone is False:
+    if builder.state.health.gpus_usable is False and machine.gpu_gone is False:
         builder.set(machine=replace(machine, gpu_gone=True))
-    elif builder.state.gpus_usable and machine.gpu_gone:
+    elif builder.state.health.gpus_usable and machine.gpu_gone:
         builder.note("a GPU of this run answers again")
         choose(builder, machine.plan)
 
 
 def wait_for_room(builder: StepBuilder, plan: run_states.RestartPlan, need_bytes: float) -> None:
     """Start nothing until ``need_bytes`` are free on the disk: a trainer that cannot save loses all its work."""
-    free, output_dir = builder.state.host.disk_free_bytes, builder.knowledge.output_dir
+    free, output_dir = builder.state.health.host.disk_free_bytes, builder.knowledge.output_dir
     need, then = sizes_apart(need_bytes, free)
     where = f" in {output_dir}" if output_dir else ""
     reason = f"the disk is full; it continues when {need} are free{then and f' ({then} were)'}{where}"
     why = Why("disk_full", need_bytes=need_bytes, free_bytes=free)
     how = f"make room: `{typed('checkpoints prune', output_dir or 'DIR', '--keep', 'N')}` shows what could go"
-    if not has_inodes(builder.state.host.disk_free_inodes):
+    if not has_inodes(builder.state.health.host.disk_free_inodes):
         reason = "no more files can be created on the disk (no free inodes); it continues when some are deleted"
         why = Why("no_inodes")
         how = "`df -i` shows it; caches and folders with many small files take the most"
@@ -267,11 +267,11 @@ def on_beat(builder: StepBuilder) -> None:
         position = None if attempt.step is None else at + attempt.step
         attempt = replace(attempt, counts_anew=True, offset=at, position=position)
     found = resume_check.judge(attempt, reading) if shows in {"anew", "unclear"} else None
-    point, kept = builder.checkpoint(attempt.resume_from), builder.state.found_resume.kept
+    point, kept = builder.checkpoint(attempt.resume_from), builder.state.saved.found_resume.kept
     if first and point is not None and point.kept is None and (kept is None or kept[0] != point.path):
         # Also if the loss goes on: saves of the new count may have the names of those before.
         why = f"copy {base_name(point.path)} aside: the trainer counts from the beginning and may write over it"
-        after = next((i.id for i in builder.state.incidents if _is_answered(i, attempt)), None)
+        after = next((i.id for i in builder.state.journal.incidents if _is_answered(i, attempt)), None)
         attempt = replace(attempt, aside=builder.decide(CopyAside, why, incident=after, paths=(point.path,)))
     if found is None and shows in {"anew", "unclear"} and resume_check.awaits_losses(attempt, reading):
         shows = "open"
@@ -317,7 +317,7 @@ def _is_answered(incident: Incident, attempt: AttemptProgress) -> bool:
 def on_put_aside(builder: StepBuilder, outcome: Outcome) -> None:
     """The resume point was copied aside while the trainer runs, or could not be."""
     path, folder = builder.attempt.resume_from, str(outcome.data.get("folder") or "")
-    builder.change_attempt(aside=None)
+    builder.change("attempt", aside=None)
     if outcome.ok:
         builder.mark((path,), kept=folder)
         builder.note(f"{name_of(path)} was copied to {folder or 'a folder of its own'}")
@@ -347,21 +347,21 @@ def note_name_in_log(state: JudgeState, text: str) -> JudgeState:
 def _recover(builder: StepBuilder) -> None:
     state = builder.state
     attempt = state.attempt
-    if attempt.is_unplaced and attempt.fresh_step is not None:
+    if attempt.is_unplaced and attempt.former.fresh_step is not None:
         return  # the head of an epoch; where it trains on is told by its first step
     taken, resumed_at = attempt.resume_verdict == "taken", resume_check.went_on_after(attempt)
     if resumed_at is None and (attempt.resume_from is None or attempt.resume_verdict == "ignored"):
         resumed_at = 0
     elif (taken or attempt.weights_only) and (attempt.elsewhere or not attempt.resume_spread):
         resumed_at = attempt.resumed_at
-    lost = lost_steps(state.failed_position, resumed_at, attempt.stride)
+    lost = lost_steps(state.policy.failed_position, resumed_at, attempt.stride)
     # If the printed step starts again, the run's own count is the one that continues.
     own = attempt.weights_only or attempt.elsewhere or attempt.counts_anew
     resumed_step = attempt.resumed_at if own else attempt.resume_step
     again = "" if lost is None else f", {plural(lost, 'step')} lost"
     anew = "; its steps and saves count from zero again" if taken and attempt.counts_anew else ""
     ending = f"recovered: {_how(attempt, resumed_step)}{again}{anew}"
-    for incident in state.incidents:
+    for incident in state.journal.incidents:
         if not _is_answered(incident, attempt):
             continue
         builder.close_incident(
@@ -423,16 +423,17 @@ def saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> None
     if attempt.counts_anew and attempt.resume_verdict in {"open", "unclear"} and known.step is not None:
         found = resume_check.of_save(attempt, known.step)
         if found is not None:
-            builder.set(attempt=replace(attempt, resume_verdict="taken"))
+            builder.change("attempt", resume_verdict="taken")
             _proved(builder, found)
-    before = builder.state.budget
+    before = builder.state.policy.budget
     position = known.latest if known.latest is not None else known.step
     if position is not None and not builder.attempt.place_is_sure:
         position -= builder.attempt.resumed_at or 0  # else one that begins anew each time would be progress
     new = memory.saved(before, position, known.epochs_done)
     if new is before:
         return
-    builder.set(budget=new, attempt=replace(builder.attempt, saved=True))
+    builder.change("policy", budget=new)
+    builder.change("attempt", saved=True)
     if before.used:
         builder.fact(BudgetChanged(used=new.used, max=builder.settings.restart.max_restarts))
 
@@ -450,24 +451,45 @@ WHAT_TO_DO = (
 
 def settings_of(state: JudgeState, profile: str | None) -> tuple[str, ...]:
     """What trainwatch sets for a launch that may change what a printed loss means: its profile and its remedies."""
-    changes = (f"{c.where} {c.key} {c.after}" for c in merged(state.applied) if c.where != "env")
+    changes = (f"{c.where} {c.key} {c.after}" for c in merged(state.policy.applied) if c.where != "env")
     return (f"profile {profile}", *sorted(changes))
 
 
-def former(state: JudgeState, settings: tuple[str, ...]) -> LossCurve:
-    """The losses of the run so far, for an attempt that begins now with ``settings``; none if they do not compare."""
+def former(state: JudgeState, settings: tuple[str, ...]) -> Former:
+    """What the log told so far, for an attempt that begins now with ``settings``."""
+    attempt, last, progress = state.attempt, state.attempt.former, state.progress
+    opening = main_reading(state).now.opening
+    anew = attempt.resume_from is None and not attempt.adopted and resume_check.went_on_after(attempt) is None
+    fresh = anew and bool(opening.marks) and not opening.gap
+    return Former(
+        total=progress.run_total_steps,
+        run_total=run_total(state) or last.run_total,
+        bar_total=progress.total_steps if opening.marks else last.bar_total,
+        pace_s=progress.sec_per_step or last.pace_s,
+        shows_losses=opening.shows_losses if opening.counted else last.shows_losses,
+        losses=_losses(state, settings),
+        epoch=progress.epoch,
+        printed_every=attempt.printed_every,
+        widest_gap=resume_check.widest_gap(opening.counted) or last.widest_gap,
+        fresh_step=opening.first_step if fresh else last.fresh_step,
+        fresh_epoch=opening.first_epoch if fresh else last.fresh_epoch,
+    )
+
+
+def _losses(state: JudgeState, settings: tuple[str, ...]) -> LossCurve:
+    """The losses of the run so far; none if those of an attempt with ``settings`` do not compare."""
     attempt, reading = state.attempt, main_reading(state).now
     if settings != attempt.loss_settings and attempt.number:
         return NO_LOSSES
     if not reading.curve.seen:
-        return attempt.former
+        return attempt.former.losses
     if attempt.resume_from is None or attempt.resume_verdict == "ignored" or attempt.began_again:
         return replace(reading.curve, points=moved(reading.curve.points, attempt.offset or 0), last=None)
     if attempt.resume_verdict != "taken" or attempt.resumed_at is None:
         return NO_LOSSES
-    before = tuple(p for p in attempt.former.points if p.step <= (attempt.resumed_at or 0))
+    before = tuple(p for p in attempt.former.losses.points if p.step <= (attempt.resumed_at or 0))
     points = thinned((*before, *moved(reading.curve.points, attempt.offset or 0)))
-    return replace(attempt.former, points=points, gap=attempt.former.gap)
+    return replace(attempt.former.losses, points=points)
 
 
 def is_due(state: JudgeState) -> bool:
@@ -477,20 +499,20 @@ def is_due(state: JudgeState) -> bool:
     may rise again with weights that were restored.
     """
     attempt = state.attempt
-    if attempt.weights_only or attempt.losses_compared or attempt.resume_verdict != "taken" or not attempt.former.first:
+    if attempt.weights_only or attempt.losses_compared or attempt.resume_verdict != "taken":
         return False
-    return len(main_reading(state).certain.curve.first) >= FEW
+    return bool(attempt.former.losses.first) and len(main_reading(state).certain.curve.first) >= FEW
 
 
 def compare(builder: StepBuilder) -> None:
     """Compare them, once for each attempt."""
     attempt, reading = builder.attempt, main_reading(builder.state).certain
-    builder.change_attempt(losses_compared=True)
+    builder.change("attempt", losses_compared=True)
     found = resume_check.losses_of(attempt, reading)
     if found is None or not found.surely_anew:
         return
-    builder.change_attempt(began_again=True)
-    builder.set(found_resume=replace(builder.state.found_resume, proven=False))
+    builder.change("attempt", began_again=True)
+    builder.change("saved.found_resume", proven=False)
     name = name_of(attempt.resume_from)
     said = f"the step was restored from {name}, the weights apparently not"
     if attempt.counts_anew:

@@ -17,18 +17,13 @@ from ...model.progress import Why
 from ..resume import checkpoint_index, resume_point
 from ..resume.checkpoint_index import KnownCheckpoint, base_name, is_verified, values_of
 from ..run_states import WORDS, Preparing, RestartPlan
+from ..scales import MINUTE_S, TRIES, WHILE_S
 from ..state import StepBuilder
 from . import unclear_states
 from .attempts import hold, launch_after_delay
 
 replace = msgspec.structs.replace
 
-LISTING_S = 60.0
-"""How long a launch waits for the list of the output folder before it is held and people are notified."""
-HELD_LISTING_S = 600.0
-"""The same while it is held: the list is asked for again then."""
-NEWER_AT_MOST = 5
-"""How often a launch verifies once more because a newer one came: another writer must not hold it back for ever."""
 UNREAD = "unread"
 """The verification itself failed: no verdict."""
 UNREAD_WAITS_S = (10.0, 60.0, 300.0)
@@ -40,14 +35,14 @@ def choose(builder: StepBuilder, plan: RestartPlan) -> None:
     if plan.fresh or builder.knowledge.preset.resume == "none":
         launch_after_delay(builder, replace(plan, path=None, step=None))
     else:
-        _list(builder, plan, LISTING_S)
+        _list(builder, plan, MINUTE_S)
 
 
 def _list(builder: StepBuilder, plan: RestartPlan, limit_s: float, *, held: str = "") -> None:
     state, reason = builder.state, "list the checkpoints before the launch"
-    saved = state.budget.best is not None or any(k.own and k.complete for k in state.checkpoints.known)
+    saved = state.policy.budget.best is not None or any(k.own and k.complete for k in state.saved.checkpoints.known)
     order = builder.decide(ListCheckpoints, reason, incident=plan.incident, limit_s=limit_s, expected=saved)
-    listing = Preparing("list", order, plan, why=held, folders=len(state.outputs.known))
+    listing = Preparing("list", order, plan, why=held, folders=len(state.saved.outputs.known))
     builder.move("list", listing, held or "listing the checkpoints in the output folder")
 
 
@@ -59,8 +54,8 @@ def on_listed(builder: StepBuilder, machine: Preparing, outcome: Outcome) -> Non
             again = "the output folder is listed again"
             builder.note(again)
             builder.fact(StateChanged(state=WORDS["preparing"], reason=again))
-        if outcome.ok and len(builder.state.outputs.known) > machine.folders:
-            _list(builder, plan, LISTING_S)  # the search found a folder that was not listed yet
+        if outcome.ok and len(builder.state.saved.outputs.known) > machine.folders:
+            _list(builder, plan, MINUTE_S)  # the search found a folder that was not listed yet
         else:
             _choose_from_list(builder, plan)
         return
@@ -71,7 +66,7 @@ def on_listed(builder: StepBuilder, machine: Preparing, outcome: Outcome) -> Non
         builder.notify("warning", "held: the checkpoints cannot be listed", f"{reason}\n{how}", incident=plan.incident)
         builder.note(reason)
         builder.fact(StateChanged(state=WORDS["preparing"], reason=reason, why=Why("not_listed")))
-    _list(builder, plan, HELD_LISTING_S, held=reason)
+    _list(builder, plan, WHILE_S, held=reason)
 
 
 def _choose_from_list(builder: StepBuilder, plan: RestartPlan) -> None:
@@ -101,7 +96,8 @@ def _choose_from_list(builder: StepBuilder, plan: RestartPlan) -> None:
         return
     step, time = (known.step, checkpoint_index.time_of(known)) if known is not None else (None, None)
     if plan.verified is not None:
-        if plan.verified == (path, time) or plan.newer >= NEWER_AT_MOST:
+        # Another writer must not hold it back for ever.
+        if plan.verified == (path, time) or plan.newer >= TRIES:
             unclear_states.keep_then_launch(builder, plan)
             return
         builder.note(f"{base_name(path)} is newer than the verified {base_name(plan.verified[0])}")
@@ -154,7 +150,7 @@ def on_verify_outcome(builder: StepBuilder, machine: Preparing, outcome: Outcome
     plan = replace(plan, verified=None)
     if plan.wanted is None and verdict == "gone":
         builder.note(f"{base_name(path)} was removed")
-        builder.set(checkpoints=checkpoint_index.without(builder.index, path))
+        builder.change("saved", checkpoints=checkpoint_index.without(builder.index, path))
         choose(builder, replace(plan, path=None, step=None))
         return
     if plan.wanted is None and verdict in {UNREAD, "writing"}:
@@ -174,7 +170,7 @@ def _is_finite_enough(builder: StepBuilder, plan: RestartPlan, path: str, verdic
         return False
     names, nan = outcome.data["nonfinite"], outcome.data.get("nan", ())
     index = checkpoint_index.with_values(builder.index, path, names, nan, outcome.data.get("reason"))
-    builder.set(checkpoints=index)
+    builder.change("saved", checkpoints=index)
     known = checkpoint_index.find(index, path)
     if verdict == "complete" or known is None:
         return False
@@ -189,7 +185,7 @@ def _verified(builder: StepBuilder, plan: RestartPlan) -> None:
     if plan.delay_s > 0.0:
         launch_after_delay(builder, plan)
     else:
-        _list(builder, plan, LISTING_S)
+        _list(builder, plan, MINUTE_S)
 
 
 def _read_later(builder: StepBuilder, plan: RestartPlan, why: str) -> None:
@@ -214,7 +210,7 @@ def _set_bad(
     """
     if builder.checkpoint(path) is None:
         entry = KnownCheckpoint(path=path, t=builder.t, own=False, bad=why)
-        builder.set(checkpoints=replace(builder.index, known=(*builder.index.known, entry)))
+        builder.change("saved.checkpoints", known=(*builder.index.known, entry))
     elif not told:
         builder.mark((path,), bad=why)
         known = builder.checkpoint(path)

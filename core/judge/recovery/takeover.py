@@ -15,36 +15,26 @@ from .. import run_states
 from ..attempt_progress import AttemptProgress, read_anew
 from ..findings import loss
 from ..findings.pace import Pace
-from ..findings.slow import Stall
+from ..findings.slow import Course, Stall
 from ..handlers import checkpoint_jobs
-from ..hang import deadlines, liveness
-from ..hang.activity import LogActivity
-from ..hang.deadlines import StepPeak
+from ..hang import deadlines
 from ..hang.pauses import ActiveTime
-from ..memory import Evaluations, SettingsThatRan
+from ..memory import AttemptLog, Evaluations, SettingsThatRan
 from ..progress import begin_attempt
-from ..resume import checkpoint_index, resume_check
+from ..resume import checkpoint_index
 from ..resume.checkpoint_index import GOOD, KnownCheckpoint, base_name
-from ..resume.resume_check import widest_gap
 from ..run_states import BackingOff, Interrupted, Machine, RestartPlan, Running, Starting, Stopped, Stopping
+from ..scales import SHOWN
 from ..state import JudgeState, StepBuilder, from_snapshot
 from . import attempts, commands, gate, ramp, restarts, resume_choice
 from .apply import before_lost_t
 from .attempts import close_quiet
-from .ending import main_reading, run_total
 
 replace = msgspec.structs.replace
 
-CHANGES_KEPT = 6
-"""Changes of a launch that are named if it does not start."""
 GO_ON = RestartPlan(reason="continue after an interruption")
 OURS = {"resume_step", "may_take"}
 """What the judge knows of the beginning of an attempt."""
-OF_AN_ATTEMPT = (
-    "other_logs", "reads_beats", "reads_log", "diagnosis", "pause", "saving", "ranks", "launcher", "gpu_fault",
-    "disk_low", "progress_t", "printed",
-)  # fmt: skip
-"""Parts of the state of which nothing is left when an attempt begins."""
 
 
 def go_on(builder: StepBuilder) -> None:
@@ -98,13 +88,7 @@ def started(builder: StepBuilder, start: Start) -> None:
     same = start.adopted and start.attempt == state.attempt.number
     if not same:
         _lost(builder)
-    known = checkpoint_index.find(state.checkpoints, start.resume_from) if start.resume_from is not None else None
-    opening = main_reading(state).now.opening
-    fresh = state.attempt.fresh_step, state.attempt.fresh_epoch
-    last = state.attempt
-    anew = last.resume_from is None and not last.adopted and resume_check.went_on_after(last) is None
-    if opening.marks and not opening.gap and anew:
-        fresh = opening.first_step, opening.first_epoch
+    known = checkpoint_index.find(state.saved.checkpoints, start.resume_from) if start.resume_from is not None else None
     settings, launch = restarts.settings_of(state, start.profile), machine
     launch = launch if isinstance(launch, Starting) else Starting()
     # With weights alone it counts its steps from zero: as the launch reports, else the preset.
@@ -130,48 +114,38 @@ def started(builder: StepBuilder, start: Start) -> None:
         named=launch.named,
         resume_epoch=known.epoch if known is not None else None,
         resume_log_epoch=known.log_epoch if known is not None else None,
-        fresh_step=fresh[0],
-        fresh_epoch=fresh[1],
-        pace_before_s=state.progress.sec_per_step or state.attempt.pace_before_s,
         former=restarts.former(state, settings),
         loss_settings=settings,
-        former_epoch=state.progress.epoch,
-        losses_before=opening.shows_losses if opening.counted else state.attempt.losses_before,
         resume_epochs=known.epochs_done if known is not None else None,
-        changes=tuple(f"{c.key} {c.before} -> {c.after}" for c in start.changes[:CHANGES_KEPT]),
-        total_before=state.progress.run_total_steps,
-        run_total_before=run_total(state) or state.attempt.run_total_before,
-        bar_total_before=state.progress.total_steps if opening.marks else state.attempt.bar_total_before,
-        printed_every_before=state.attempt.printed_every,
-        widest_gap_before=widest_gap(opening.counted) or state.attempt.widest_gap_before,
+        changes=tuple(f"{c.key} {c.before} -> {c.after}" for c in start.changes[: 2 * SHOWN]),
     )
     if same:
         # A new supervisor: the attempt is known, and its log is read from the beginning again.
         lost_at = None if state.attempt.lost_at is None else now
         attempt = replace(read_anew(state.attempt, start.pid), adopted_t=builder.t, lost_at=lost_at)
     close_quiet(builder, "a new supervisor took over")
-    fresh_clock = deadlines.begin_attempt(state.clock, now)
+    resumed, course = attempt.resume_from is not None and not attempt.weights_only, state.course
     builder.set(
         attempts=max(state.attempts, start.attempt),
-        attempt=attempt,
-        reading=begin_attempt(
-            state.reading, resumed=attempt.resume_from is not None and not attempt.weights_only, began=attempt.began
-        ),
-        beating=same and state.beating,
-        clock=replace(state.clock, last=now) if same and state.clock.beats else fresh_clock,
-        liveness=liveness.begin_attempt(state.liveness, now),
-        log_activity=LogActivity(phase_at=now),
-        peak=StepPeak(at=now),
-        loss=loss.begin_attempt(state.loss),
-        stall=Stall(usual_s=state.stall.usual_s, learned=state.stall.learned),
-        pace=Pace(s_per_step=state.pace.s_per_step),
-        saves_unread=state.saves_unread if same else (),
-        time=replace(state.time, stopped=False),
-        oom_kills_before=state.host.oom_kills,
-        profile=start.profile if start.profile is not None else state.profile,
         taken_over=True,
-        **{name: getattr(JudgeState(), name) for name in OF_AN_ATTEMPT},
+        attempt=attempt,
+        log=AttemptLog(
+            reading=begin_attempt(state.log.reading, resumed=resumed, began=attempt.began),
+            beating=same and state.log.beating,
+        ),
+        watch=deadlines.begin_watch(state.watch, now, same=same),
+        course=Course(
+            loss=loss.begin_attempt(course.loss),
+            pace=Pace(s_per_step=course.pace.s_per_step),
+            stall=Stall(usual_s=course.stall.usual_s, learned=course.stall.learned),
+            saves=course.saves,
+            saves_unread=course.saves_unread if same else (),
+        ),
     )
+    builder.change("time", stopped=False)
+    builder.change("health", disk_low=None, oom_kills_before=state.health.host.oom_kills)
+    if start.profile is not None:
+        builder.change("policy", profile=start.profile)
     ramp.begin_attempt(builder, attempt.resume_epochs)
     if not same:
         builder.fact(
@@ -193,7 +167,7 @@ def _stand(builder: StepBuilder, start: Start, *, same: bool, was: run_states.Ma
         restarts.stop(builder, was.then, was.plan, kill=was.kill)
         return
     if same and isinstance(was, run_states.Paused):
-        builder.set(time=replace(builder.state.time, stopped=True))
+        builder.change("time", stopped=True)
         return
     if same and isinstance(was, run_states.Hung):
         builder.close_incident(was.incident, "a new supervisor took over")
@@ -240,7 +214,7 @@ def from_story(
             adopted=last.adopted,
             step=last.last_step,
         )
-    there = {k.path: k for k in state.checkpoints.known}
+    there = {k.path: k for k in state.saved.checkpoints.known}
     for found in story.checkpoints:
         before = there.get(found.path)
         if before is None or (before.mtime is not None and before.mtime != found.mtime):
@@ -248,44 +222,54 @@ def from_story(
     begun = max((a.number for a in story.attempts), default=0)
     # A launch that was decided and has no folder did not begin: its number is free.
     known = newest_folder if _is_pending(state) else None
+    clock, policy, saved = state.watch.clock, state.policy, state.saved
+    if last and last.number != state.attempt.number:
+        clock = deadlines.begin_attempt(clock, 0.0)
+    if ran is not None and policy.ran is None:
+        policy = replace(policy, ran=SettingsThatRan(attempt=ran.number, profile=ran.profile, applied=applied))
     return replace(
         state,
-        time=ActiveTime(t=story.t, away_s=min(state.time.away_s, story.t)),
+        time=ActiveTime(t=story.t, away_s=min(state.time.away_s, story.t), unseen=state.time.unseen),
         machine=_machine(story, learned),
         wake_t=None,
-        # Every decision has a record of its own, so the journal's count is beyond all their ids.
-        decision=max(state.decision, story.seq),
-        incident=max([state.incident, *(i.id for i in story.incidents)]),
         attempts=max(begun, state.attempts if known is None else max(known, state.attempts - 1)),
         attempt=attempt,
-        clock=deadlines.begin_attempt(state.clock, 0.0)
-        if last and last.number != state.attempt.number
-        else state.clock,
-        metric_folders=tuple(files.folder for files in story.metric_files),
-        budget=replace(state.budget, used=story.budget_used),
-        trained=state.trained or any(a.last_step for a in story.attempts),
-        incidents=story.open_incidents,
-        checkpoints=replace(state.checkpoints, known=tuple(there.values()), looked_t=story.t, looked_from=None),
-        outputs=replace(state.outputs, known=tuple(place.folder for place in story.outputs)),
-        # The story's step is as old as the last progress written down; the snapshot was taken at the end itself.
-        failed_position=state.failed_position if state.failed_position is not None else story.overall_step,
-        applied=state.applied or applied,
-        planned_deletion=None,
-        backups=replace(state.backups, running=None),
-        evaluations=Evaluations(
-            scores=tuple(story.evaluations.values()),
-            done={path: found.mtime for path, found in story.evaluations.items()},
-            begun={path: (begun.mtime, begun.times, 0.0) for path, begun in story.evaluations_begun.items()},
-            told=state.evaluations.told,
+        log=replace(state.log, progress_t=None),
+        watch=replace(state.watch, clock=clock),
+        saved=replace(
+            saved,
+            checkpoints=replace(saved.checkpoints, known=tuple(there.values()), looked_t=story.t, looked_from=None),
+            outputs=replace(saved.outputs, known=tuple(place.folder for place in story.outputs)),
+            planned_deletion=None,
+            backups=replace(saved.backups, running=None),
+            evaluations=Evaluations(
+                scores=tuple(story.evaluations.values()),
+                done={path: found.mtime for path, found in story.evaluations.items()},
+                begun={path: (begun.mtime, begun.times, 0.0) for path, begun in story.evaluations_begun.items()},
+                told=saved.evaluations.told,
+            ),
         ),
-        ran=state.ran
-        or (None if ran is None else SettingsThatRan(attempt=ran.number, profile=ran.profile, applied=applied)),
-        ramp=replace(state.ramp, failed=story.failed_rungs),
-        # Where somebody switched, no profile is a choice, too.
-        profile=story.profile if story.profile is not None or story.profile_switches else profile,
-        profile_pending=(story.profile or NO_PROFILE) if story.profile_pending else None,
-        progress_t=None,
-        act=story.act if story.act != story.act_settings else None,
+        policy=replace(
+            policy,
+            budget=replace(policy.budget, used=story.budget_used),
+            ramp=replace(policy.ramp, failed=story.failed_rungs),
+            trained=policy.trained or any(a.last_step for a in story.attempts),
+            applied=policy.applied or applied,
+            # Where somebody switched, no profile is a choice, too.
+            profile=story.profile if story.profile is not None or story.profile_switches else profile,
+            profile_pending=(story.profile or NO_PROFILE) if story.profile_pending else None,
+            # The story's step is as old as the last progress written down; the snapshot was taken at the end itself.
+            failed_position=policy.failed_position if policy.failed_position is not None else story.overall_step,
+        ),
+        operator=replace(state.operator, act=story.act if story.act != story.act_settings else None),
+        journal=replace(
+            state.journal,
+            # Every decision has a record of its own, so the journal's count is beyond all their ids.
+            decision=max(state.journal.decision, story.seq),
+            incident=max([state.journal.incident, *(i.id for i in story.incidents)]),
+            incidents=story.open_incidents,
+            metric_folders=tuple(files.folder for files in story.metric_files),
+        ),
     )
 
 

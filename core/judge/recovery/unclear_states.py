@@ -20,6 +20,7 @@ from ..resume import checkpoint_index, resume_point
 from ..resume.checkpoint_index import KnownCheckpoint, age_of, base_name, is_verified
 from ..resume.resume_point import Sighting, Training
 from ..run_states import Preparing, RestartPlan, is_live
+from ..scales import LAST_LINES, SAVE_GAP_S, SHOWN
 from ..state import JudgeState, StepBuilder
 from .attempts import cannot_be_told, give_up, hold, launch_after_delay, launch_again_later, ways
 
@@ -27,17 +28,12 @@ replace = msgspec.structs.replace
 
 CLASS = "not_understood"
 """Class of the incident (kind ``checkpoint``)."""
-TELL_AFTER_S = 3.0
-"""A checkpoint that is understood may follow within one save."""
-SHOWN = 3
-LAST_LINES = 8
-"""Lines from the end in which a parser says what it refuses: the box of tyro has five."""
 
 
 def recognise(builder: StepBuilder) -> None:
     """Record which entries count as state of this training now."""
     state = builder.state
-    found = resume_point.recognised(state.checkpoints, training_of(state))
+    found = resume_point.recognised(state.saved.checkpoints, training_of(state))
     if not found:
         return
     builder.mark({k.path for k in found}, is_state=True)
@@ -51,7 +47,8 @@ def tell(builder: StepBuilder) -> None:
     """Notify people once that what the trainer saves is not understood, while it can still be changed."""
     state = builder.state
     found = resume_point.states(builder.index)
-    if not found or f"checkpoint:{CLASS}" in state.warned or builder.t - min(k.t for k in found) < TELL_AFTER_S:
+    # A checkpoint that is understood may follow within one save.
+    if not found or f"checkpoint:{CLASS}" in state.journal.warned or builder.t - min(k.t for k in found) < SAVE_GAP_S:
         return
     if resume_point.has_understood(builder.index):
         return
@@ -217,7 +214,7 @@ def found_outputs(builder: StepBuilder) -> tuple[Sighting, ...]:
 
 
 def _unsure(builder: StepBuilder) -> tuple[Sighting, ...]:
-    return resume_point.unclear(builder.state.outputs, training_of(builder.state), builder.knowledge.output_dir)
+    return resume_point.unclear(builder.state.saved.outputs, training_of(builder.state), builder.knowledge.output_dir)
 
 
 def tell_output(builder: StepBuilder) -> None:
@@ -260,7 +257,7 @@ def training_of(state: JudgeState) -> Training:
         made = 1 if first is None else max(0, first - (attempt.resumed_at or 0))
         made += 0 if first is None or seen is None else max(0, seen - first)
         pace_s = state.progress.sec_per_step if first is not None else None
-        pace_s = state.clock.typical_s if pace_s is None else pace_s
+        pace_s = state.watch.clock.typical_s if pace_s is None else pace_s
         if pace_s is not None:
             first_t -= made * pace_s
         elif made > 1 or first is None:
@@ -272,7 +269,7 @@ def training_of(state: JudgeState) -> Training:
         first_t=first_t,
         last_t=attempt.beat_t,
         attempt=attempt.number,
-        steps_are_shown=first_t is not None if attempt.beat_t is not None else state.ran is not None,
+        steps_are_shown=first_t is not None if attempt.beat_t is not None else state.policy.ran is not None,
     )
 
 
@@ -339,8 +336,8 @@ def on_copied(builder: StepBuilder, machine: Preparing, outcome: Outcome) -> Non
             builder.notify("warning", f"kept: {names}", told, incident=plan.incident)
             builder.close_all(said, CLASS)
         elif path is not None:
-            known = builder.state.found_resume
-            builder.set(found_resume=replace(known, kept=plan.verified, copies=(*known.copies, folder)))
+            known = builder.state.saved.found_resume
+            builder.change("saved.found_resume", kept=plan.verified, copies=(*known.copies, folder))
             builder.note(f"{base_name(path)} was copied to {where}")
             support, places = builder.support, outcome.data.get("places")
             places = places if isinstance(places, dict) and (support.deletes or support.may_delete) else {}
@@ -348,7 +345,7 @@ def on_copied(builder: StepBuilder, machine: Preparing, outcome: Outcome) -> Non
                 there = builder.checkpoint(file)
                 if there is not None:
                     copy = replace(there, path=str(place))
-                    builder.set(checkpoints=checkpoint_index.with_entry(builder.index, copy))
+                    builder.change("saved", checkpoints=checkpoint_index.with_entry(builder.index, copy))
                     builder.tell_checkpoint(copy, "complete")
             if support.deletes:
                 plan = replace(plan, path=str(places.get(path, path)))
@@ -356,7 +353,7 @@ def on_copied(builder: StepBuilder, machine: Preparing, outcome: Outcome) -> Non
         return
     gone = outcome.data.get("gone")
     if path is None and (not found or any(k.path == gone for k in found)):
-        builder.set(checkpoints=checkpoint_index.without(builder.index, gone))
+        builder.change("saved", checkpoints=checkpoint_index.without(builder.index, gone))
         _copy_then_begin(builder, plan)
         return
     names = _names(k.path for k in found) if path is None else base_name(path)
@@ -385,12 +382,12 @@ def _them(found: tuple[KnownCheckpoint, ...]) -> str:
 
 def is_unproven(builder: StepBuilder) -> bool:
     """Whether the way to resume was only found in the trainer's source, and no resume has proved it."""
-    return bool(builder.support.found) and not builder.state.found_resume.proven
+    return bool(builder.support.found) and not builder.state.saved.found_resume.proven
 
 
 def keep_then_launch(builder: StepBuilder, plan: RestartPlan) -> None:
     """Launch; what it resumes from, or all checkpoints, if the start may lose them, are copied aside before."""
-    found, why = builder.state.found_resume, _why_kept(builder, plan.path)
+    found, why = builder.state.saved.found_resume, _why_kept(builder, plan.path)
     link = bool(builder.support.deletes)
     if plan.path is None or not why or (found.kept == plan.verified and not link):
         launch_after_delay(builder, plan)
@@ -411,13 +408,13 @@ def _why_kept(builder: StepBuilder, path: str | None) -> str:
 
 def _is_at_stake(builder: StepBuilder, path: str) -> bool:
     """Whether it lies where the trainer saves: a copy does not."""
-    return not any(is_below(path, place) for place in builder.state.found_resume.copies)
+    return not any(is_below(path, place) for place in builder.state.saved.found_resume.copies)
 
 
 def note_taken(builder: StepBuilder) -> None:
     """A resume took effect: from now on the way counts as known."""
     if is_unproven(builder):
-        builder.set(found_resume=replace(builder.state.found_resume, proven=True))
+        builder.change("saved.found_resume", proven=True)
         builder.note(f"the way to resume is proved: {_way(builder)}")
 
 
@@ -428,7 +425,7 @@ def wrong_way(builder: StepBuilder, cause: Cause, reason: str) -> tuple[str, tup
     in the source is refuted as well by a wrong argument or path that names the checkpoint, or by a traceback that ends
     on the line of source which reads the option by its name.
     """
-    attempt, seen, support, names = builder.attempt, builder.state.diagnosis, builder.support, builder.support.names
+    attempt, seen, support, names = builder.attempt, builder.state.log.diagnosis, builder.support, builder.support.names
     last = f"{seen.tail}{seen.fold.rest}".splitlines()[-LAST_LINES:]
     option = resume_point.refused(names, (cause.line, *last), cause.class_)
     if is_unproven(builder):
@@ -458,7 +455,7 @@ def advice(builder: StepBuilder, *, refuted: bool = True) -> tuple[str, ...]:
     """What a person can do if it was wrong, or has to know of it (not ``refuted``), a sentence each; none if proved."""
     if not is_unproven(builder):
         return ()
-    copies, known = builder.state.found_resume.copies, f"no resume by {_way(builder)} has been proved yet"
+    copies, known = builder.state.saved.found_resume.copies, f"no resume by {_way(builder)} has been proved yet"
     if refuted:
         known = f"the way to resume was only found in the source ({builder.support.found}) and seems wrong"
         known = f"{known}: {_write(builder)}"

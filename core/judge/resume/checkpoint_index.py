@@ -12,6 +12,7 @@ from ...model.checkpoint_suffixes import has_checkpoint_suffix
 from ...model.fact import CheckpointKnown
 from ...model.observation import CheckpointEvent, CheckpointSeen
 from ...model.text import LazyPattern
+from ..scales import HALF_MINUTE_S, KEPT, LAG_S, MINUTE_S
 
 replace = msgspec.structs.replace
 
@@ -141,10 +142,6 @@ def base_name(path: str) -> str:
 
 AT_MOST = 4096
 """Checkpoints remembered. Beyond it those go first that no launch can choose, then weights alone, then the oldest."""
-SLACK = 256
-"""Checkpoints beyond AT_MOST before some are forgotten: to sort at each event would be slow."""
-IN_SNAPSHOT = 64
-"""Checkpoints in a snapshot, the newest ones. The journal has a record of every complete one."""
 
 
 class Doubt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -178,7 +175,7 @@ class CheckpointIndex(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 def with_entry(index: CheckpointIndex, entry: KnownCheckpoint) -> CheckpointIndex:
     """Return the index with this entry as the one that became known last, in place of an earlier one of its path."""
     known = (*without(index, entry.path).known, entry)
-    if len(known) > AT_MOST + SLACK:
+    if len(known) > AT_MOST + 4 * KEPT:  # to sort at each event would be slow
         known = tuple(sorted(known, key=lambda k: (is_verified(k), k.holds != "weights", age_of(k)))[-AT_MOST:])
     return replace(index, known=known)
 
@@ -186,13 +183,6 @@ def with_entry(index: CheckpointIndex, entry: KnownCheckpoint) -> CheckpointInde
 def without(index: CheckpointIndex, path: str | None) -> CheckpointIndex:
     """Return the index without this path: it does not exist any more."""
     return replace(index, known=tuple(k for k in index.known if k.path != path))
-
-
-def abridged(index: CheckpointIndex) -> CheckpointIndex:
-    """Return the index as a snapshot has it: the newest ones. The journal tells of the others."""
-    if len(index.known) <= IN_SNAPSHOT:
-        return index
-    return replace(index, known=by_age(index.known)[-IN_SNAPSHOT:])
 
 
 def find(index: CheckpointIndex, path: str | None) -> KnownCheckpoint | None:
@@ -214,14 +204,6 @@ def changed(index: CheckpointIndex, paths: Container[str | None], **fields: Any)
 # the last change tells it, which nobody can set. Known false alarm: the clock of the machine is set back. One that
 # appeared when the trainer was at its step is the run's own and no older than the others; so is one of a higher step
 # that nobody saw while there was a supervisor, and whose time says that it was there.
-
-FIRST_LOOK_S = 30.0
-"""A new supervisor lists the folder at once; what appears later is not from before it."""
-CLOCK_SLACK_S = 2.0
-"""Clocks of file systems lag so much; FAT keeps every second second."""
-
-LOOK_SLACK_S = 60.0
-"""A checkpoint that was written so long before the last record of a supervisor was seen by it."""
 
 
 def with_event(
@@ -312,7 +294,8 @@ _OF_A_SAVE = (
 
 def may_be_of_before(index: CheckpointIndex, t: float) -> bool:
     """Return whether what becomes known at this run time may have been there before this supervisor."""
-    return index.looked_t is not None and (index.looked_from is None or t - index.looked_from <= FIRST_LOOK_S)
+    # A new supervisor lists the folder at once; what appears later is not from before it.
+    return index.looked_t is not None and (index.looked_from is None or t - index.looked_from <= HALF_MINUTE_S)
 
 
 def origin_of_event(event: CheckpointEvent, created_wall: float) -> Origin:
@@ -334,7 +317,8 @@ def _was_set_back(index: CheckpointIndex, event: CheckpointEvent, created_wall: 
     """
     if index.looked_t is None or event.mtime is None or event.step is None or not may_be_of_before(index, event.t):
         return False
-    if event.mtime - created_wall >= index.looked_t - LOOK_SLACK_S:
+    # What was written before the last record of a supervisor was seen by it.
+    if event.mtime - created_wall >= index.looked_t - MINUTE_S:
         return False
     if position is not None and event.step > position:
         return False
@@ -410,7 +394,7 @@ def written_t(event: CheckpointEvent, created_wall: float) -> float:
     t = event.mtime - created_wall
     if not _is_set_later(event, created_wall) and (t >= 0.0 or origin_of_event(event, created_wall) != "run"):
         return max(0.0, min(event.t, t))
-    earliest = (0.0 if event.absent_t is None else event.absent_t) - CLOCK_SLACK_S
+    earliest = (0.0 if event.absent_t is None else event.absent_t) - LAG_S
     changed_t = None if event.changed is None else event.changed - created_wall
     return event.t if changed_t is None or changed_t < earliest else max(0.0, min(event.t, changed_t))
 
@@ -419,7 +403,7 @@ def _is_set_later(event: CheckpointEvent, created_wall: float) -> bool:
     """Return whether its modification time is before a look that did not see it."""
     if event.mtime is None or event.absent_t is None:
         return False
-    return event.mtime - created_wall < event.absent_t - CLOCK_SLACK_S
+    return event.mtime - created_wall < event.absent_t - LAG_S
 
 
 # Whether NaN and Inf in a checkpoint are damage: they are if an earlier checkpoint of the run was finite there.
@@ -485,8 +469,6 @@ def _judged(index: CheckpointIndex, known: KnownCheckpoint) -> CheckpointIndex:
 
 DOUBTED = "the trainer could not read it; it is complete and is kept"
 """Why it is passed over, for people."""
-STARTS = 2
-"""Ends before a first step with one checkpoint, in a row, after which it is doubted: one may have another cause."""
 
 Unread = Literal["", "passed_over", "cleared"]
 

@@ -22,6 +22,8 @@ import msgspec
 from ...model.run import Incident
 from ...model.text import LazyPattern
 from ..attempt_progress import STARTED_OVER_STEPS, AttemptProgress
+from ..hang.deadlines import AGAIN_SHARE
+from ..scales import KNOWN_STEPS, LAG_S, LATE_LINES, SMALL_SHARE, SURE_TIMES, TINY_SHARE, TOLERANCE, TWICE
 from ..text.loss_run import FEW, LossCurve, Mark, Point, moved
 from ..text.reading import Reading
 from ..text.run_count import RunCount
@@ -29,15 +31,10 @@ from .checkpoint_index import base_name
 
 replace = msgspec.structs.replace
 
-SLACK = 3
-"""Printed lines, or strides, after the step that it holds at which a save may be noticed."""
-LAG_S = 2.0
-"""How long after a save the lines before it may be read on a busy machine."""
-
 
 def slack_of(attempt: AttemptProgress, step_s: float | None, *, every: int | None = None) -> int:
     """Return the counts after a save within which it may be noticed. ``every``: from one printed line to the next."""
-    slack = SLACK * max(attempt.printed_every if every is None else every, attempt.stride)
+    slack = LATE_LINES * max(attempt.printed_every if every is None else every, attempt.stride)
     if step_s is not None:  # bars print 0.00 for faster steps
         slack = max(slack, int(LAG_S / max(step_s, 0.001)))
     return slack
@@ -88,8 +85,6 @@ WEIGHTS_NOT_LOADED = "weights_not_loaded"
 """Class of the incident of kind *resume*."""
 NOISES = 3.0
 """x the usual change from one printed loss to the next: a smaller fall may be chance."""
-SHARE = 0.02
-"""of the loss at the start: a smaller fall is not told from rounding."""
 MIDDLE = (0.4, 0.6)
 """Shares of the way back to the loss of the start: below it continues, above it began again, between is unknown."""
 
@@ -117,7 +112,7 @@ def fall_until(former: LossCurve, resumed_at: int | None) -> Fall | None:
     few = min(FEW, len(values) // 2)
     start, late = _median(values[:few]), _median(p.loss for p in around[:few])
     noise = _median(abs(b - a) for a, b in pairwise(values))
-    return Fall(start, late, abs(late - start) > max(NOISES * noise, SHARE * abs(start)))
+    return Fall(start, late, abs(late - start) > max(NOISES * noise, TINY_SHARE * abs(start)))
 
 
 def _later(curve: LossCurve) -> tuple[Point, ...]:
@@ -181,9 +176,9 @@ def _is_of_the_beginning(
 def losses_of(attempt: AttemptProgress, reading: Reading) -> Compared | None:
     """The losses of the run before an attempt beside its first ones, in the count of the run."""
     new = replace(reading.curve, first=moved(reading.curve.first, attempt.offset or 0))
-    epoch, before = reading.opening.first_epoch, attempt.former_epoch
+    epoch, before = reading.opening.first_epoch, attempt.former.epoch
     later = epoch is not None and before is not None and int(epoch) > int(before)
-    return compare_losses(attempt.former, new, attempt.resumed_at, new_epoch=later)
+    return compare_losses(attempt.former.losses, new, attempt.resumed_at, new_epoch=later)
 
 
 def stays_open(incident: Incident) -> bool:
@@ -199,9 +194,6 @@ def _median(values: Iterable[float]) -> float:
 
 # What shows whether a resume was taken, where the printed count begins anew or tells nothing.
 
-WAIT_BEATS = 50
-"""Heartbeats for which losses are waited for: most logs print one with each step, few with every tenth."""
-
 
 class Evidence(msgspec.Struct, frozen=True):
     """``went_on``: the state was restored; else the training began anew. ``why``: as a clause, for people."""
@@ -215,7 +207,7 @@ def judge(attempt: AttemptProgress, reading: Reading) -> Evidence | None:
     """The best evidence, first what shows that it went on; None: nothing shows it (yet)."""
     found = losses_of(attempt, reading)
     if found is not None and found.goes_on:
-        return Evidence(went_on=True, why=f"the {attempt.former.name or 'loss'} goes on: {found.words}")
+        return Evidence(went_on=True, why=f"the {attempt.former.losses.name or 'loss'} goes on: {found.words}")
     if attempt.says_so:
         return Evidence(went_on=True, why=f"the trainer says that it loads {name_of(attempt.resume_from)}", by="words")
     if found is None or not found.surely_anew or attempt.weights_only:  # with those alone its loss may rise again
@@ -235,9 +227,10 @@ def of_save(attempt: AttemptProgress, stored: int) -> Evidence | None:
 def awaits_losses(attempt: AttemptProgress, reading: Reading) -> bool:
     """Whether losses that are still to come may show it."""
     new = reading.curve
-    if attempt.beats >= WAIT_BEATS or len(new.first) >= FEW or new.gap:
+    # Most logs print a loss with each step, few with every tenth.
+    if attempt.beats >= KNOWN_STEPS or len(new.first) >= FEW or new.gap:
         return False
-    fall = fall_until(attempt.former, attempt.resumed_at)  # clear: new ones show where a training is
+    fall = fall_until(attempt.former.losses, attempt.resumed_at)  # clear: new ones show where a training is
     return fall is not None and fall.clear
 
 
@@ -263,24 +256,8 @@ _NOT = LazyPattern(r"\b(?:not|no|never|cannot|fail\w*|unable|ignor\w*|skip\w*|mi
 
 # Which of an attempt's first lines show a step after its resume, and which step of the run the first one is.
 
-NEAR_SHARE = 0.5
-"""A first step below this share of the resume point did not come from it."""
 PASSING_SHARE = 0.3
 """A line is no line of training if its steps took less than this share of the usual time of a step."""
-GAPS = 2
-"""x the largest number of steps between two redraws of the bar before: the first redraw may come as late."""
-SURE_BEATS = 3
-"""Heartbeats, and steps, before a low count proves anything: some bars show something else first."""
-PLACE_SHARE = 0.05
-"""A first step within this share of the resume point comes from it: saves are noticed a little late."""
-PLACE_LINES = 3
-"""Printed lines within which it does."""
-LINES_ELSEWHERE = 2
-"""Lines with a step that show that it took another checkpoint."""
-UNIT_TOLERANCE = 0.1
-"""How near to a whole number the ratio of two counts of one place must be to be in other units."""
-LEFT_TOLERANCE = 0.1
-"""A total that is smaller by the resumed step, within this share of it, counts what is left."""
 
 CountShows = Literal["none", "open", "taken", "anew", "unclear"]
 """none: nothing to check. open: more steps are needed. unclear: neither."""
@@ -298,36 +275,36 @@ def counted(attempt: AttemptProgress, marks: tuple[Mark, ...]) -> tuple[Mark, ..
 
 
 def _is_unplaced(attempt: AttemptProgress, mark: Mark) -> bool:
-    return mark.printed is not None and mark.total is None and attempt.bar_total_before is not None
+    return mark.printed is not None and mark.total is None and attempt.former.bar_total is not None
 
 
 def _is_passed_over(attempt: AttemptProgress, mark: Mark) -> bool:
-    at, pace_s = attempt.resumed_at, attempt.pace_before_s
+    at, pace_s = attempt.resumed_at, attempt.former.pace_s
     if at is not None and (mark.step or 0) > max(at, attempt.resume_step or 0):
         return False
     fast = pace_s is not None and mark.pace_s is not None and mark.pace_s < PASSING_SHARE * pace_s
-    return fast or (attempt.losses_before and not mark.loss)
+    return fast or (attempt.former.shows_losses and not mark.loss)
 
 
 def is_near(attempt: AttemptProgress, lines: tuple[Mark, ...], at: int) -> bool:
     """Whether the first of these lines is at the resume point, and none that a new training prints as its first."""
     first = lines[0]
-    if first.step is None or first.step < at * NEAR_SHARE:
+    if first.step is None or first.step < at * AGAIN_SHARE:
         return False
-    every, gap = max(1, attempt.printed_every_before), attempt.widest_gap_before
+    every, gap, fresh = max(1, attempt.former.printed_every), attempt.former.widest_gap, attempt.former.fresh_step
     if at < STARTED_OVER_STEPS and gap != 1:
         return False  # the log may leave out as many steps
-    late = GAPS * gap if gap > every else every // 2
-    most = max(every, gap) if attempt.fresh_step is None else attempt.fresh_step + late
-    return first.step > most or (attempt.fresh_step is None and first.step >= at - 1 and at >= STARTED_OVER_STEPS)
+    late = TWICE * gap if gap > every else every // 2
+    most = max(every, gap) if fresh is None else fresh + late
+    return first.step > most or (fresh is None and first.step >= at - 1 and at >= STARTED_OVER_STEPS)
 
 
 def went_on_after(attempt: AttemptProgress) -> int | None:
     """The step after which a trainer went on that was told no checkpoint; None: it started over, or it is not known."""
-    first, fresh, gap = attempt.first_step, attempt.fresh_step, attempt.widest_gap_before
+    first, fresh, gap = attempt.first_step, attempt.former.fresh_step, attempt.former.widest_gap
     if attempt.resume_from is not None or first is None or fresh is None:
         return None
-    return first - 1 if first > max(fresh + GAPS * gap, STARTED_OVER_STEPS) else None
+    return first - 1 if first > max(fresh + TWICE * gap, STARTED_OVER_STEPS) else None
 
 
 def widest_gap(lines: tuple[Mark, ...]) -> int:
@@ -346,7 +323,7 @@ def check_count(attempt: AttemptProgress, reading: Reading) -> tuple[AttemptProg
     if attempt.weights_only:
         return _check_weights(attempt, marks)
     if not marks:
-        return attempt, "open" if attempt.beats < SURE_BEATS else "unclear"
+        return attempt, "open" if attempt.beats < SURE_TIMES else "unclear"
     if all(mark.printed is None for mark in marks):
         return _check_epoch(attempt, marks[0])
     for end in range(max(1, attempt.lines_checked), len(marks) + 1):
@@ -354,7 +331,7 @@ def check_count(attempt: AttemptProgress, reading: Reading) -> tuple[AttemptProg
             return found, "taken"
     attempt = replace(attempt, lines_checked=len(marks))
     lines, at, run = counted(attempt, marks), attempt.resumed_at, reading.run
-    if attempt.beats < SURE_BEATS or len({mark.printed for mark in lines}) < SURE_BEATS:
+    if attempt.beats < SURE_TIMES or len({mark.printed for mark in lines}) < SURE_TIMES:
         return attempt, "open"
     first = lines[0]
     attempt = replace(attempt, first_step=first.printed if first.step is None else first.step)
@@ -397,28 +374,28 @@ def _placed(
 ) -> AttemptProgress | None:
     """The attempt with the first step and the place of its resume; None: not yet known."""
     newest, stored = lines[-1], attempt.resume_step
-    every = max(1, attempt.printed_every_before, attempt.widest_gap_before, widest_gap(lines))
-    slack = max(PLACE_LINES * every, int(PLACE_SHARE * at))
+    every = max(1, attempt.former.printed_every, attempt.former.widest_gap, widest_gap(lines))
+    slack = max(LATE_LINES * every, int(SMALL_SHARE * at))
     before = max(slack, newest.total or 0) if newest.per_epoch else slack
     attempt = replace(attempt, first_step=first)
     latest = at + attempt.resume_spread if attempt.place_is_stored or stored is None else max(at, stored)
     if at - before <= first <= latest + slack + 1 or (first > at and gap):
         return attempt
     ratio = (first - 1) / stored if stored and first > at else 0.0
-    if stored is not None and round(ratio) > 1 and abs(ratio - round(ratio)) <= UNIT_TOLERANCE:
+    if stored is not None and round(ratio) > 1 and abs(ratio - round(ratio)) <= TOLERANCE:
         return replace(attempt, resume_position=min(first - 1, stored * round(ratio)), stride=round(ratio))
     if first > at and at < STARTED_OVER_STEPS:
         return attempt  # a line that is printed now and then
-    if len(lines) < LINES_ELSEWHERE:
+    if len(lines) < TWICE:
         return None  # how often it prints may have changed
     return replace(attempt, resume_position=first - 1, elsewhere=True)
 
 
 def _check_epoch(attempt: AttemptProgress, line: Mark) -> tuple[AttemptProgress, CountShows]:
     """Check a resume of a log that prints no step: its first epoch is compared with where it was at the save."""
-    first, at, fresh = line.epoch, attempt.resume_log_epoch, attempt.fresh_epoch
+    first, at, fresh = line.epoch, attempt.resume_log_epoch, attempt.former.fresh_epoch
     attempt = replace(attempt, first_epoch=first)
-    if not line.loss and attempt.beats < SURE_BEATS:
+    if not line.loss and attempt.beats < SURE_TIMES:
         return attempt, "open"  # a heading: lines with steps may follow
     if first is None or fresh is None:
         return attempt, "unclear"
@@ -428,13 +405,13 @@ def _check_epoch(attempt: AttemptProgress, line: Mark) -> tuple[AttemptProgress,
         return attempt, "taken"
     if first > fresh:
         return attempt, "unclear"
-    return attempt, "open" if attempt.beats < SURE_BEATS else "unclear"
+    return attempt, "open" if attempt.beats < SURE_TIMES else "unclear"
 
 
 def _check_weights(attempt: AttemptProgress, marks: tuple[Mark, ...]) -> tuple[AttemptProgress, CountShows]:
     """Check a resume from weights: the counter restarts by design, so the config, command or log must name the file."""
     first = next((mark.step for mark in marks if mark.printed and not mark.drawn), None)
-    gaps = attempt.printed_every_before, attempt.widest_gap_before, widest_gap(counted(attempt, marks))
+    gaps = attempt.former.printed_every, attempt.former.widest_gap, widest_gap(counted(attempt, marks))
     at, every = attempt.resume_step, max(1, *gaps)  # the last line before the end may follow another one closely
     # A new count begins with a line at the usual distance of lines, so a first step of that size proves nothing.
     if first is not None and at is not None and first > every and at < first <= at + every:
@@ -450,18 +427,18 @@ def _check_weights(attempt: AttemptProgress, marks: tuple[Mark, ...]) -> tuple[A
 
 def _counts_the_rest(attempt: AttemptProgress, line: Mark, at: int) -> bool:
     """Whether the total of a bar of the run is what was left at the resume point. That of an epoch stays the same."""
-    before, total = attempt.total_before, line.total
-    if total is None or before is None or total >= before or line.per_epoch or total == attempt.bar_total_before:
+    before, total = attempt.former.total, line.total
+    if total is None or before is None or total >= before or line.per_epoch or total == attempt.former.bar_total:
         return False
-    return abs(total + at - before) <= max(2.0, LEFT_TOLERANCE * at)
+    return abs(total + at - before) <= max(2.0, TOLERANCE * at)
 
 
 def _began_in_a_later_epoch(attempt: AttemptProgress, line: Mark) -> bool:
     """Whether a training from the beginning has another first epoch than this one, as far as that is known."""
     if line.epoch is None:
         return False
-    if attempt.fresh_epoch is not None:
-        return int(line.epoch) > int(attempt.fresh_epoch)
+    if attempt.former.fresh_epoch is not None:
+        return int(line.epoch) > int(attempt.former.fresh_epoch)
     epoch = line.epoch - (0 if line.from_zero else 1)
     return attempt.resume_epoch is not None and epoch >= max(1, attempt.resume_epoch - 1)
 

@@ -13,6 +13,7 @@ from ...model.checkpoint_files import is_companion, is_text, kind_of_name, says_
 from ...model.observation import OutputSeen
 from ...model.preset import ResumeSupport
 from ...model.run import is_below
+from ..scales import BUSY_S, KEPT, LASTS_S, MINUTE_S, SAVE_GAP_S, TWICE
 from .checkpoint_index import CheckpointIndex, KnownCheckpoint, age_of, base_name, by_age, find, is_verified, newest_of
 
 replace = msgspec.structs.replace
@@ -198,16 +199,8 @@ def _names(option: str, line: str) -> bool:
 # the death of its writer cut off. Known false alarm: a file of results without a known name; it holds a run that has
 # no checkpoint.
 
-WENT_ON_S = 3.0
-"""A step this long after a folder was written shows that its trainer took it for finished."""
-OUTLIVED_S = 10.0
-"""The same without any step in the log: its trainer lived on for this long."""
 STILL_S = 0.9
 """What had not changed for this long when it was looked at was not being written (``watch.settle_s`` is 1)."""
-SIZE_RATIO = 2.0
-"""A checkpoint that is smaller than the one before by more than this may be cut off."""
-_ALIKE = 2
-"""So many saves with the same finding show that the trainer writes them so: it is no damage."""
 _DETAILS = re.compile(r"\([^)]{0,80}\)|\d+")
 """What differs in the reasons of two saves: bytes, numbers."""
 _PLACES = re.compile(r"last|latest|best|final|newest|current", re.IGNORECASE)
@@ -244,8 +237,9 @@ def recognised(index: CheckpointIndex, training: Training) -> tuple[KnownCheckpo
             if not known.unfinished or known.was_so_before or any(k.t > known.t for k in alike):
                 return True
             if training.last_t is None:
-                return training.now_t >= known.t + OUTLIVED_S
-            return training.last_t >= known.t + WENT_ON_S
+                # No step in the log: its trainer lived on. Else a later step shows that the folder is finished.
+                return training.now_t >= known.t + LASTS_S
+            return training.last_t >= known.t + SAVE_GAP_S
         # By its name, when it was written, or that it was written again.
         if says_state(name) or known.t < training.start_t:  # it was no state by the end of the attempt that wrote it
             return says_state(name)
@@ -329,14 +323,15 @@ def _is_always_so(known: KnownCheckpoint, found: Sequence[KnownCheckpoint]) -> b
         return False
     alike = [k for k in found if _series(k) == _series(known) and not k.unfinished]
     findings = [k.unclear or ("", "") for k in alike]
-    return len(alike) >= _ALIKE and len({(verdict, _DETAILS.sub("", why)) for verdict, why in findings}) == 1
+    # Saves with the same finding show that the trainer writes them so: it is no damage.
+    return len(alike) >= TWICE and len({(verdict, _DETAILS.sub("", why)) for verdict, why in findings}) == 1
 
 
 def _is_cut_off(known: KnownCheckpoint, others: list[KnownCheckpoint]) -> bool:
     """Whether it is much smaller than the one before it. A save may grow: of trees, or of a memory."""
     older = newest_of(k for k in others if _series(k) == _series(known) and age_of(k) < age_of(known))
     before = known.size_before if older is None else older.size_bytes
-    return before is not None and known.size_bytes is not None and before > SIZE_RATIO * known.size_bytes
+    return before is not None and known.size_bytes is not None and before > TWICE * known.size_bytes
 
 
 def _series(known: KnownCheckpoint) -> str:
@@ -354,14 +349,6 @@ def _series(known: KnownCheckpoint) -> str:
 # data. If the log shows no steps, two saves or the end of the attempt stand for the first step. Known false alarm: a
 # copy of another model that the trainer makes while it trains; it becomes one more folder that is watched.
 
-AT_MOST = 64
-"""Sightings that are remembered."""
-LOG_LATE_S = 5.0
-"""A line may be read so long after it was printed, on a busy machine; the time of a file is exact."""
-NAMED_S = 60.0
-"""A line that names a file so long after it appeared tells of something else: it was read again, or evaluated."""
-SAVES = 2
-"""So many saves in one folder stand for the first step, if the log shows none."""
 NAMED = "the log of the run names it"
 
 
@@ -397,7 +384,7 @@ def with_sighting(
     if before is not None and before.sure:
         return outputs
     kept = tuple(s for s in outputs.seen if s is not before)
-    return replace(outputs, seen=(*kept, new)[-AT_MOST:])
+    return replace(outputs, seen=(*kept, new)[-KEPT:])
 
 
 def with_log(outputs: OutputFolders, text: str, cwd: str, t: float) -> OutputFolders:
@@ -405,7 +392,9 @@ def with_log(outputs: OutputFolders, text: str, cwd: str, t: float) -> OutputFol
     if all(s.sure for s in outputs.seen):
         return outputs
     seen = tuple(
-        _named(s) if not s.sure and t - s.t <= NAMED_S and is_named(text, s.path, cwd) else s for s in outputs.seen
+        # Later it tells of something else: it was read again, or evaluated.
+        _named(s) if not s.sure and t - s.t <= MINUTE_S and is_named(text, s.path, cwd) else s
+        for s in outputs.seen
     )
     return outputs if seen == outputs.seen else replace(outputs, seen=seen)
 
@@ -458,4 +447,5 @@ def accepted(outputs: OutputFolders, folder: str) -> OutputFolders:
 def _is_made_in_training(one: Sighting, saves: list[Sighting], training: Training) -> bool:
     if one.attempt != training.attempt:
         return False
-    return _is_of_training(one.t, training, again=len(saves) >= SAVES, late_s=LOG_LATE_S)
+    # Several saves stand for the first step, if the log shows none; the time of a file is exact, a line is read late.
+    return _is_of_training(one.t, training, again=len(saves) >= TWICE, late_s=BUSY_S)

@@ -108,10 +108,10 @@ def test_what_a_rank_left_is_evidence_if_the_log_does_not_show_it() -> None:
     text = 'Traceback (most recent call last):\n  File "train.py", line 7, in main\nValueError: bad sample\n'
     world.see(RankEnded(t=2.0, rank=3, pid=77, text=text))
     assert "rank 3 (pid 77) ended: ValueError: bad sample" in notes(world)
-    assert any("bad sample" in each.text and each.source == "3" for each in world.state.diagnosis.findings)
-    before = world.state.diagnosis.findings
+    assert any("bad sample" in each.text and each.source == "3" for each in world.state.log.diagnosis.findings)
+    before = world.state.log.diagnosis.findings
     world.see(RankEnded(t=3.0, rank=3, pid=77, text=text))
-    assert world.state.diagnosis.findings == before
+    assert world.state.log.diagnosis.findings == before
 
 
 def test_a_stopped_rank_that_is_killed_shows_another_state_for_a_moment() -> None:

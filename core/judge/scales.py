@@ -1,0 +1,42 @@
+"""The scale of durations and repetitions that the rules of the judge share; at its use a rule says why it is on it."""
+
+LAG_S = 2.0
+"""Clocks of file systems (FAT keeps every second second), reading the log and the runner's fsync lag behind so much."""
+BUSY_S = 5.0
+"""What takes a moment is done by then on a busy machine, too."""
+SAVE_GAP_S = 3.0
+"""Later than this after a file of a save nothing of that save follows, and the trainer goes on."""
+LASTS_S = 10.0
+"""What has lasted so long goes on: a level holds, a trainer lives on (values are read in a thread of its own meanwhile,
+and an end is seen a little late), a log is read."""
+HALF_MINUTE_S = 30.0
+MINUTE_S = 60.0
+"""What belongs together comes within a minute; a state that lasts for one is no moment of another."""
+WHILE_S = 600.0
+"""A person, a network or a disk may have changed something; the same twice within it is no accident."""
+HOUR_S = 3600.0
+
+TWICE = 2
+"""So often, or so much as usual, is no accident: the first time may have another cause."""
+TRIES = 3
+"""So often without success, and it is given up."""
+SURE_TIMES = 3
+"""Fewer prove nothing: some bars show something else first, a first save writes files that are written only once, and
+memory is at its peak after the first steps."""
+KNOWN_STEPS = 50
+"""Steps after which pace, loss and memory are known: the first ones compile and fill caches."""
+LATE_LINES = 3
+"""Printed lines, or strides, within which two places are the same: saves are noticed a little late."""
+TOLERANCE = 0.1
+"""How near two counts of one thing must be: they are noticed a little late, and a pace is a mean."""
+SMALL_SHARE = 0.05
+"""So small a share of the whole makes no difference: saves are noticed a little late."""
+TINY_SHARE = 0.02
+"""A smaller difference is not told from rounding."""
+
+SHOWN = 3
+"""Names, lines or options that a sentence shows."""
+LAST_LINES = 8
+"""Lines from the end in which a program says why it ends: the box of tyro has five."""
+KEPT = 64
+"""Values of one kind that are remembered."""
