@@ -12,7 +12,7 @@ from ...model.run import OTHER_TRAINER, Evidence, IncidentKind, never_ends
 from ...model.text import beginning, plural, typed
 from .. import run_states
 from ..failure.circumstances import SeenGpu
-from ..failure.diagnosis import read_evidence
+from ..failure.diagnosis import read_log
 from ..findings import health, pace
 from ..hang import activity, deadlines, launcher, liveness, pauses, ranks
 from ..hang.liveness import with_gpus
@@ -280,7 +280,7 @@ def on_rank_ended(builder: StepBuilder, ended: observations.RankEnded) -> None:
     if last and last not in shown:
         text = "".join(f"[rank{ended.rank}]: {line}\n" for line in lines)
         apart = replace(state.diagnosis, fold=replace(state.diagnosis.fold, rest=""))
-        found = read_evidence(apart, text, builder.catalogue)
+        found, _ = read_log(apart, replace(state.reading, fold=apart.fold), text, builder.catalogue)
         builder.set(diagnosis=replace(found, fold=state.diagnosis.fold))
 
 

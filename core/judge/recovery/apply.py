@@ -20,7 +20,7 @@ from ...model.text import plural
 from .. import memory
 from ..attempt_progress import knows_its_step
 from ..failure.circumstances import channel_state, diagnosis_of_class
-from ..failure.diagnosis import hidden_failure, with_last_line
+from ..failure.diagnosis import at_end, hidden_failure
 from ..memory import Cause, Failed
 from ..resume import checkpoint_index, resume_point
 from ..resume.checkpoint_index import DOUBTED, KnownCheckpoint, Unread, base_name, values_of, with_values
@@ -339,7 +339,7 @@ def nan_is_due(state: JudgeState) -> bool:
 def on_nan_due(builder: StepBuilder) -> None:
     """Act on the first lost checkpoint. A trainer whose last lines show a failure is left to end by itself."""
     state, at = builder.state, builder.attempt.lost_at
-    log = with_last_line(state.diagnosis, builder.catalogue)
+    log = at_end(state.diagnosis, state.reading, builder.catalogue)
     shown = hidden_failure(log, builder.catalogue)  # after the last steps, and not the NaN
     if builder.now - (at or 0.0) < DYING_S and shown is not None and shown.failure != NAN:
         return

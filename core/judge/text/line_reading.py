@@ -18,7 +18,7 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
     low = shapes.in_english(line.lower())
     if low.startswith("wandb:"):  # what it prints about a run that it has watched
         _, end = shapes.words_of_line(low)
-        return reading if end is None else finish(reading, end, line)
+        return reading if end is None else finish(reading, end, line, number)
     if low[:1] == "|" and (figure := _FIGURE.match(low)) is not None:
         low = f"{figure['name']}: {figure['value']}"
     if low.count("=") + low.count(":") >= SETTINGS and sum(1 for _ in _FLAG.finditer(low)) >= FLAGS:
@@ -43,7 +43,7 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
     if any(word in low for word in _BESIDE_A_LOSS):
         _, end = shapes.words_of_line(low)
         if end in ("early_stop", "framework"):
-            return finish(with_later_epoch(reading, epoch), end, line)
+            return finish(with_later_epoch(reading, epoch), end, line, number)
     if (task := shapes.task_of(low)) not in (None, "train"):
         return enter(reading, task)
     if news.bare:
@@ -71,7 +71,7 @@ def _read_without_loss(
         return replace(reading, columns=head)
     words, end = shapes.words_of_line(low)
     if end is not None:
-        return finish(with_later_epoch(with_declared(reading, low), epoch), end, line)
+        return finish(with_later_epoch(with_declared(reading, low), epoch), end, line, number)
     if fields.is_evaluation(low, None) and (not news.bare or words is None):
         reading, trains = judged(with_later_epoch(reading, epoch), low, step, epoch, lr=False)
         if trains:
