@@ -217,7 +217,8 @@ def _place(now: Reading, epochs: Literal["last", "near", "left", "unknown"], int
     # Rounds before ended here, too; or a round without a number was drawn and not begun.
     not_begun = step == 0 and now.main is not None and progress.epoch is None and whole is None
     ends_a_round = bool(now.round_ends) and (step >= min(now.round_ends) or not_begun)
-    short = total - step > max(1, interval) and step < NEARLY * total and not ends_a_round
+    sure = now.run.total is not None or total != now.run.declared_steps  # else it may count something else
+    short = sure and total - step > max(1, interval) and step < NEARLY * total and not ends_a_round
     if short and made is not None and made > total:
         words += f", {step} of {total} in its round"
     if now.run.per_epoch:

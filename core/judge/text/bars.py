@@ -67,6 +67,8 @@ def read_bar(
     seconds, unit = parse_rate(groups.get("rate") or "")
     rest = shapes.in_english(rest)
     loss = find_loss(f"{before.lower()} {rest}") if "oss" in rest or "oss" in before else None
+    if loss is None and groups.get("loss"):  # fastprogress: what stands behind the time is the mean of the newest
+        loss = Loss(parse_number(groups["loss"]), 0, average=True)
     if loss is not None and shape.row.loss_is_average:
         loss = loss._replace(average=True)
     phase = shapes.units.get(groups.get("unit") or unit) or label.phase

@@ -209,8 +209,9 @@ def with_run(reading: Reading, run: RunCount) -> Reading:
     """The reading with this count over the epochs."""
     now, step = reading.progress, run.run_step
     epochs = now.total_epochs if now.total_epochs is not None or now.epoch is None else run.declared
-    of_part = run.step is not None and step is None
-    progress = replace(now, total_epochs=epochs, run_step=step, run_total_steps=run.run_total, of_part=of_part)
+    of_part, end = run.step is not None and step is None, run.run_total
+    total = end if run.total is None and run.declared_steps and step == now.step else now.total_steps
+    progress = replace(now, total_steps=total, total_epochs=epochs, run_step=step, run_total_steps=end, of_part=of_part)
     return replace(reading, run=run, progress=progress)
 
 
