@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.shipped import CATALOGUE, read_progress
 from tests.tiers import examples
-from trainwatch.core.judge.failure.diagnosis import START_EVIDENCE, diagnose, read_evidence
+from trainwatch.core.judge.failure.diagnosis import START_EVIDENCE, at_end, diagnose, read_log
 from trainwatch.core.judge.failure.evidence_state import DiagnosisState
 from trainwatch.core.judge.progress import START, ProgressState
 from trainwatch.core.judge.text.lines import Finished, LineFold, fold, gates_of
@@ -60,10 +60,10 @@ def progress(chunks: list[str]) -> ProgressState:
 
 
 def evidence(chunks: list[str]) -> DiagnosisState:
-    state = START_EVIDENCE
+    state, reading = START_EVIDENCE, START
     for chunk in chunks:
-        state = read_evidence(state, chunk, CATALOGUE)
-    return state
+        state, reading = read_log(state, reading, chunk, CATALOGUE)
+    return at_end(state, reading, CATALOGUE)
 
 
 @settings(max_examples=examples(150), deadline=None)

@@ -1,17 +1,11 @@
 """A line of the log that is too long to be kept: it says that it was cut, and is not told twice."""
 
 from tests.fakes.feed import healthy
-from trainwatch.core.judge.failure.evidence_state import TEXT_KEPT, kept_text
+from trainwatch.core.judge.failure.evidence_state import kept_text
 from trainwatch.core.model.run import Evidence, Incident
 from trainwatch.core.views.incidents import incident_view
 
 LINE = "torch.OutOfMemoryError: CUDA out of memory. " + "Tried to allocate 2.00 GiB. " * 30
-
-
-def test_a_line_that_is_cut_says_so() -> None:
-    assert len(kept_text(LINE)) == TEXT_KEPT
-    assert kept_text(LINE).endswith("…")
-    assert kept_text(f"  {LINE[:50]}\n") == LINE[:50].strip()
 
 
 def test_the_reason_and_the_line_that_it_was_cut_from_are_told_once() -> None:

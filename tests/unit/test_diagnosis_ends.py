@@ -88,6 +88,11 @@ ENDS = {
     "a traceback before a pipe": (STEPS + raised("KeyError: 'pixels'"), 0, "code_bug"),
     "success before the last step": (STEPS, 0, "unknown"),
     "success at the last step": (WHOLE, 0, "success"),
+    "a sample that quotes a traceback": (WHOLE.replace("step 1000", f"sample 3:\n{OOM}step 1000"), 0, "success"),
+    "the same sample after each step": (WHOLE.replace("\n", f"\n{OOM}"), 0, "success"),
+    "a traceback at the last step": (WHOLE + OOM, 0, "cuda_oom"),
+    "a loss beyond its limit": (STEPS + "loss=1e12 exceeds limit, stop\n", 1, "nan_loss"),
+    "words of an end to come": (STEPS + "Upload starts once training is done\n", 0, "unknown"),
     "an early stop": (STEPS + "Early stopping: val_loss did not improve\n", 0, "success"),
 }
 

@@ -72,6 +72,10 @@ case("rate asked for alone", "step 4/9 base_lr: 0.02 loss: 0.5\n", step=4, lr=0.
 
 SETTINGS = "  Num Epochs = 4\n  Total optimization steps = 2,400\n"
 WORDED = "num epochs / epochs: 3\ntotal training steps: 900\n"
+case("a total above", "total steps 900 (warmup 9)\nstep:  9  loss: 0.5\n", step=9, total_steps=900, run_total_steps=900)
+case("a count of all", "Total steps: 20\nit 10 loss 3\nTotal steps: 40\nit 20 loss 0.4\n", step=20, total_steps=None)
+case("milliseconds", "step=9 loss=0.5 step_ms=412.5\n", step=9, sec_per_step=0.4125)
+case("a clock", "step 9/90 loss 0.5 step_time 0:00:00.412345\n", step=9, sec_per_step=0.412345, eta_s=33.399945)
 case("steps of the run", SETTINGS + bar("", 800, 2400), step=800, run_step=800, run_total_steps=2400, eta_s=20.0)
 case("steps in words", WORDED + bar("", 300, 900), step=300, run_total_steps=900, total_epochs=3, eta_s=20.0)
 case("steps of an epoch", SETTINGS + bar("", 200, 600), step=200, run_total_steps=None, eta_s=None)

@@ -19,8 +19,6 @@ CHECKPOINT_READS = ("load_state_dict(", "heckpoint[", "ckpt[", "state_dict[", "r
 """In a source line that raised an exception: what a KeyError there means."""
 FRAME_GATE = 'File "'
 """Stands in the header of a syntax error that no traceback announces."""
-POSITIONS = ("<", "it/s", "s/it", "tep", "iter", "Iter", "poch", "oss")
-"""Texts of lines that may show a moving step. They are searched for only after the first evidence of a failure."""
 SHAPES_KEPT = 2048
 """Kinds of lines, which differ in digits only, of which it is kept what they may have: a log repeats its lines."""
 _DIGIT = LazyPattern(r"\d")
@@ -95,8 +93,6 @@ class CompiledCatalogue:
         loose = [row.pattern.text for row in mine]
         self.gates = gates_of(words, loose)
         """Lines that may be evidence."""
-        self.watching = gates_of((*words, *POSITIONS), (*loose, *shapes.own))
-        """The same, and lines that may show progress."""
         self.codes = StatusCodes(classes)
         self._vendors = catalogue.vendors
         names = "|".join(map(re.escape, catalogue.vendors))

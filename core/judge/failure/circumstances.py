@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from ...model.run import EndFacts
+from ...model.run import EndFacts, JobCause
 from ...model.shipped import Diagnosis, EvidenceLine, FailureClass
 from ...model.text import LazyPattern, plural, size
 from ..text.lines import peel, plain, unglued
@@ -37,13 +37,14 @@ class Circumstances(EndFacts, frozen=True, kw_only=True):
     """None = unknown. ``kernel`` is evidence as the log's lines are, and counts there.
 
     ``earlier``: classes of the failures that ended the attempts before. ``stack``: where its threads stood at the end.
-    ``trained``: it had made a step.
+    ``trained``: it had made a step. ``job``: how the scheduler says that its job ended.
     """
 
     earlier: Sequence[str] = ()
     stack: str = ""
     signal: int | None = None
     trained: bool | None = None
+    job: JobCause | None = None
 
 
 class Fact(NamedTuple):

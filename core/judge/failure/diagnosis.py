@@ -14,20 +14,18 @@ from msgspec.structs import replace
 
 from ...model.shipped import Diagnosis, EvidenceLine
 from ...model.text import LazyPattern
-from ..text.line_reading import read_segment
-from ..text.lines import Finished, fold, peel, plain
-from ..text.loss_run import LossRun
+from ..progress import ProgressState, read_progress
+from ..text.lines import fold, peel, plain
 from ..text.reading import Reading
-from ..text.shapes import ShapeTable
 from . import evidence_state as evidence
 from .catalogue import OWN_WEIGHT, CompiledCatalogue, Proof, read_kernel_line, signal_of
 from .circumstances import SIGKILL, SUREST, Circumstances, diagnosis_of_class, fused
 from .evidence_lines import FENCE, SURE_WORDS, is_of_traceback, read_last_words, read_line
-from .evidence_state import DiagnosisState, Finding, RankEnd
+from .evidence_state import Block, DiagnosisState, Finding, RankEnd
 
 SURVIVED_STEPS = 4
-"""A failure line counts as survived once the step has moved this often. Why not once: a bar is redrawn once more after
-an error, and other ranks may finish their current step."""
+"""A failure line counts as survived once the step has moved this often. Why not once: other ranks may finish their
+current step after an error."""
 KERNEL_KEPT = 5
 MEANING = " — "
 """Between the meaning of a kernel line and the line."""
@@ -36,17 +34,26 @@ LAST_LINES = 6
 START_EVIDENCE = DiagnosisState()
 
 
-def read_evidence(state: DiagnosisState, text: str, catalogue: CompiledCatalogue) -> DiagnosisState:
-    """The state after ``text`` (any chunk of the log). Lines count from 1 over the whole log."""
+def read_log(
+    state: DiagnosisState, progress: ProgressState, text: str, catalogue: CompiledCatalogue, *, skim: bool = False
+) -> tuple[DiagnosisState, ProgressState]:
+    """Evidence and progress after ``text`` (any chunk of the log). Lines count from 1 over the whole log.
+
+    Evidence is read from all lines after some of it (``hot``), else from those that a gate lets through. ``skim``: as
+    in ``read_progress``.
+    """
     after, done = fold(state.fold, text)
-    if done.text:
-        state = _read_finished(state, done, catalogue)
-    tail = (
-        done.text[-evidence.TAIL_CHARS :]
-        if len(done.text) >= evidence.TAIL_CHARS
-        else f"{state.tail}{done.text}"[-evidence.TAIL_CHARS :]
-    )
-    return replace(state, fold=after, tail=tail)
+    gates = catalogue.gates.among(done.text) if done.text else None
+    read, before = 0, len(state.fold.rest)
+    for number, line, end in done.placed() if gates is not None or state.hot else ():
+        if not state.hot and (gates is None or not gates.passes(line)):
+            continue
+        progress = read_progress(progress, text[read : end - before], catalogue.shapes, skim=skim)
+        read, state = end - before, survived(state, progress.settled)
+        state = read_line(replace(state, hot=max(0, state.hot - 1)), number, line, catalogue)
+    progress = read_progress(progress, text[read:], catalogue.shapes, skim=skim)
+    tail = f"{'' if len(done.text) >= evidence.TAIL_CHARS else state.tail}{done.text[-evidence.TAIL_CHARS :]}"
+    return replace(state, fold=after, tail=tail[-evidence.TAIL_CHARS :]), progress
 
 
 def with_last_words(state: DiagnosisState, catalogue: CompiledCatalogue, *, killed: bool = False) -> DiagnosisState:
@@ -60,58 +67,42 @@ def with_last_words(state: DiagnosisState, catalogue: CompiledCatalogue, *, kill
         return state
     of_launcher = {each.line for each in state.cascade}
     own = [(number, line) for number, line in told if number not in of_launcher and not is_of_traceback(line)]
-    least = SURE_WORDS if killed or any(each.failure != "success" for each in state.findings) else 0.0
+    least = SURE_WORDS if killed or state.findings else 0.0
     for number, line in own[:LAST_LINES]:
         state = read_last_words(state, number, line, catalogue, least)
     return state
 
 
-def with_last_line(state: DiagnosisState, catalogue: CompiledCatalogue) -> DiagnosisState:
-    """The state with the unfinished last line read as if it were finished: a process may end in the middle of one."""
-    return read_evidence(state, "\n", catalogue) if state.fold.rest else state
+def at_end(state: DiagnosisState, progress: ProgressState, catalogue: CompiledCatalogue) -> DiagnosisState:
+    """The evidence at the end of the log: a process may end in the middle of a line, and has survived what it told."""
+    if state.fold.rest:
+        state, progress = read_log(state, progress, "\n", catalogue)
+    return survived(state, progress.now)
 
 
-def _read_finished(state: DiagnosisState, done: Finished, catalogue: CompiledCatalogue) -> DiagnosisState:
-    """Read all segments after evidence (``hot``), else those that a gate lets through."""
-    gates = catalogue.gates.among(done.text)
-    if gates is None and state.watch is None and not state.hot:
-        return state
-    for number, line in done.segments():
-        told = gates is not None and gates.passes(line)
-        if state.watch is not None and (told or state.hot or catalogue.watching.passes(line)):
-            state = _watch(state, state.watch, number, line, catalogue.shapes)
-        if state.hot:
-            state = read_line(replace(state, hot=state.hot - 1), number, line, catalogue)
-        elif told:
-            state = read_line(state, number, line, catalogue)
-    return state
-
-
-def _watch(state: DiagnosisState, watch: Reading, number: int, line: str, shapes: ShapeTable) -> DiagnosisState:
+def survived(state: DiagnosisState, now: Reading) -> DiagnosisState:
     """The state without evidence after which training went on; a NaN goes once the loss is finite again."""
-    reading = read_segment(watch, line, number, shapes)
-    if reading is watch:
+    words = PROVES.get(now.end_words or "", 0.0)
+    said = Finding("success", "root", words, now.end_line, now.end_text, now.end_last) if words else None
+    state = replace(state, steps=now.heartbeats, said=said)
+    if state.since is None or now.heartbeats - state.since < SURVIVED_STEPS:
         return state
-    if reading.heartbeats < SURVIVED_STEPS:
-        beats = (*state.beats, number)[-2:] if reading.heartbeats > watch.heartbeats else state.beats
-        return replace(state, watch=reading, beats=beats)
-    still_nan = reading.loss_is_nan
-    since = state.beats[-1] if state.beats else number
-    nan = [each for each in state.findings if each.failure == "nan_loss" and (still_nan or each.last >= since)]
+    nan = [e for e in state.findings if e.failure == "nan_loss" and (now.loss_is_nan or is_late(e, state))]
     kept = tuple(each for each in state.findings if each.line == 0 or each in nan)
-    survived = tuple(each for each in state.findings if each not in kept and each.role == "root")
-    watch_on = Reading(losses=LossRun(nan_values=1)) if any(each.failure == "nan_loss" for each in kept) else None
-    return replace(
-        state,
-        findings=tuple(replace(each, beats=0) for each in kept),
-        survived=survived or state.survived,
-        cascade=(),
-        watch=watch_on,
-        beats=(),
-        ranks=evidence.NO_ENDS,
-        blocks=(),
-        report=0,
-    )
+    lost = tuple(each for each in state.findings if each not in kept and each.role == "root")
+    since = now.heartbeats if nan else None
+    state = replace(state, findings=kept, survived=lost or state.survived, cascade=(), since=since, blocks=(), report=0)
+    return replace(state, ranks=evidence.NO_ENDS)
+
+
+HINT = 0.6
+PROVES = {"hint": HINT, "words": 0.88, "framework": 0.9, "early_stop": 0.85}
+"""What words of an end prove; a hint is also printed after a crash."""
+
+
+def is_late(mine: Finding | Block, state: DiagnosisState) -> bool:
+    """Whether at most one step came after it: other ranks may finish theirs."""
+    return state.steps - mine.beats <= 1
 
 
 def kernel_evidence(state: DiagnosisState, text: str, catalogue: CompiledCatalogue) -> DiagnosisState:
@@ -158,12 +149,12 @@ def diagnose(
     """
     about = replace(about or Circumstances(), signal=signal_of(exit_code, signal))
     killed = about.signal
-    if not (state.survived or any(each.role != "cascade" and each.failure != "success" for each in state.findings)):
+    if not (state.survived or any(each.role != "cascade" for each in state.findings)):
         state = with_last_words(state, catalogue, killed=killed == SIGKILL)
     state, who, end = _without_victims(state, catalogue)
-    cause, done = root_of(state, catalogue), state.of_class("success")
+    cause, done = root_of(state, catalogue), state.said
     lost = exit_code is None and killed is None
-    if cause is not None and lost and cause.weight >= evidence.GENERIC and ends_after(state, cause, SAID_AT_END):
+    if cause is not None and lost and cause.weight >= evidence.GENERIC and (finished_hint or ends_after(state, cause)):
         said = ("success", 0.7, done)
     elif (shown := _shown(state, catalogue, cause, exit_code)) is not None and (
         shown[1] >= evidence.GENERIC or killed in {None, 6, 9} or shown[2] is not cause
@@ -239,9 +230,8 @@ def _without_victims(state: DiagnosisState, catalogue: CompiledCatalogue) -> tup
     else:
         return state, "", None
     kept = tuple(each for each in state.findings if each not in lost)
-    lines = [*state.cascade, *(EvidenceLine(each.line, each.text) for each in lost)]
     after = " The others lost contact with it." if lost else ""
-    return replace(state, findings=kept, cascade=tuple(lines)), f"{who}{after}", end
+    return replace(state, findings=kept, cascade=(*state.cascade, *lost)), f"{who}{after}", end
 
 
 OF_ITS_OWN = 0.3
@@ -257,19 +247,19 @@ def hidden_failure(
     one was handled. ``short``: training is known to have ended early, so that the kernel log counts, and weak evidence,
     and ``about``.
     """
-    since = state.beats[0] if len(state.beats) > 1 else 0
-    late = [e for e in state.findings if e.last > since and e.failure not in NO_FAILURES and not _went_on(e, state)]
+    known = [e for e in state.findings if e.line and e.failure not in NO_FAILURES]
+    late = [each for each in known if is_late(each, state) and not _went_on(each, state)]
     # What was only warned of was handled, and one bad batch may be skipped.
     late = [e for e in late if short or not (e.warned or (e.role == "confirmation" and e.count == 1))]
     over = any(each.failure == "success" and each.role == "root" for each in state.findings)  # it ends so
     kernel = [each for each in state.findings if each.line == 0] if short else []
     state = replace(state, findings=(*kernel, *late))
     cause = root_of(state, catalogue)
-    traced = state.traced > since and not over
+    traced = not over and any(each.line and is_late(each, state) for each in state.blocks)
     if cause is not None and not (short or cause.weight >= SPECIFIC or traced or cause.role == "confirmation"):
         cause = None
     said = _shown(state, catalogue, cause)
-    told = not over and any(each.line > since and _NONZERO.search(each.text) for each in state.cascade)
+    told = not over and any(is_late(each, state) and _NONZERO.search(each.text) for each in state.cascade)
     if said is None and not (told or traced or (short and about is not None and about.oom_kills)):
         return None
     found = answer(state, catalogue, *(said or ("unknown", UNKNOWN_CODE.weight, None)))
@@ -278,18 +268,26 @@ def hidden_failure(
 
 def _went_on(mine: Finding, state: DiagnosisState) -> bool:
     """Whether words of an end follow what was logged and not raised, and it is vague or training went on between."""
-    steps = 0 if state.watch is None else state.watch.heartbeats
-    return not mine.terminal and ends_after(state, mine) and (mine.weight < SPECIFIC or steps > mine.beats)
+    return not mine.terminal and ends_after(state, mine) and (mine.weight < SPECIFIC or state.steps > mine.beats)
 
 
-def ends_after(state: DiagnosisState, mine: Finding, above: float = 0.6) -> bool:
-    """Whether words of a good end follow ``mine``. Weights up to ``above``: a reporter says them after any end."""
-    done = state.of_class("success")
-    return done is not None and done.last > mine.last and done.weight > above
+def ends_after(state: DiagnosisState, mine: Finding | Block) -> bool:
+    """Whether words of a good end follow ``mine``."""
+    return state.said is not None and state.said.weight > HINT and state.over > mine.over
 
 
-SAID_AT_END = 0.7
-"""The same, of an end whose exit status is lost."""
+def is_past(state: DiagnosisState) -> bool:
+    """Whether the training went on after all that speaks of a failure, to a further step or to words of its end.
+
+    What it survived before, in the same words, ends it no more the next time: a text that it prints again and again.
+    """
+    known = {each.text for each in state.survived}
+    told = [each for each in state.findings if each.line and each.failure not in NO_FAILURES]
+    texts: list[tuple[Finding | Block, str]] = [(each, each.text) for each in told]
+    texts += [(each, "" if each.raised is None else each.raised.text) for each in state.blocks if each.line]
+    return all(mine.beats < state.steps or mine.over < state.over or text in known for mine, text in texts)
+
+
 HIDDEN = (0.6, 0.75)
 """The least and the highest confidence if the log has a line of a class that other evidence shows."""
 _NONZERO = LazyPattern(
@@ -344,14 +342,16 @@ def answer(
         near = catalogue.class_of(rival.failure).title
         found = replace(found, explanation=f"{found.explanation} Nearly as likely: {near} (line {rival.line}).")
         others = [*others, rival]
-    return with_lines(found, (*state.cascade, *(EvidenceLine(each.line, each.text) for each in others)))
+    return with_lines(found, (*state.cascade, *others))
 
 
-def with_lines(found: Diagnosis, lines: Iterable[EvidenceLine], most: int = evidence.CASCADE_KEPT) -> Diagnosis:
+def with_lines(
+    found: Diagnosis, lines: Iterable[EvidenceLine | Finding], most: int = evidence.CASCADE_KEPT
+) -> Diagnosis:
     """``found`` with these lines beside its cause, in the order of the log."""
     at = 0 if found.cause is None else found.cause.line
     shown = sorted({each.line: each for each in lines if each.line != at}.values(), key=lambda each: each.line)
-    return replace(found, cascade=tuple(shown[:most]))
+    return replace(found, cascade=tuple(EvidenceLine(each.line, each.text) for each in shown[:most]))
 
 
 def line_of(found: Diagnosis) -> str:
@@ -361,8 +361,7 @@ def line_of(found: Diagnosis) -> str:
 
 def finished(state: DiagnosisState, catalogue: CompiledCatalogue, why: str, *, sure: float) -> Diagnosis:
     """The diagnosis of a training that is over. ``why``: what shows that, or that nothing does."""
-    done = state.of_class("success")
-    found = answer(state, catalogue, "success", sure if done is None else sure + TOLD, done)
+    found = answer(state, catalogue, "success", sure if state.said is None else sure + TOLD, state.said)
     return replace(found, explanation=f"{found.explanation[:-1]}: {why}." if why else found.explanation)
 
 

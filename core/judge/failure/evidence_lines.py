@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from ...model.text import LazyPattern
 from ..text.lines import TRACEBACK, Carried, peel, unglued
-from ..text.reading import Reading
 from . import evidence_state as evidence
 from .catalogue import CHECKPOINT_READS, OWN_WEIGHT, SETTING_READS, CompiledCatalogue, Match, Proof, read_kernel_line
 from .evidence_state import Block, DiagnosisState, Finding
@@ -57,7 +56,6 @@ _UNRAISED = LazyPattern(r"Exception ignored (?:in|while)\b|Error in (?:atexit\._
 """Python reports an exception in a finaliser or an exit handler. It does not change what the program did before."""
 FENCE = "```"
 """Around a quotation of several lines."""
-_NO_PROGRESS = Reading()
 
 
 def read_line(state: DiagnosisState, number: int, line: str, catalogue: CompiledCatalogue) -> DiagnosisState:
@@ -84,7 +82,7 @@ def _read(state: DiagnosisState, number: int, carried: Carried, catalogue: Compi
         if state.unraised and state.unraised >= number - 1:
             return state
         state = evidence.with_block(state, evidence.begin(block, source, number), hot=TRACEBACK_SEGMENTS)
-        return replace(state, watch=state.watch or _NO_PROGRESS)
+        return replace(state, since=state.steps if state.since is None else state.since)
     open_block = block if block is not None and not block.ended else None
     if open_block is None and text[:1] in " \t│" and any(word in text for word in (*SETTING_READS, *CHECKPOINT_READS)):
         return replace(state, above=(number, text.strip()))
@@ -200,7 +198,7 @@ def read_last_words(
     carried = peel(unglued(line)[-1])
     text = catalogue.in_known_words(carried.text)
     matches = catalogue.matches(text)
-    if matches is None:
+    if matches is None or catalogue.shapes.words_of_line(text.lower())[1] is not None:
         return state
     carried = carried._replace(text=text)
     best = _strongest(_evidence(carried, matches, raised=False, catalogue=catalogue))
@@ -261,7 +259,7 @@ def _with_line(state: DiagnosisState, mine: Finding, weighed: Iterable[Proof]) -
         state = evidence.with_finding(state, mine)
     for each in weighed:
         other = Finding(each.failure, each.role, each.weight, mine.line, mine.text, mine.line)
-        if each.role == "confirmation" and (not mine.failure or each.failure == "success"):
+        if each.role == "confirmation" and not mine.failure:
             state = evidence.with_finding(state, other)
         elif each.role == "cascade" and not mine.failure:
             state = evidence.with_cascade_line(state, mine.line, mine.text)

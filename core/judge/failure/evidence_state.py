@@ -10,10 +10,8 @@ from typing import Literal, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from ...model.shipped import EvidenceLine
 from ...model.text import LazyPattern, beginning
 from ..text.lines import LineFold, plain
-from ..text.reading import Reading
 from .catalogue import CHECKPOINT_READS, CompiledCatalogue, Proof
 
 # Reports of several lines: tracebacks with their chain, C++ ``terminate``, Rust panics, fatal checks.
@@ -51,10 +49,11 @@ OPENS_REPORT = LazyPattern(
 class Finding(msgspec.Struct, frozen=True):
     """The best evidence of one kind for one class. ``line`` 0: from the kernel log. ``last``: the newest line of it.
 
-    ``beats``: steps from the first evidence to the newest of this kind. ``terminal``: it stands at the end of a
-    traceback or of another report of a program's death. ``warned``: the line is a warning. ``told``: its words
-    say so, not the type of an exception alone. ``source``: the rank or process that printed it. ``details``: the first
-    lines in which its message goes on. ``place``: ``file:line`` of the user's own code or settings that raised it.
+    ``beats``: steps until the newest of this kind; ``over``: the newest line by then that said the end, 0 = none.
+    ``terminal``: it stands at the end of a traceback or of another report of a program's death. ``warned``: the line is
+    a warning. ``told``: its words say so, not the type of an exception alone. ``source``: the rank or process that
+    printed it. ``details``: the first lines in which its message goes on. ``place``: ``file:line`` of the user's own
+    code or settings that raised it.
     ``reported``: raised by a library that reports or uploads. ``failure`` "": it proves nothing.
     """
 
@@ -66,6 +65,7 @@ class Finding(msgspec.Struct, frozen=True):
     last: int
     count: int = 1
     beats: int = 0
+    over: int = 0
     terminal: bool = False
     warned: bool = False
     told: bool = True
@@ -78,14 +78,16 @@ class Finding(msgspec.Struct, frozen=True):
 class Block(msgspec.Struct, frozen=True):
     """A traceback in progress, or the last one, of one rank or process. ``line``: of its beginning, then of its end.
 
-    ``first``: file and function of its first frame, which is the one that caught the exception if another follows.
-    ``last``: of its newest frame; ``library``: ``first`` lies in an installed package; ``raises``: the newest source
-    line is a ``raise``; ``code``: what is quoted of the newest frame's source; ``own``: ``file:line`` of the newest
-    frame in the user's own code.
+    ``beats``, ``over``: as of a finding. ``first``: file and function of its first frame, which is the one that caught
+    the exception if another follows. ``last``: of its newest frame; ``library``: ``first`` lies in an installed
+    package; ``raises``: the newest source line is a ``raise``; ``code``: what is quoted of the newest frame's
+    source; ``own``: ``file:line`` of the newest frame in the user's own code.
     """
 
     source: str
     line: int = 0
+    beats: int = 0
+    over: int = 0
     link: Link = ""
     before: Finding | None = None
     before_first: str = ""
@@ -104,7 +106,8 @@ def begin(found: Block | None, source: str, number: int) -> Block:
     """The block that a traceback's first line begins; it continues the chain of ``found``."""
     if found is None or not found.link:
         return Block(source, number)
-    return Block(source, number, found.link, found.raised, found.first, found.library)
+    link, before = found.link, found.raised
+    return Block(source, number, link=link, before=before, before_first=found.first, before_library=found.library)
 
 
 def with_inner(block: Block, text: str) -> Block:
@@ -453,24 +456,26 @@ HOT_SEGMENTS = 12
 
 
 class DiagnosisState(msgspec.Struct, frozen=True):
-    """Evidence so far. ``watch``: progress since the first evidence, None before it.
+    """Evidence so far. ``steps``: of the training so far; ``since``: those until the first evidence, None before it.
 
-    ``kernel``: the newest kernel lines that match a failure class, whatever the log says about the same class.
-    ``beats``: the lines of the last two steps after the first evidence. ``unraised``: the newest line that begins the
-    report of an exception that ended nothing. ``blocks``: tracebacks, by rank or process.
-    ``hot``: segments that are read whether or not a gate opens for them. ``report``: the newest line with which a
-    program reported its death; ``fenced``: the line on which a quotation of several lines began; ``tail``: the last
-    text. ``header``: the newest line that begins with a file and a line outside a traceback, and both as ``file:line``.
-    ``above``: the newest line of source that reads settings or a checkpoint, of a traceback that began before the log.
+    ``said``: words of the end after the newest step. ``cascade``: lines that follow from a failure. ``kernel``: the
+    newest kernel lines that match a failure class, whatever the log says about the same class. ``unraised``: the
+    newest line that begins the report of an exception that ended nothing. ``blocks``: tracebacks, by rank or
+    process. ``hot``: segments that are read whether or not a gate opens for them. ``report``: the newest line with
+    which a program reported its death; ``fenced``: the line on which a quotation of several lines began; ``tail``:
+    the last text. ``header``: the newest line that begins with a file and a line outside a traceback, and both as
+    ``file:line``. ``above``: the newest line of source that reads settings or a checkpoint, of a traceback that
+    began before the log.
     """
 
     fold: LineFold = LineFold()
     findings: tuple[Finding, ...] = ()
     survived: tuple[Finding, ...] = ()
-    cascade: tuple[EvidenceLine, ...] = ()
-    watch: Reading | None = None
+    cascade: tuple[Finding, ...] = ()
+    steps: int = 0
+    since: int | None = None
+    said: Finding | None = None
     kernel: tuple[str, ...] = ()
-    beats: tuple[int, ...] = ()
     unraised: int = 0
     ranks: RankEnds = NO_ENDS
     blocks: tuple[Block, ...] = ()
@@ -480,6 +485,11 @@ class DiagnosisState(msgspec.Struct, frozen=True):
     tail: str = ""
     header: tuple[int, str] = (0, "")
     above: tuple[int, str] = (0, "")
+
+    @property
+    def over(self) -> int:
+        """The newest line that said the end; 0 = none."""
+        return 0 if self.said is None else self.said.last
 
     @property
     def traced(self) -> int:
@@ -511,6 +521,7 @@ class DiagnosisState(msgspec.Struct, frozen=True):
 def with_block(state: DiagnosisState, block: Block, *, hot: int = 0) -> DiagnosisState:
     """Put the block in the place of the one of the same rank or process."""
     others = tuple(each for each in state.blocks if each.source != block.source)
+    block = replace(block, beats=state.steps, over=state.over)
     return replace(state, blocks=(*others, block)[-KEPT:], hot=max(state.hot, hot))
 
 
@@ -522,8 +533,7 @@ def kept_text(line: str) -> str:
 
 def with_finding(state: DiagnosisState, mine: Finding) -> DiagnosisState:
     """The state with one more piece of evidence. Per class and kind the strongest is kept, of equals the first."""
-    beats = state.watch.heartbeats if state.watch is not None else 0
-    mine = replace(mine, text=kept_text(mine.text), beats=beats)
+    mine = replace(mine, text=kept_text(mine.text), beats=state.steps, over=state.over)
     kept: list[Finding] = []
     for each in state.findings:
         if _kind(each) != _kind(mine):
@@ -531,12 +541,12 @@ def with_finding(state: DiagnosisState, mine: Finding) -> DiagnosisState:
         elif mine.weight > each.weight:
             mine = replace(mine, count=each.count + 1)
         else:
-            mine = replace(each, last=mine.line, count=each.count + 1, beats=beats)
-    watch = state.watch
-    if watch is None and mine.failure != "success" and (mine.role != "cascade" or mine.weight >= GENERIC):
-        watch = Reading()
+            mine = replace(each, last=mine.line, count=each.count + 1, beats=mine.beats, over=mine.over)
+    since = state.since
+    if since is None and (mine.role != "cascade" or mine.weight >= GENERIC):
+        since = state.steps
     hot = state.hot if mine.role == "confirmation" else max(state.hot, HOT_SEGMENTS)
-    return replace(state, findings=(*kept, mine)[:FINDINGS_KEPT], watch=watch, hot=hot)
+    return replace(state, findings=(*kept, mine)[:FINDINGS_KEPT], since=since, hot=hot)
 
 
 def _kind(each: Finding) -> tuple[str, str, bool, bool, str]:
@@ -590,4 +600,5 @@ def with_cascade_line(state: DiagnosisState, number: int, line: str) -> Diagnosi
     """The state with one more line that follows from the failure."""
     if len(state.cascade) >= CASCADE_KEPT or any(each.line == number for each in state.cascade[-1:]):
         return state
-    return replace(state, cascade=(*state.cascade, EvidenceLine(number, kept_text(line))))
+    mine = Finding("", "cascade", 0.0, number, kept_text(line), number, beats=state.steps)
+    return replace(state, cascade=(*state.cascade, mine))

@@ -6,7 +6,7 @@ from ...model.fact import PhaseChanged
 from ...model.observation import HEARTBEAT, LogChunk
 from ...model.run import DIVERGING, NO_STEP
 from .. import attempt_progress
-from ..failure.diagnosis import read_evidence
+from ..failure.diagnosis import read_log
 from ..findings import loss, pace, slow
 from ..hang import activity, deadlines, liveness, pauses, ranks
 from ..hang.deadlines import SavePhase
@@ -48,13 +48,15 @@ def _read(builder: StepBuilder, chunk: LogChunk) -> None:
     if chunk.skipped_bytes:
         before = after_gap(before)
         diagnosis = replace(diagnosis, fold=LineFold(lines=diagnosis.fold.lines))
-    after = read_progress(before, chunk.text, builder.knowledge.shapes)
-    beats = after.certain.heartbeats - before.certain.heartbeats
     if source is None:
-        builder.change("log", diagnosis=read_evidence(diagnosis, chunk.text, builder.catalogue))
-        if beats > 0 and (state.log.reads_beats or state.log.reads_log is not None):
-            builder.change("log", reads_beats=False, reads_log=None)
+        diagnosis, after = read_log(diagnosis, before, chunk.text, builder.catalogue)
+        builder.change("log", diagnosis=diagnosis)
     else:
+        after = read_progress(before, chunk.text, builder.knowledge.shapes)
+    beats = after.certain.heartbeats - before.certain.heartbeats
+    if source is None and beats > 0 and (state.log.reads_beats or state.log.reads_log is not None):
+        builder.change("log", reads_beats=False, reads_log=None)
+    elif source is not None:
         silent = state.log.reading.certain.heartbeats == 0
         builder.change("log", other_logs={**state.log.other_logs, source: after})
         if source == HEARTBEAT:

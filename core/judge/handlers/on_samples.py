@@ -12,7 +12,7 @@ from ...model.run import OTHER_TRAINER, Evidence, IncidentKind, never_ends
 from ...model.text import beginning, plural, typed
 from .. import run_states
 from ..failure.circumstances import SeenGpu
-from ..failure.diagnosis import read_evidence
+from ..failure.diagnosis import read_log
 from ..findings import health, pace
 from ..hang import activity, deadlines, launcher, liveness, pauses, ranks
 from ..hang.liveness import with_gpus
@@ -254,9 +254,10 @@ def on_rank_ended(builder: StepBuilder, ended: observations.RankEnded) -> None:
     shown = "\n".join((state.log.diagnosis.tail, *(each.text for each in state.log.diagnosis.findings)))
     if last and last not in shown:
         text = "".join(f"[rank{ended.rank}]: {line}\n" for line in lines)
-        apart = replace(state.log.diagnosis, fold=replace(state.log.diagnosis.fold, rest=""))
-        found = read_evidence(apart, text, builder.catalogue)
-        builder.change("log", diagnosis=replace(found, fold=state.log.diagnosis.fold))
+        log = state.log
+        apart = replace(log.diagnosis, fold=replace(log.diagnosis.fold, rest=""))
+        found, _ = read_log(apart, replace(log.reading, fold=apart.fold), text, builder.catalogue)
+        builder.change("log", diagnosis=replace(found, fold=log.diagnosis.fold))
 
 
 # What the scheduler says of the job that the attempt runs as: while it waits in the queue, time does not count.

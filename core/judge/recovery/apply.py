@@ -20,7 +20,7 @@ from ...model.text import plural
 from .. import memory
 from ..attempt_progress import knows_its_step
 from ..failure.circumstances import channel_state, diagnosis_of_class
-from ..failure.diagnosis import hidden_failure, with_last_line
+from ..failure.diagnosis import at_end, hidden_failure
 from ..memory import Cause, Failed
 from ..resume import checkpoint_index, resume_point
 from ..resume.checkpoint_index import DOUBTED, KnownCheckpoint, Unread, base_name, values_of, with_values
@@ -327,7 +327,7 @@ def nan_is_due(state: JudgeState) -> bool:
 def on_nan_due(builder: StepBuilder) -> None:
     """Act on the first lost checkpoint. A trainer whose last lines show a failure is left to end by itself."""
     state, at = builder.state, builder.attempt.lost_at
-    log = with_last_line(state.log.diagnosis, builder.catalogue)
+    log = at_end(state.log.diagnosis, state.log.reading, builder.catalogue)
     shown = hidden_failure(log, builder.catalogue)  # after the last steps, and not the NaN
     # It may still free its GPU, or wait for its other ranks.
     if builder.now - (at or 0.0) < MINUTE_S and shown is not None and shown.failure != NAN:

@@ -18,29 +18,31 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from ...model.progress import ToldLength
+from ...model.run import JobCause
 from ...model.shipped import Diagnosis, EvidenceLine
 from ...model.text import LazyPattern
 from ..attempt_progress import AttemptProgress, whole_epochs
 from ..failure.catalogue import CompiledCatalogue
-from ..failure.circumstances import Circumstances
+from ..failure.circumstances import SUREST, Circumstances
 from ..failure.diagnosis import (
     START_EVIDENCE,
+    at_end,
     diagnose,
     diagnosis_as,
     ends_after,
     finished,
     hidden_failure,
+    is_past,
     kernel_evidence,
     line_of,
-    read_evidence,
-    with_last_line,
+    read_log,
     with_lines,
 )
 from ..failure.evidence_state import CASCADE_KEPT, DiagnosisState, kept_text
 from ..hang.deadlines import ENDED_SHARE
 from ..knowledge import Knowledge
 from ..memory import AttemptLog
-from ..progress import START, ProgressState, read_progress
+from ..progress import START, ProgressState
 from ..resume.checkpoint_index import base_name
 from ..resume.resume_point import newest_own
 from ..scales import HALF_MINUTE_S, MINUTE_S, SHOWN, TINY_SHARE, TWICE
@@ -63,18 +65,20 @@ class Place(msgspec.Struct, frozen=True):
     is_last_line: bool = False
 
 
-EndingBy = Literal["", "counter", "line", "words", "save", "failure", "nan", "signal", "order", "settings", "doubt"]
+EndingBy = Literal[
+    "", "counter", "line", "words", "save", "failure", "nan", "signal", "order", "job", "settings", "doubt"
+]
 
 
 class Ending(msgspec.Struct, frozen=True):
     """What an end was. ``kind``: the training was over; nothing shows that; it was not, and nothing shows why; failed.
 
     ``why``: what shows it, as a clause; if nothing does, where it was. "" = unknown, or the diagnosis says all.
-    ``by`` of one that is over: its counter alone; words or a checkpoint's name; its counter and the last save, which
-    count whatever error the log shows after it. Of one that is not: a failure that the log shows, NaN weights, a signal
-    of which the log tells, an order, the settings' length, one NaN at the very end of a log without steps, or nothing
-    known. *line*: ``Place.is_last_line``: the log has all the lines that a training to the end prints.
-    ``after``: what came after a training that was over.
+    ``by`` of one that is over: its counter alone; words or a checkpoint's name; its counter and the last save,
+    which count whatever error the log shows after it. Of one that is not: a failure that the log shows, NaN
+    weights, a signal of which the log tells, an order, the scheduler's word, the settings' length, one NaN at the
+    very end of a log without steps, or nothing known. *line*: ``Place.is_last_line``: the log has all the lines
+    that a training to the end prints. ``after``: what came after a training that was over.
     """
 
     kind: Literal["finished", "unproven", "ended_early", "failed"]
@@ -102,9 +106,6 @@ def judge_ending(state: JudgeState, knowledge: Knowledge) -> Ending:
     saved = save.of_last_step or at_end or (said is not None and not any(k.own for k in state.saved.checkpoints.known))
     another = reading.phase in {"load", "preprocess", "compile"} and not by_framework
     whole = done and not save.writing and not another
-    failed_at = max(0 if hidden is None or hidden.cause is None else hidden.cause.line, log.traced)
-    # It went on after what it had raised, up to the words of its end; its own exit status tells whether all was well.
-    went_on = now.end_text and any(n > failed_at and now.end_text in text for n, text in log.last_lines())
     stated = (said == "words", save.final)
     ordered = _order(log)
     where = f" ({at.words})" if at.words else ""
@@ -123,7 +124,7 @@ def judge_ending(state: JudgeState, knowledge: Knowledge) -> Ending:
     rules: tuple[tuple[bool | str, Literal["finished", "failed"], str, EndingBy], ...] = (
         (nan, "failed", nan, "nan"),
         (whole and saved, "finished", proof, "save"),
-        (whole and went_on and not knowledge.status_hidden, "finished", proof, counted),
+        (whole and is_past(log) and not knowledge.status_hidden, "finished", proof, counted),
         (shown, "failed", shown, "failure"),
         (done, "finished", proof, counted),
         (ordered, "failed", f"it was told to end: {ordered}{where}", bare),
@@ -217,7 +218,8 @@ def _place(now: Reading, epochs: Literal["last", "near", "left", "unknown"], int
     # Rounds before ended here, too; or a round without a number was drawn and not begun.
     not_begun = step == 0 and now.main is not None and progress.epoch is None and whole is None
     ends_a_round = bool(now.round_ends) and (step >= min(now.round_ends) or not_begun)
-    short = total - step > max(1, interval) and step < ENDED_SHARE * total and not ends_a_round
+    sure = now.run.total is not None or total != now.run.declared_steps  # else it may count something else
+    short = sure and total - step > max(1, interval) and step < ENDED_SHARE * total and not ends_a_round
     if short and made is not None and made > total:
         words += f", {step} of {total} in its round"
     if now.run.per_epoch:
@@ -357,6 +359,13 @@ def ended_well(state: JudgeState) -> bool:
 KILLED = "killed_by_user"
 PROVEN, UNPROVEN = 0.9, 0.5
 """Confidence in an exit status of success, with proof of the end and without."""
+FROM_OUTSIDE: dict[JobCause | None, str] = {
+    "time_limit": "its job reached the time limit",
+    "preempted": "its job was preempted",
+    "node": "a node of its job failed",
+    "cancelled": "its job was cancelled",
+}
+"""Ends of a job that are not its command's doing."""
 Orderer = Literal["", "site", "person", "signal"]
 _ORDERS: dict[Orderer, LazyPattern] = {
     "site": LazyPattern(
@@ -383,7 +392,7 @@ def judge_end(
     signal: int | str | None = None,
     about: Circumstances | None = None,
 ) -> tuple[Ending, Diagnosis]:
-    """How an attempt ended, and why. The log of ``state`` is read to its end (``with_last_line``).
+    """How an attempt ended, and why. The log of ``state`` is read to its end (``at_end``).
 
     ``code`` negative or above 128: a signal; None = lost. ``about``: what else was so at the end.
     """
@@ -391,6 +400,12 @@ def judge_end(
     ending = judge_ending(state, knowledge)
     about = msgspec.structs.replace(about or Circumstances(), trained=state.attempt.beat_t is not None)
     why, by, over = ending.why, ending.by, ending.kind == "finished"
+    if (ordered := FROM_OUTSIDE.get(about.job)) is not None and by != "save":
+        # The scheduler or a person ended the job; what its processes printed meanwhile is no failure of theirs.
+        found = diagnosis_as(log, catalogue, "unknown" if about.job == "node" else KILLED)
+        said = f"The scheduler says that {ordered}."
+        found = msgspec.structs.replace(found, confidence=SUREST, explanation=said)
+        return Ending("failed", ordered, "job"), found
     if signal is not None or code not in knowledge.preset.success_exit_codes:
         found = diagnose(log, catalogue, exit_code=code, signal=signal, finished_hint=over, about=about)
         success = found.failure == "success"
@@ -433,12 +448,11 @@ def diagnosis_of(
     """What ended the run with this log, given in chunks. ``kernel``: lines of the kernel log."""
     log, reading = kernel_evidence(START_EVIDENCE, kernel, catalogue), START
     for chunk in chunks:
-        log = read_evidence(log, chunk, catalogue)
-        reading = read_progress(reading, chunk, catalogue.shapes, skim=True)
+        log, reading = read_log(log, reading, chunk, catalogue, skim=True)
     attempt = AttemptProgress(
         number=1, beat_t=0.0 if reading.now.heartbeats or reading.progress.step is not None else None
     )
-    log = with_last_line(log, catalogue)
+    log = at_end(log, reading, catalogue)
     state = JudgeState(log=AttemptLog(diagnosis=log, reading=reading), attempt=attempt)
     knowledge = Knowledge(catalogue=catalogue, shapes=catalogue.shapes)
     _, found = judge_end(state, knowledge, code=exit_code, about=about)

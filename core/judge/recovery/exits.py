@@ -9,7 +9,7 @@ from ...model.decision import CaptureStacks
 from ...model.observation import Exit, JobSeen, Outcome
 from ...model.preset import OwnEnd
 from ...model.progress import PLAIN, Why
-from ...model.run import Evidence, JobCause
+from ...model.run import Evidence
 from ...model.shipped import Diagnosis, EvidenceLine
 from ...model.text import LazyPattern, beginning
 from .. import run_states
@@ -17,7 +17,7 @@ from ..attempt_progress import JobFacts
 from ..failure import catalogue as exit_status
 from ..failure.catalogue import SIGNALS, signal_of
 from ..failure.circumstances import Circumstances, last_line, words_of
-from ..failure.diagnosis import diagnosis_as, with_last_line
+from ..failure.diagnosis import at_end, diagnosis_as
 from ..failure.evidence_state import is_of_the_system, placed
 from ..findings import pace
 from ..handlers import checkpoint_jobs
@@ -39,33 +39,17 @@ def on_exit(builder: StepBuilder, observation: Exit) -> None:
     if isinstance(machine, run_states.Stopping):
         restarts.on_exit_while_stopping(builder, machine, observation)
     elif run_states.is_live(machine):
-        builder.change("log", diagnosis=with_last_line(builder.state.log.diagnosis, builder.catalogue))
-        why = FROM_OUTSIDE.get(observation.job)
-        if why is None:
-            _on_end(builder, observation)
-            return
-        # The scheduler or a person ended the job; what its processes printed meanwhile is no failure of theirs.
-        class_, said = "unknown" if observation.job == "node" else KILLED, f"The scheduler says that {why}."
-        found = diagnosis_as(builder.state.log.diagnosis, builder.catalogue, class_)
-        found = msgspec.structs.replace(found, confidence=SAID_BY_SCHEDULER, explanation=said)
-        _crashed(builder, observation, found, why, title=why)
-
-
-SAID_BY_SCHEDULER = 0.97
-FROM_OUTSIDE: dict[JobCause | None, str] = {
-    "time_limit": "its job reached the time limit",
-    "preempted": "its job was preempted",
-    "node": "a node of its job failed",
-    "cancelled": "its job was cancelled",
-}
-"""Ends of a job that are not its command's doing."""
+        log = builder.state.log
+        builder.change("log", diagnosis=at_end(log.diagnosis, log.reading, builder.catalogue))
+        _on_end(builder, observation)
 
 
 def _on_end(builder: StepBuilder, observation: Exit) -> None:
     """It ended by itself. An exit status that the preset calls success proves nothing: see ending.py."""
     state, knowledge = builder.state, builder.knowledge
     earlier = tuple(cause.class_ for cause in state.policy.history if cause.kind == "crash")
-    about = Circumstances(**msgspec.structs.asdict(end_facts(state)), earlier=earlier)  # what was so beside the log
+    # what was so beside the log
+    about = Circumstances(**msgspec.structs.asdict(end_facts(state)), earlier=earlier, job=observation.job)
     end, found = judge_end(state, knowledge, code=observation.code, signal=observation.signal, about=about)
     match end.kind:
         case "finished" | "unproven":
@@ -84,7 +68,7 @@ def _on_end(builder: StepBuilder, observation: Exit) -> None:
             if who and builder.catalogue.class_of(found.failure).of_other_ranks:  # they lost contact with it
                 said = f"{who[0].upper()}{who[1:]}. {found.explanation}"
                 found = msgspec.structs.replace(found, explanation=said)
-            _crashed(builder, observation, found, end.why)
+            _crashed(builder, observation, found, end.why, title=end.why if end.by == "job" else "")
         case _:
             assert_never(end.kind)
 

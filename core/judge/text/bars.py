@@ -20,7 +20,6 @@ from .fields import (
     find_loss,
     find_lr,
     find_seconds_per_step,
-    is_evaluation,
     parse_clock,
     parse_count,
     parse_number,
@@ -58,15 +57,15 @@ def read_bar(
 ) -> Reading:
     """The reading after the bar ``found`` in ``line``."""
     groups = found.groupdict()
-    count, total = parse_count(groups["step"]), parse_count(groups.get("total_steps"))
-    if count is None:
-        return reading
+    count, total = parse_count(groups["step"]) or 0, parse_count(groups.get("total_steps"))
     before, rest = line[: found.start()] + (groups.get("label") or ""), line[found.end() :].lower()
     before = message_of(before)
     label = _read_label(_label(before), shapes)
     seconds, unit = parse_rate(groups.get("rate") or "")
     rest = shapes.in_english(rest)
     loss = find_loss(f"{before.lower()} {rest}") if "oss" in rest or "oss" in before else None
+    if loss is None and groups.get("loss"):  # fastprogress: what stands behind the time is the mean of the newest
+        loss = Loss(parse_number(groups["loss"]), 0, average=True)
     if loss is not None and shape.row.loss_is_average:
         loss = loss._replace(average=True)
     phase = shapes.units.get(groups.get("unit") or unit) or label.phase
@@ -88,13 +87,11 @@ def read_bar(
     if news.epoch is None:
         _read_columns(news, groups, before)
     trusted = phase == "train" or loss is not None or news.epoch is not None
-    if not trusted and is_evaluation(rest, None):
-        return enter(reading, "eval")
     unknown = reading.main is None or reading.main.label != label.key
     if loss is not None and phase is None and label.epoch is None and unknown and reading.heading(number) == "eval":
         return enter(reading, "eval")
     if not trusted:
-        other = _side_phase(reading, label.key, total, rest, number)
+        other = _side_phase(reading, label.key, total, number)
         if other is not None:
             return replace(enter(reading, other), side=Bar(label.key, total, other))
     shorter = not unknown and total is not None and total < (reading.run.total or 0)
@@ -165,12 +162,10 @@ def _with_training_bar(reading: Reading, bar: Bar, trusted: bool) -> Reading:
 
 
 def _read_postfix(news: TrainingFields, rest: str) -> None:
-    """Learning rate, epoch and global step after the bar: tqdm's postfix, or a log line on the same line."""
+    """Learning rate and global step after the bar: tqdm's postfix, or a log line on the same line."""
     if "step=" in rest and (found := _STEP_IN_POSTFIX.search(rest)) is not None:
         news.overall = parse_count(found["step"])
     news.lr = find_lr(rest) or news.lr
-    if news.epoch is None and "epoch" in rest:
-        news.epoch = find_epoch(rest)
 
 
 _STEP_IN_POSTFIX = LazyPattern(r"(?<![a-z_])(?:global_)?step=(?P<step>\d+)(?![\d.])")
@@ -208,12 +203,10 @@ def _read_label(label: str, shapes: ShapeTable) -> Label:
     return Label(key, shapes.phase_of_label(label), epoch)
 
 
-def _side_phase(reading: Reading, key: str, total: int | None, rest: str, number: int) -> Phase | None:
+def _side_phase(reading: Reading, key: str, total: int | None, number: int) -> Phase | None:
     """The phase of a bar without a sign of training, None if it counts as the training bar."""
     if reading.side is not None and (reading.side.label, reading.side.total) == (key, total):
         return reading.side.phase
-    if "open-end generation" in rest and not reading.proven:
-        return "eval"
     now = reading.progress.phase
     main = reading.main
     if main is not None and (not reading.proven or (main.label, main.total) == (key, total)):

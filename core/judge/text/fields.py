@@ -376,14 +376,16 @@ _RATE_KEY = LazyPattern(
 _ROUNDED = LazyPattern(r"ups['\"]?\s*[=:]?\s*['\"]?\d(?![\d.])")
 """Old versions of fairseq print "ups 3" for anything from 2.5 to 3.5."""
 _TIMED = LazyPattern(
-    r"(?:\b(?:iter(?:ation)?|itr|it|step|batch|b|update|train_step)[ _\-]?(?:time|timing|cost|dur(?:ation)?)"
+    r"(?:\b(?:iter(?:ation)?|itr|it|step|batch|b|update|train_step)"
+    r"(?:[ _\-]?(?:time|timing|cost|dur(?:ation)?)|(?=_(?:ms|s|sec(?:onds?)?)['\"]?\s*[:=]))"
     r"|\bbatch_cost|\bavg_batch_cost|\bbch|per[- _](?:iteration|step)(?:[ _]time)?|\bs/b\b"
     r"|\bsec(?:onds)?[ _]?(?:/|per)[ _]?(?:step|it|iter|iteration|batch|update|tick)"
     r"|\b(?P<per_ms>ms)_per_(?:step|iter|iteration|batch|update)|\btime_(?:this_|per_)?(?:step|iter|iteration|batch)(?:_s)?"
     r"|\btime ?(?:/|per) ?(?:step|iter(?:ation)?|itr|it|batch)|\btiming_s/step"
     r"|\b(?P<ms_per>ms)/(?:batch|step|iter|it|update)\b|\bstep_avg|\bbatch(?= \(t\))|\bdt)"
     r"(?:\s*(?:\(t\)|\((?P<in>ms|s|sec|seconds)\)|in (?P<in2>ms|s)|_(?P<in3>ms|s(?:ec(?:onds?)?)?)))?"
-    r"['\"]?\s*[:=]?\s*['\"]?(?P<value>(?>\d[\d,]*\.?\d*(?:e[-+]?\d+)?))\s?(?P<unit>ms|us|µs|s|secs?|seconds?)?(?![a-z]|:\d)"
+    r"['\"]?\s*[:=]?\s*['\"]?(?P<value>\d+:\d\d:\d\d(?:\.\d+)?|(?>\d[\d,]*\.?\d*(?:e[-+]?\d+)?))"
+    r"\s?(?P<unit>ms|us|µs|s|secs?|seconds?)?(?![a-z]|:\d)"
 )
 _OF_THE_STEP = LazyPattern(r"\b(?:train|total)_time['\"]?[=:] ?['\"]?(?P<value>\d[\d.]*(?:e[-+]?\d+)?)")
 """ESPnet, FunASR: the time of the whole step is printed beside its parts ("iter_time" is what the loader took)."""
@@ -423,6 +425,8 @@ def find_seconds_per_step(low: str, *, of_step: bool = True) -> float | None:
         if pattern is _BARE_TIME and not _is_of_a_step(found, low):
             continue
         units = (text for name, text in found.groupdict().items() if name not in ("value", "mean"))
+        if ":" in found["value"]:
+            return parse_clock(found["value"])
         return seconds_of(found["value"], next((unit for unit in units if unit), "s"))
     return None
 

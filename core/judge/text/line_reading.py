@@ -18,7 +18,7 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
     low = shapes.in_english(line.lower())
     if low.startswith("wandb:"):  # what it prints about a run that it has watched
         _, end = shapes.words_of_line(low)
-        return reading if end is None else finish(reading, end, line)
+        return reading if end is None else finish(reading, end, line, number)
     if low[:1] == "|" and (figure := _FIGURE.match(low)) is not None:
         low = f"{figure['name']}: {figure['value']}"
     if low.count("=") + low.count(":") >= SETTINGS and sum(1 for _ in _FLAG.finditer(low)) >= FLAGS:
@@ -43,7 +43,7 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
     if any(word in low for word in _BESIDE_A_LOSS):
         _, end = shapes.words_of_line(low)
         if end in ("early_stop", "framework"):
-            return finish(with_later_epoch(reading, epoch), end, line)
+            return finish(with_later_epoch(reading, epoch), end, line, number)
     if (task := shapes.task_of(low)) not in (None, "train"):
         return enter(reading, task)
     if news.bare:
@@ -71,13 +71,13 @@ def _read_without_loss(
         return replace(reading, columns=head)
     words, end = shapes.words_of_line(low)
     if end is not None:
-        return finish(with_later_epoch(with_declared(reading, low), epoch), end, line)
+        return finish(with_later_epoch(with_declared(reading, low), epoch), end, line, number)
     if fields.is_evaluation(low, None) and (not news.bare or words is None):
         reading, trains = judged(with_later_epoch(reading, epoch), low, step, epoch, lr=False)
         if trains:
             return read_words(reading, fields.without_name(line, reading.chosen), number, shapes)
         return reading if news.bare and "acc" not in low and words != "eval" else enter(reading, "eval")
-    if step is None and ("epochs" in low or "total" in low):
+    if (step is None or step.amount) and any(word in low for word in ("epochs", "total", "training for ")):
         reading = with_declared(reading, low)
     if words is not None and words != "train" and lr is None:
         return announce(reading, words, number)
@@ -344,7 +344,7 @@ def judged(
     if step is None and epoch is not None and word and not epoch.broken and _STEP_LINES_HEAD.match(low) is not None:
         count, kind = epoch, " epoch"
     if reading.counts or not word or count is None:
-        goes_on = step is not None and step.value >= (now.step or 0) and step.total == now.total_steps
+        goes_on = step is not None and step.value >= (now.step or 0) and step.total == reading.run.total
         return reading, lr and step is not None and (now.step is None or goes_on)
     at = None if epoch is None or epoch.broken else epoch.value
     known = columns.with_worded(low, f"{word}{kind}", count, at, reading.skeletons)
@@ -397,6 +397,8 @@ def with_declared(reading: Reading, low: str) -> Reading:
         return reading
     run, steps = reading.run, fields.parse_count(found["steps"])
     epochs = fields.parse_count(found["epochs"] or found["max"])
+    if steps and run.declared_steps not in {None, steps}:  # what changes is a count, and no end
+        steps = -1
     declared = {"declared": epochs or run.declared, "declared_steps": steps or run.declared_steps}
     return with_run(reading, replace(run, **declared))
 
@@ -406,7 +408,8 @@ _DECLARED = LazyPattern(
     r"(?: /[^\d:=]{1,20})?[ =:]{1,3}"
     r"|starting training for |^epochs: )(?P<epochs>\d{1,6})(?![\w.]\d)"
     r"|`trainer\.fit` stopped: `max_epochs=(?P<max>\d+)"
-    r"|total (?:optimi[sz]ation|train(?:ing)?) steps[^\d:=]{0,20}[:=] ?(?P<steps>\d{1,3}(?:,\d{3})+|\d+)(?![\w.]\d)"
+    r"|(?:(?<![a-z])total (?:(?:optimi[sz]ation|train(?:ing)?) )?(?:steps|iterations|updates)[^\d:=]{0,20}[:= ] ?"
+    r"|\btraining for (?=[\d,]+ (?:steps|iterations|updates)))(?P<steps>\d{1,3}(?:,\d{3})+|\d+)(?![\w.]\d)"
 )
 """Hugging Face and diffusers: "Num Epochs = 4"; timm: "Scheduled epochs: 4"; Ultralytics: "Starting training for 4
 epochs"; Lightning: "`max_epochs=4` reached"; torchtune: "epochs: 4" in its settings as YAML."""

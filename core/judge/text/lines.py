@@ -52,10 +52,16 @@ class Finished(msgspec.Struct, frozen=True):
 
     def segments(self) -> Iterator[tuple[int, str]]:
         """Line number and plain text of each segment that is not empty, in order."""
+        return ((number, line) for number, line, _ in self.placed())
+
+    def placed(self) -> Iterator[tuple[int, str, int]]:
+        """The same, and where in ``text`` the next segment begins."""
+        at = 0
         for number, line in enumerate(self.text.split("\n"), self.first_line):
             for part in line.split("\r") if "\r" in line else (line,):
+                at += len(part) + 1
                 if part:
-                    yield number, plain(part)
+                    yield number, plain(part), at
 
 
 def fold(state: LineFold, text: str) -> tuple[LineFold, Finished]:

@@ -39,18 +39,18 @@ class Counter(msgspec.Struct, frozen=True):
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """The state after the lines so far.
 
-    ``announced``: the line on which words (not a bar) named the phase. ``heartbeats``: how often the position advanced
-    in training. ``main``: the training bar; ``proven``: it has shown a loss or a training label. ``side``: a bar of
-    another phase.
-    ``run``: the count over all epochs. ``lossy``: a loss was printed since the last line with a counter.
-    ``end_words``: the strongest words of an end since the last training line, and ``end_text``, their line.
-    ``losses``: how long the printed loss has been NaN; ``curve``: how it has moved. ``losses_in``: whether
-    losses are printed in the lines of the counters, or some in lines of their own. ``rank``: of the newest line.
-    ``name``: a word of evaluation that is the name of a logger or a run, as the only count of the log shows; "" = none
-    is known, None = the training counts without one. It stands in ``rank`` if the newest line carries it.
-    ``opening``: the first lines with a counter. ``skeletons``: the newest lines with a pair of numbers that no known
-    form names. ``columns``: the table whose rows may follow; ``record``: JSON over several lines that has not ended.
-    ``round_ends``: the last steps of the newest rounds, if the counter began again with the same total.
+    ``announced``: the line on which words (not a bar) named the phase. ``heartbeats``: how often the position
+    advanced in training. ``main``: the training bar; ``proven``: it has shown a loss or a training label. ``side``: a
+    bar of another phase. ``run``: the count over all epochs. ``lossy``: a loss was printed since the last line with a
+    counter. ``end_words``: the strongest words of an end since the last training line; ``end_text``, ``end_line``:
+    the first line with them, ``end_last``: the newest. ``losses``: how long the printed loss has been NaN; ``curve``:
+    how it has moved. ``losses_in``: whether losses are printed in the lines of the counters, or some in lines of
+    their own. ``rank``: of the newest line. ``name``: a word of evaluation that is the name of a logger or a run, as
+    the only count of the log shows; "" = none is known, None = the training counts without one. It stands in ``rank``
+    if the newest line carries it. ``opening``: the first lines with a counter. ``skeletons``: the newest lines with a
+    pair of numbers that no known form names. ``columns``: the table whose rows may follow; ``record``: JSON over
+    several lines that has not ended. ``round_ends``: the last steps of the newest rounds, if the counter began again
+    with the same total.
     """
 
     progress: Progress = Progress()
@@ -58,6 +58,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     announced: int = 0
     end_words: EndWords | None = None
     end_text: str = ""
+    end_line: int = 0
+    end_last: int = 0
     main: Bar | None = None
     proven: bool = False
     side: Bar | None = None
@@ -126,13 +128,12 @@ END_TEXT_KEPT = 120
 _RANKS: dict[EndWords | None, int] = {None: 0, "hint": 1, "words": 2, "framework": 3, "early_stop": 3}
 
 
-def finish(reading: Reading, words: EndWords, line: str) -> Reading:
+def finish(reading: Reading, words: EndWords, line: str, number: int) -> Reading:
     """The reading after words that announce the end of training; a later training line takes it back."""
     entered = enter(reading, "finish")
     if _RANKS[words] <= _RANKS[entered.end_words]:
-        return entered
-    text = line.strip()[:END_TEXT_KEPT]
-    return replace(entered, end_words=words, end_text=text)
+        return replace(entered, end_last=number) if words == entered.end_words else entered
+    return replace(entered, end_words=words, end_text=line.strip()[:END_TEXT_KEPT], end_line=number, end_last=number)
 
 
 def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
@@ -208,8 +209,9 @@ def with_run(reading: Reading, run: RunCount) -> Reading:
     """The reading with this count over the epochs."""
     now, step = reading.progress, run.run_step
     epochs = now.total_epochs if now.total_epochs is not None or now.epoch is None else run.declared
-    of_part = run.step is not None and step is None
-    progress = replace(now, total_epochs=epochs, run_step=step, run_total_steps=run.run_total, of_part=of_part)
+    of_part, end = run.step is not None and step is None, run.run_total
+    total = end if run.total is None and run.declared_steps and step == now.step else now.total_steps
+    progress = replace(now, total_steps=total, total_epochs=epochs, run_step=step, run_total_steps=end, of_part=of_part)
     return replace(reading, run=run, progress=progress)
 
 

@@ -82,16 +82,17 @@ class TrainingFields(msgspec.Struct):
 class RunCount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The counter of one attempt's log over the epochs that it has shown.
 
-    ``source``: the counter that is followed; ``others``: lines of others since. ``step``, ``total``: as printed last,
-    ``epoch``: the one printed then; ``gap``: distance of its last two lines; ``moved``: it rose. ``named``, ``epochs``:
-    epoch and number of epochs printed last; ``epoch_gap``: from the epoch printed before to that one; ``declared``:
-    number of epochs in the settings that the trainer printed, ``declared_steps``: the steps of the whole run there.
-    ``base``: 0 or 1, the first epoch as printed. ``per_epoch``: None = open; ``seen``: shown by what the counter did.
-    ``index``: epochs before the present one; ``done``: counts in them; None = unknown.
-    ``resumed``: the attempt does not begin at the beginning, ``began``: but at this count, None = unknown.
-    ``whole``: total of a whole epoch in the attempts before. ``partial``: the present epoch is the first after a
-    resume, and has fewer counts than a whole one. ``anew``: epochs without a number were counted from a resume on, so
-    that the step of the run is not known. ``through``: the counter that grew while another began again and again.
+    ``source``: the counter that is followed; ``others``: lines of others since. ``step``, ``total``: as printed
+    last, ``epoch``: the one printed then; ``gap``: distance of its last two lines; ``moved``: it rose. ``named``,
+    ``epochs``: epoch and number of epochs printed last; ``epoch_gap``: from the epoch printed before to that one;
+    ``declared``: number of epochs in the settings that the trainer printed, ``declared_steps``: the steps of the
+    whole run there, -1 = what was printed so is a count. ``base``: 0 or 1, the first epoch as printed.
+    ``per_epoch``: None = open; ``seen``: shown by what the counter did. ``index``: epochs before the present one;
+    ``done``: counts in them; None = unknown. ``resumed``: the attempt does not begin at the beginning, ``began``:
+    but at this count, None = unknown. ``whole``: total of a whole epoch in the attempts before. ``partial``: the
+    present epoch is the first after a resume, and has fewer counts than a whole one. ``anew``: epochs without a
+    number were counted from a resume on, so that the step of the run is not known. ``through``: the counter that
+    grew while another began again and again.
     """
 
     source: str = ""
@@ -138,6 +139,8 @@ class RunCount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def run_total(self) -> int | None:
         """Counts of the whole training; None if they cannot be told."""
         step, total, epochs = self.run_step, self.total, self.number_of_epochs
+        if total is None and not (self.per_epoch or self.epochs or self.source.startswith(MICRO)):
+            total = self.declared_steps
         if step is None or total is None:
             return None
         if self.per_epoch:

@@ -72,8 +72,12 @@ class ShapeTable:
 
     def words_of_line(self, line: str) -> tuple[Phase | None, EndWords | None]:
         """The phase that a lower-cased line announces, and what it proves about the end of the training."""
-        row = next((row for row, pattern in self._words if pattern.search(line)), None)
-        return (None, None) if row is None else (row.phase, row.end if row.phase == "finish" else None)
+        for row, pattern in self._words:
+            if (found := pattern.search(line)) is not None:
+                if row.phase != "finish":
+                    return row.phase, None
+                return (None, None) if _TO_COME.search(line, 0, found.start()) else ("finish", row.end)
+        return None, None
 
     def in_english(self, line: str) -> str:
         """The lower-cased line with its field names in English; a line in Latin letters is returned unchanged."""
@@ -109,6 +113,8 @@ def _any_of(patterns: Iterable[str], abbreviations: Mapping[str, str]) -> LazyPa
     return LazyPattern("|".join(expand(pattern, abbreviations) for pattern in patterns))
 
 
+_TO_COME = LazyPattern(r"\b(?:will|when|once|until|unless|if|before)\b")
+"""Before words of an end: it has not come yet."""
 _HEAD = LazyPattern(r"^\W*(?:train(?:ing)?|val(?:id|idation)?|test|eval) ?(?:[:|]|- ) ?\W*(?=[a-z])")
 """The part of the data that a task is about."""
 _DOING = LazyPattern(r"^\W*(?P<task>[a-z]{2,}ing) (?!(?:loss|avg|average|mean)\b)")
