@@ -14,6 +14,7 @@ from ..model.preset import Change, Imported, OwnEnd
 from . import words
 from .launch_target import Target
 from .options import Option
+from .places import called_in_loops, saves
 from .project import Module, Project, Scope, called, dotted, module_files, own_name, resolved
 from .shell_text import assignments, commands_of
 from .steps import Site
@@ -283,20 +284,10 @@ class _Reader:
         self.values = values
         self._cwd = cwd
         self._output = output
-        self._looped = self._called_in_loops()
-        self._saves = {path for path, _ in self.values.saves()}
+        self._looped = called_in_loops(values)
+        self._saves = {path for path, _ in saves(values)}
         calls = (site for name in _LEAVES for site in self.values.calls.get(name, ()))
         self._ends = [site for site in (*self.values.raises, *calls) if not site.loops]
-
-    def _called_in_loops(self) -> set[str]:
-        known = self.values
-        sites = {name: [*known.calls.get(name, ()), *known.handed.get(name, ())] for name in known.scopes.functions}
-        found = {name for name, of in sites.items() if any(site.loops for site in of)}
-        while True:
-            more = {name for name, of in sites.items() for site in of if site.scope.name in found} - found
-            if not more:
-                return found
-            found |= more
 
     # --- what is removed ---
 

@@ -19,10 +19,11 @@ from ..model.run import RunSpec
 from .launch_target import Target, find_target
 from .options import Option, file_options, options_of, override_options
 from .parsers import BEFORE, Subcommands, declares_all, subcommands_of
+from .places import opened, saved_below, saves
 from .project import Module, Project, Stamp, called, constant, keyword, read_module, read_project, stamp_of, text_of
 from .resume_finding import Finding, find_resume
 from .starting import StartDeletes, finds_modules_itself, goes_on_without, needed_imports, own_ends, start_deletes
-from .values import KnownValues, set_options
+from .values import UNKNOWN, KnownValues, set_options
 
 FETCHES = re.compile(r"download|urlretrieve|load_dataset|\bgdown\b|\bwget\b|kaggle", re.IGNORECASE)
 MOST_SOURCES = 16
@@ -167,8 +168,35 @@ class TrainerSource:
 
     def saves(self, environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
         """The paths that the project saves to, with ``UNKNOWN`` for what cannot be told, and their places."""
+        return self._asked(lambda read: tuple(saves(self._given(read, environment, {}))), ())
+
+    def saved_below(
+        self, environment: Mapping[str, str], settings: Mapping[str, Any], *, told_only: bool
+    ) -> tuple[str, str] | None:
+        """The folder that the project saves the state of a training to, and where it says so; None if it is not sure.
+
+        ``settings``: as for ``resume``. ``told_only``: as in ``places.saved_below``.
+        """
+        if not self.is_own:
+            return None
+        return self._asked(
+            lambda read: saved_below(self._given(read, environment, settings), told_only=told_only), None
+        )
+
+    def opened(self, environment: Mapping[str, str]) -> str | None:
+        """The one file of settings that it opens by itself, relative to the working folder; None if there is none."""
+        nothing: tuple[str, ...] = ()
+        found = self._asked(lambda read: opened(self._given(read, environment, {})), nothing)
+        found = tuple(path for path in found if (self._cwd / path).is_file())
+        found = tuple(path for path in found if not path.endswith(".json")) or found  # others may be data
+        return found[0] if len(found) == 1 else None
+
+    def _given(self, read: "_Reading", environment: Mapping[str, str], settings: Mapping[str, Any]) -> KnownValues:
+        """What is known with the trainer's words and its config; of what both set, which one counts is not known."""
         given = set_options(self.options, self.target.args, environment)
-        return self._asked(lambda read: tuple(read.values.given(self.options, given).saves()), ())
+        config = {key.rpartition(".")[2]: value for key, value in settings.items()}
+        both = {key: UNKNOWN + key + UNKNOWN for key in given.keys() & config.keys() if given[key] != config[key]}
+        return read.values.given(self.options, {**given, **config, **both})
 
     @cached_property
     def fetches_data(self) -> bool:

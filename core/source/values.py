@@ -7,11 +7,10 @@ with the same unknown folder still compare; a test of it is neither true nor fal
 import ast
 import copy
 import os
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
-from ..model.checkpoint_files import is_other_file, is_temporary
 from . import words
 from .options import Option, environment_name
 from .project import (
@@ -43,10 +42,6 @@ SAME_PATH = frozenset({"Path", "PurePath", "str", "abspath", "realpath", "expand
                         "fspath", "resolve", "absolute", "as_posix"})  # fmt: skip
 _MERGES = frozenset({"merge", "merge_from_file", "merge_from_list", "setattr", "merge_with", "deep_update"})
 """Calls that may set any value of an object."""
-_NO_STATE = re.compile(
-    r"image|fig|plot|sample|audio|video|json|yaml|config|csv|log|html|text|mkdir|makedirs", re.IGNORECASE
-)
-"""Names of calls that save something else than the state of a training."""
 _NO = frozenset({"", "none", "false", "0", "no", "off", "null"})
 
 
@@ -83,6 +78,7 @@ class KnownValues:
         """Parameters whose callers are being asked, so that a function which calls itself comes to an end."""
         self._rebound: set[str] = set()
         """Names that are set from another scope."""
+        self._own = {part for each in project.modules for part in PurePath(each.shown).with_suffix("").parts}
         for scope in self.scopes.all:
             if isinstance(scope.node, ast.Module):
                 path = scope.module.shown.removesuffix(".py").replace("/", ".")
@@ -153,21 +149,6 @@ class KnownValues:
                 for each in elements:
                     self._set(each, None, scope)
 
-    def saves(self) -> Iterator[tuple[str, str]]:
-        """The paths to which the state of a training is saved, with their unknown parts, and their places."""
-        for name, sites in self.calls.items():
-            if not words.SAVES.search(name) or words.LOADS.search(name) or _NO_STATE.search(name):
-                continue
-            for site in sites:
-                call = site.node
-                assert isinstance(call, ast.Call)
-                given = () if words.TRACKERS.search(dotted(call.func)) else call.args
-                for value in (*given, *(each.value for each in call.keywords if given)):
-                    path = self.path(value, site.scope)
-                    last_part = "" if path is None else path.rpartition("/")[2]
-                    if path and (is_temporary(last_part) or not is_other_file(last_part)):
-                        yield path, site.place
-
     def happens(self, site: Site) -> bool | None:
         """Whether a place is reached; None if that is not known."""
         return self.reach(site)[0]
@@ -204,7 +185,14 @@ class KnownValues:
     def callers(self, scope: Scope) -> tuple[Site, ...]:
         """Where a function is called, or handed to a call."""
         name = scope.owner if scope.name in {"__init__", "__post_init__"} else scope.name
-        return (*self.calls.get(name, ()), *self.handed.get(name, ()))
+        return (*filter(self.is_own, self.calls.get(name, ())), *self.handed.get(name, ()))
+
+    def is_own(self, site: Site) -> bool:
+        """Whether a call is one of a function or a class of the project (``save(…)``, not ``torch.save(…)``)."""
+        assert isinstance(site.node, ast.Call)
+        name, origin = called(site.node), site.scope.module.aliases.get(root_of(site.node.func), ".")
+        known = name in self.scopes.functions or name in self.scopes.classes
+        return known and (origin.startswith(".") or origin.partition(".")[0] in self._own)
 
     def truth(self, node: ast.expr, scope: Scope) -> bool | None:
         """Whether a test holds; None if that is not known."""
@@ -270,6 +258,8 @@ class KnownValues:
     def _name(self, name: str, scope: Scope, depth: int, unknown: str) -> Any:
         if name == "__name__":
             return "__main__"
+        if name == "__file__":
+            return str(scope.module.path)
         at: Scope | None = scope
         while at is not None:
             is_parameter = isinstance(at.node, FUNCTIONS) and any(p.arg == name for p in parameters(at.node))
@@ -335,16 +325,17 @@ class KnownValues:
         if (scope.name, name) in self.of_parameters:
             return self._option(name, unknown)
         names = [p.arg for p in parameters(scope.node) if p.arg not in {"self", "cls"}]
-        name_ = scope.owner if scope.name == "__init__" else scope.name
         key = (id(scope.node), name)
         if key in self._followed:
             return unknown  # it calls itself
         self._followed.add(key)
         try:
             found: list[Any] = []
-            for site in self.calls.get(name_, []):
+            for site in self.callers(scope):
                 call = site.node
                 assert isinstance(call, ast.Call)
+                if self.handed.get(scope.name) and site in self.handed[scope.name]:
+                    return unknown  # who calls it then gives it what is not seen
                 value = next((k.value for k in call.keywords if k.arg == name), None)
                 if value is None and name in names and names.index(name) < len(call.args):
                     value = call.args[names.index(name)]
@@ -380,7 +371,9 @@ class KnownValues:
         if name in {"bool", "len", "any", "list", "sorted"} and node.args:
             return self.of(node.args[0], scope, depth)
         parts: list[ast.expr] = []
-        if name in {"join", "joinpath"}:
+        if name == "open":  # the file is meant by its path
+            parts = [base] if base is not None and root_of(base) not in scope.module.aliases else node.args[:1]
+        elif name in {"join", "joinpath"}:
             parts = [*([base] if name == "joinpath" and base is not None else []), *node.args]
         elif name in SAME_PATH:
             parts = node.args or ([base] if base is not None else [])

@@ -62,6 +62,13 @@ SAVES = re.compile(
     r"|speichern|enregistrer|guardar"
 )
 """Last names of calls that write."""
+SAVES_STATE = re.compile(r"save|^dump$|serialize|speichern|enregistrer|guardar", re.IGNORECASE)
+"""Last names of calls of libraries that save what they are given."""
+SAVERS = re.compile(r"^(ModelCheckpoint|(Seq2Seq)?TrainingArguments|(SFT|DPO|GRPO|KTO|ORPO|Reward|PPO)Config)$")
+"""Classes of lightning, keras and transformers whose first value is the folder or the file to save to."""
+FOLDERS = frozenset({"dirpath", "filepath", "output_dir", "checkpoint_dir", "ckpt_dir", "save_dir", "work_dir"})
+"""Keywords of libraries for the same."""
+SETTINGS_FILES = (".yaml", ".yml", ".toml", ".json")
 FINDS = re.compile(
     r"^(glob|iglob|rglob|listdir|scandir|iterdir|walk|latest_checkpoint|get_last_checkpoint|latest_step|all_steps|latest)$"
     r"|(find|get|search|look|newest|latest|last|pick).*(ckpt|checkpoint|snapshot|state|latest|last|newest)"

@@ -1,9 +1,11 @@
 """Which places a trainer's command, environment and source name, and where the source saves."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from trainwatch.cli import main
 from trainwatch.core.app.plan.trainer_folders import folders_elsewhere, saved_places
 from trainwatch.core.model.run import RunSpec
 
@@ -95,3 +97,43 @@ def test_the_folder_of_a_script_that_lies_elsewhere_is_searched(tmp_path: Path) 
     (tmp_path / "code" / "train.py").write_text('OUT = "saved"')
     away = spec(tmp_path / "work", "python", "../code/train.py")
     assert folders_elsewhere(away, {}) == (str(tmp_path / "code"),)
+
+
+SAVED_TO = {
+    "a constant": ('OUT = Path("runs") / "exp"\nfor n in range(9): torch.save({}, OUT / f"{n}.pt")', "runs/exp"),
+    "an option": (
+        'p = argparse.ArgumentParser()\np.add_argument("--dst", default="a/b")\na = p.parse_args()\nfor n in range(9): torch.save({}, f"{a.dst}/e{n}.pth")', "a/b",
+    ),
+    "a file that it opens": (
+        'cfg = yaml.safe_load(open("own.yaml"))\nfor n in range(9): torch.save({}, f"{cfg[\'keep\'][\'dir\']}/{n}.pt")', "in/yaml",
+    ),
+    "a parameter": (
+        'def save(n, out): torch.save({}, f"{out}/{n}.pt")\ndef train(out="s/abc"):\n  for n in range(9): save(n, out)\ntrain()', "s/abc",
+    ),
+    "a callback of a library": ('ModelCheckpoint(dirpath="lit/c", save_top_k=-1)', "lit/c"),
+    "the arguments of a library": ('TrainingArguments("hf/ft", save_steps=500)', "hf/ft"),
+    "a field": (
+        '@dataclass\nclass C:\n  keep: str = "dc/7"\ndef main(c: C):\n  for n in range(9): torch.save({}, c.keep + "/x.pt")\nmain(C())', "dc/7",
+    ),
+    "another module": ('for n in range(9): torch.save({}, f"{settings.TO}/step_{n}/m.pt")', "of/module"),
+    "two folders": ('for n in range(9): torch.save({}, f"a/{n}.pt"); torch.save({}, f"b/{n}.pt")', None),
+    "a new one each time": ('for n in range(9): torch.save({}, f"runs/{time.time()}/{n}.pt")', None),
+    "once": ('torch.save({}, "cache/words.pt")', None),
+    "no folder": ('for n in range(9): torch.save({}, "model.pt")', None),
+    "one that is not known": ('for n in range(9): torch.save({}, sys.argv[1]); torch.save({}, "a/b.pt")', None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("script", "folder"), SAVED_TO.values(), ids=SAVED_TO)
+def test_the_output_folder_is_where_its_source_saves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], script: str, folder: str | None
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
+    imports = "from lightning.pytorch.callbacks import ModelCheckpoint\nfrom transformers import TrainingArguments\n"
+    imports += "import argparse, os, settings, sys, time, torch, yaml\nfrom pathlib import Path\n"
+    (tmp_path / "train.py").write_text(imports + script)
+    (tmp_path / "settings.py").write_text('TO = "of/module"\n')
+    (tmp_path / "own.yaml").write_text("keep:\n  dir: in/yaml\n")
+    main(["run", "--dry-run", "--json", "--preset", "generic", "--", "python", "train.py"])
+    assert json.loads(capsys.readouterr().out)["output_dir"] == (folder and str(tmp_path / folder))

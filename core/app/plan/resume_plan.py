@@ -78,7 +78,7 @@ def second_start_of(spec: RunSpec, preset: Preset, way: ResumeWay) -> SecondStar
     spec = msgspec.structs.replace(spec, second_start=SecondStart())
     argv = second_argv(spec, with_way(preset, way))
     source = read_source(argv, spec.cwd, spec.env)
-    settings, config = ({}, "") if source.unread else _settings(spec, preset, json=True)
+    settings, config = ({}, "") if source.unread else config_settings(spec, preset)
     args, env = source.target.args, {**os.environ, **spec.env}
     found = source.deletes(args, env, settings, spec.output_dir)
     known = frozenset() if source.cut else frozenset(o.name for o in source.options)
@@ -87,7 +87,8 @@ def second_start_of(spec: RunSpec, preset: Preset, way: ResumeWay) -> SecondStar
     in_shell = shell_deletes(source.target.shells, args, list(filter(None, outputs)), spec.cwd, env)
     found = msgspec.structs.replace(found, as_given=(*found.as_given, *in_shell), left=(*found.left, *in_shell))
     destroys = [_deleted(each, found.words) for each in found.as_given]
-    drops = list(found.dropped) if way.is_usable else []
+    copied = config_in_command(spec, json=True).config is not None  # else the script opens its own file
+    drops = list(found.dropped) if way.is_usable and (copied or all(c.where != "config" for c in found.dropped)) else []
     left = found.left if drops or not way.is_usable else found.as_given
     may = next((_deleted(each, found.words) for each in left if not each.sure), "")
     for name, value in _weak(args, known):
@@ -138,7 +139,7 @@ def weights_only_load(spec: RunSpec, preset: Preset) -> WeightsOnly | None:
     source = source_of(spec)
     if _is_installed(source.target.file):
         return None
-    return source.resume(*_settings(spec, preset)).weights_only
+    return source.resume(*config_settings(spec, preset)).weights_only
 
 
 def with_way_now(spec: RunSpec, preset: Preset) -> RunSpec:
@@ -164,7 +165,7 @@ def way_of(spec: RunSpec, preset: Preset, profile: Profile | None = None) -> Res
         return way if (file, directory) == styles else msgspec.structs.replace(way, file=file, directory=directory)
     if by_command is not None:
         return by_command
-    settings, config = _settings(spec, preset)
+    settings, config = config_settings(spec, preset)
     finding = source.resume(settings, config)
     if (said := word_by_itself(spec.command)) is not None:
         return _alone("command", f"`{said}` in the command", "the command", "")
@@ -258,11 +259,17 @@ def _from_source(spec: RunSpec, source: TrainerSource, finding: Finding) -> Resu
         return ResumeWay(will="unknown", how=source.unread)
     target = source.target
     option = finding.option
-    way = None if option is None else _by_option(option, target)
+    by_file = option is not None and option.option.library == "config"
+    opens = by_file and config_in_command(spec, json=True).config is None
+    way = None if option is None or opens else _by_option(option, target)
     if way is not None:
         return way
     if finding.by_itself:
         return _alone("self", finding.by_itself, finding.by_itself, finding.by_itself, finding.why)
+    if option is not None and opens:
+        how = f"only if {option.option.name} is set in {option.option.place}, which the script opens by itself"
+        add = f"let its path be an option of the script (--config), and the command name it; {_follows(spec)}"
+        return ResumeWay(will="no", how=f"{how}: {add}", place=option.option.place)
     if option is not None:
         place = option.option.place
         pass_on = f'write "$@" behind {target.word} to pass the arguments on'
@@ -294,9 +301,11 @@ def _is_installed(file: Path) -> bool:
     return not {"site-packages", "dist-packages"}.isdisjoint(file.parts)
 
 
-def _settings(spec: RunSpec, preset: Preset, *, json: bool = False) -> tuple[Mapping[str, Any], str]:
-    """The settings of the config that the run or its command names, by dotted key. ``json``: also of a JSON file."""
-    found = config_in_command(spec, json=json)
+def config_settings(spec: RunSpec, preset: Preset) -> tuple[Mapping[str, Any], str]:
+    """The settings of the config that the run or its command names, or that its source opens, by dotted key."""
+    found = config_in_command(spec, json=True)
+    if found.config is None:
+        found = msgspec.structs.replace(spec, config=source_of(spec).opened({**os.environ, **spec.env}))
     if found.config is None:
         return {}, ""
     try:

@@ -29,7 +29,7 @@ from ...sense.host.host_sensor import is_wsl
 from ...source.trainer_source import LONGEST, Default, read_source, source_of
 from ...source.values import UNKNOWN
 from ..runs.known_runs import here
-from .resume_plan import defaults_of_options
+from .resume_plan import config_settings, defaults_of_options
 
 CHECKPOINTS = (
     "output_dir", "out_dir", "outdir", "output_folder", "checkpoint_dir", "ckpt_dir", "save_dir", "save_path",
@@ -40,6 +40,7 @@ CHECKPOINTS = (
 """Settings that name the folder of the checkpoints, the most common first."""
 LOGS = ("logging_dir", "log_dir", "logdir", "tensorboard_dir")
 _ALL_ARGUMENTS = frozenset({"$@", "$*", '"$@"', '"$*"', "${@}"})
+_CD = re.compile(r"\b(cd|pushd)\b")
 _NAME = re.compile(r"\{(\w[\w.]*)\}")
 _NO_FOLDER = re.compile(r"[\d.]+|true|false|none|null|yes|no|all|best|last|epoch|steps?", re.IGNORECASE)
 
@@ -108,10 +109,16 @@ def _by_settings(spec: RunSpec, preset: Preset) -> tuple[str, str] | None:
         settings.value(None, CHECKPOINTS[0])
     except DeriveError:
         return None
-    if preset.output_below or settings.hidden or any(_value(settings, key) is not None for key in keys):
+    if settings.hidden:
+        return None
+    env, config, source = {**os.environ, **spec.env}, config_settings(spec, preset)[0], source_of(spec)
+    saved = source.saved_below(env, config, told_only=bool(preset.output_below))
+    if saved is not None and not any(_CD.search(text) for _, text in source.target.shells):
+        return saved[0], f"where {saved[1]} saves"
+    if preset.output_below or any(_value(settings, key) is not None for key in keys):
         return None
     known: dict[str, Default] = {}
-    for default in source_of(spec).defaults:
+    for default in source.defaults:
         known.setdefault(default.name.lower().replace("-", "_"), default)
     for each in (known[key] for key in keys if key in known):
         if (folder := _folder(spec.cwd, each.value)) is not None:

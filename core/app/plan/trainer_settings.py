@@ -11,7 +11,6 @@ from ...act.config.derive import DeriveError
 from ...act.config.flags import find_option, option_groups
 from ...act.config.trainer_config import TrainerSettings, config_in_command, given_names
 from ...act.local_engine import engine_of
-from ...judge.recovery.remedies import number
 from ...model import progress
 from ...model.preset import Change, Preset, Profile
 from ...model.run import RunSpec
@@ -228,6 +227,8 @@ def _change(plan: LaunchPlan, key: str, value: Any, option: str = "--set") -> Ch
 def _before(plan: LaunchPlan, key: str) -> Any:
     if key.startswith("$"):
         return plan.spec.env.get(key[1:])
+    from ...judge.recovery.remedies import number  # of a changed setting only: it loads the judge
+
     try:
         found = TrainerSettings(plan.spec, plan.preset).value(plan.profile, key)
     except DeriveError:  # the launch says what is wrong with the config

@@ -2,14 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from ...act.launch.launching import find_attempt, settle_launch
-from ...judge.failure.catalogue import signal_of
-from ...judge.failure.circumstances import Circumstances
-from ...judge.failure.diagnosis import MEANING
 from ...model.decision import StartAttempt
 from ...model.ports import AttemptTarget
 from ...model.run import EndFacts, RunSpec
@@ -19,6 +16,9 @@ from ...store.history_reader import HistoryReader
 from ...store.journal import load_story, read_journal
 from ...store.run_directory import RunDirectory
 from .known_runs import log_of
+
+if TYPE_CHECKING:
+    from ...judge.failure.circumstances import Circumstances
 
 STACKS = ("stacks", "py-spy", "stack")
 """Beginnings of the names of evidence files that hold stacks."""
@@ -30,13 +30,17 @@ class EndedAttempt(NamedTuple):
 
     log: Path
     code: int | None
-    about: Circumstances
+    about: "Circumstances"
     kernel: str
     folder: Path
 
 
 def ended_attempt(run: RunDirectory) -> EndedAttempt:
     """All of a run's that says why its newest attempt ended. Raises CliError (exit code 3) without a log."""
+    from ...judge.failure.catalogue import signal_of  # a start needs nothing of how failures are recognised
+    from ...judge.failure.circumstances import Circumstances
+    from ...judge.failure.diagnosis import MEANING
+
     story, spec = load_story(run.journal), run.load_spec()
     log = log_of(run)
     attempt = next((each for each in reversed(story.attempts) if each.log == str(log)), None)
