@@ -227,6 +227,7 @@ GONE = {
     "tmux": "session",
     "evaluate": "score gpu_memory_bytes",
     "slurm": "qos cpus",
+    "state": "state",
 }
 """Keys that were settings, by section."""
 INSTEAD = {
@@ -235,6 +236,7 @@ INSTEAD = {
     "score": "let the command print the number alone, or as JSON",
     "qos": 'write options = ["--qos=NAME"]',
     "cpus": 'write options = ["--cpus-per-task=N"]',
+    "state": "`trainwatch forget --old N` is given the number",
 }
 
 ORDERED: tuple[tuple[str, str, str], ...] = (

@@ -337,14 +337,6 @@ class Slurm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """How often the agent on each node of a job reads its processes and GPUs."""
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``[state]``: how much of what trainwatch itself remembers is kept. Outputs of the training are never touched."""
-
-    keep: Count = 0
-    """How many ended runs of a job keep their journal, logs and charts; ``trainwatch forget --old`` removes those of
-    older ones, and asks for each. 0 = of all."""
-
-
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All sections. ``trainwatch.toml`` also has ``[run]``/``[runs.NAME]``, which become a RunSpec."""
 
@@ -368,4 +360,3 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     metrics: Metrics = Metrics()
     evaluate: Evaluate = Evaluate()
     slurm: Slurm = Slurm()
-    state: State = State()
