@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any
 
 import msgspec
 
@@ -101,18 +101,14 @@ def _run_now(run: RunDirectory) -> RunNow | None:
     )
 
 
-# All series of a run's history as CSV or JSON lines. One series is in memory at a time.
+# All series of a run's history as CSV. One series is in memory at a time.
 
-Format = Literal["csv", "jsonl"]
 BATCH = 10_000
 """Rows that are written at once."""
 
 
-def export_series(name: str | None, form: Format, out: IO[bytes] | Path, warn: Callable[[str], None]) -> int:
-    """Write every series of a run. Returns the number of rows; never overwrites a file. Raises CliError.
-
-    ``out``: an open binary stream, or the path of a new file, which is removed if it cannot be written whole.
-    """
+def export_series(name: str | None, out: IO[bytes], warn: Callable[[str], None]) -> None:
+    """Write every series of a run. Raises CliError."""
     run = find_run(name, warn)
     rows = _rows(run)
     first = next(rows, None)
@@ -120,16 +116,9 @@ def export_series(name: str | None, form: Format, out: IO[bytes] | Path, warn: C
         damaged = f"no reading can be read from {run.history}; it is empty, damaged or of a newer trainwatch"
         why = f": {damaged}" if run.history.exists() else " has recorded no readings yet"
         raise CliError(ExitCode.NOT_FOUND, f"{run.id}{why}")
-    rows = chain([first], rows)
-    if not isinstance(out, Path):
-        return _write(out, form, rows)
-    with writing(out), out.open("xb") as file:
-        try:
-            return _write(file, form, rows)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                out.unlink()
-            raise
+    out.write(csv_lines((ExportRow._fields,)).encode(errors="replace"))
+    for some in chain((first,), rows):
+        out.write(csv_lines(some).encode(errors="replace"))
 
 
 def _rows(run: RunDirectory) -> Iterator[Sequence[ExportRow]]:
@@ -146,18 +135,6 @@ def _rows(run: RunDirectory) -> Iterator[Sequence[ExportRow]]:
             rows = series_rows(shown, points, run=name, wall0=wall0, attempts=attempts, steps=steps)
             while some := tuple(islice(rows, BATCH)):
                 yield some
-
-
-def _write(file: IO[bytes], form: Format, rows: Iterator[Sequence[ExportRow]]) -> int:
-    """Returns the number of rows."""
-    if form == "csv":
-        file.write(csv_lines((ExportRow._fields,)).encode(errors="replace"))
-    count = 0
-    for some in rows:
-        as_csv = csv_lines(some).encode(errors="replace") if form == "csv" else b""
-        file.write(as_csv or b"".join(encode_line(row._asdict()) for row in some))
-        count += len(some)
-    return count
 
 
 # Traces: a run's recorded observations as a file, and their replay through the judge.

@@ -1,21 +1,21 @@
-"""Valid values of the settings and other tables, beyond their types: a range stands at its field, the rest here."""
+"""Valid values of the settings and other tables, beyond their types and ranges, which stand at their fields."""
 
 import datetime as dt
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
 from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
 from ..model import settings as model
 from ..model.preset import Preset, Profile, is_option, ramp_goal
-from ..model.settings import Rule, Settings
+from ..model.settings import Settings
 from ..model.shipped import SHAPE_GROUPS, expand
 from ..model.text import did_you_mean, listen_address
 
-# Rules: each returns the problem of a value, or None.
+Rule = Callable[[Any], str | None]
+"""A check of one value: the problem ("must not be empty"), or None. It may stand at a field."""
 
 
 def waits(value: tuple[float, ...]) -> str | None:
@@ -227,6 +227,7 @@ GONE = {
     "tmux": "session",
     "evaluate": "score gpu_memory_bytes",
     "slurm": "qos cpus",
+    "state": "state",
 }
 """Keys that were settings, by section."""
 INSTEAD = {
@@ -235,6 +236,7 @@ INSTEAD = {
     "score": "let the command print the number alone, or as JSON",
     "qos": 'write options = ["--qos=NAME"]',
     "cpus": 'write options = ["--cpus-per-task=N"]',
+    "state": "`trainwatch forget --old N` is given the number",
 }
 
 ORDERED: tuple[tuple[str, str, str], ...] = (
@@ -246,30 +248,32 @@ ORDERED: tuple[tuple[str, str, str], ...] = (
 """(section, lower, higher): the first must not be above the second."""
 
 
-@cache
-def rules_of(struct: type[msgspec.Struct]) -> dict[str, Rule]:
-    """The rules of a table, by field: those that stand at its fields, and the others."""
-    parts = [
-        (field.name, part) for field in msgspec.structs.fields(struct) for part in (field.type, *get_args(field.type))
-    ]
-    return {name: rule for name, part in parts for rule in getattr(part, "__metadata__", ())} | BOUNDS.get(struct, {})
+_RANGE = re.compile(r"Expected `\w+` ([<>]=?) (\S+)")
+"""How msgspec tells that a number is out of the range of its field."""
+_RANGES = {">": "more than", ">=": "at least", "<": "less than", "<=": "at most"}
 
 
 def checked(struct: type[msgspec.Struct], name: str, value: Any) -> Any:
     """The value as the type of this field. Raises ValueError: ``must be more than 0, got -1``, without secrets."""
     kind = next(field.type for field in msgspec.structs.fields(struct) if field.name == name)
+    told = f"got {show(value)}"
     try:
-        good = msgspec.convert(value, type=kind)
-    except msgspec.ValidationError as error:
-        problem, told = f"must be {describe_type(kind)}", _got(value, error)
-    else:
         # JSON has no Infinity and no NaN: such a setting would not survive in run.json.
-        numbers = [n for n in (good if isinstance(good, tuple) else (good,)) if isinstance(n, float)]
-        rule = rules_of(struct).get(name)
-        wrong = "must be finite" if not all(map(math.isfinite, numbers)) else rule(good) if rule is not None else None
-        if wrong is None:
-            return good
-        problem, told = wrong, f"got {show(value)}"
+        if any(isinstance(n, float) and not math.isfinite(n) for n in (value if isinstance(value, list) else (value,))):
+            problem = "must be finite"
+        else:
+            good = msgspec.convert(value, type=kind)
+            own = [
+                rule for part in (kind, *get_args(kind)) for rule in getattr(part, "__metadata__", ()) if callable(rule)
+            ]
+            rules = [*own, *filter(None, [BOUNDS.get(struct, {}).get(name)])]
+            problem = next(filter(None, (rule(good) for rule in rules)), "")
+            if not problem:
+                return good
+    except msgspec.ValidationError as error:
+        found = _RANGE.match(str(error))
+        problem = f"must be {_RANGES[found[1]]} {float(found[2]):g}" if found else f"must be {describe_type(kind)}"
+        told = _got(value, error)
     raise ValueError(problem if name in SECRET_KEYS else f"{problem}, {told}")
 
 

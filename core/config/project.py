@@ -191,19 +191,10 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings
     document: Document
 
-    @property
-    def provenance(self) -> dict[str, str]:
-        """Dotted key (``watch.interval_s``, ``run.command``) → ``default`` or ``trainwatch.toml:14``."""
-        tables: list[tuple[KeyPath, type[msgspec.Struct]]] = [((name,), struct) for name, struct in _sections().items()]
-        tables += [(tuple(run.key.split(".", 1)), RunTable) for run in self.runs.values()]
-        document, where = self.document, display_path(self.document.path)
-        return {
-            ".".join(map(str, (*at, key))): f"{where}:{document.line(*at, key)}"
-            if document.has(*at, key)
-            else "default"
-            for at, struct in tables
-            for key in struct.__struct_fields__
-        }
+    def origin(self, section: str, key: str) -> str:
+        """Where a key stands: ``trainwatch.toml:14``, or ``default``. ``section``: ``watch``, ``runs.NAME``."""
+        path, document = (*section.split(".", 1), key), self.document
+        return f"{display_path(document.path)}:{document.line(*path)}" if document.has(*path) else "default"
 
     def run(self, name: str | None = None) -> RunSection:
         """Return the run of that name, or the only one. Raises ConfigError (UnknownRun) that names those that exist."""
@@ -334,22 +325,28 @@ def name_of_command(argv: Sequence[str]) -> str:
     return Path((programs or words)[0]).name or "run"
 
 
-def _given(overrides: Overrides) -> dict[str, Any]:
-    """The options that are given, by key of the file."""
-    told = {key: getattr(overrides, field) for field, (_, key) in OPTIONS.items()}
-    return {key: value for key, value in told.items() if value is not None}
+def given(overrides: Overrides) -> dict[str, tuple[str, Any]]:
+    """The options that are given, by key of the file: their names and values."""
+    told = {key: (option, getattr(overrides, field)) for field, (option, key) in OPTIONS.items()}
+    return {key: (option, value) for key, (option, value) in told.items() if value is not None}
 
 
 def with_options(run: RunSection, overrides: Overrides, cwd: Path) -> RunSection:
     """The run with the options of the command line. ``cwd``: the working folder, for paths given there."""
-    of_run = {k.removeprefix("run."): value for k, value in _given(overrides).items() if k.startswith("run.")}
+    of_run = {k.removeprefix("run."): value for k, (_, value) in given(overrides).items() if k.startswith("run.")}
     return msgspec.structs.replace(run, **_placed(cwd.absolute(), of_run))
 
 
 def settings_with(settings: Settings, overrides: Overrides) -> Settings:
-    """The settings with the options of the command line; checked before (``setting_problems``)."""
-    for key, value in _given(overrides).items():
-        settings = settings if key.startswith("run.") else _with_value(settings, key, value)
+    """The settings with the options of the command line. Raises ConfigError that names those that are wrong."""
+    problems = []
+    for key, (option, value) in given(overrides).items():
+        try:
+            settings = settings if key.startswith("run.") else _with_value(settings, key, value)
+        except ValueError as error:
+            problems.append(Problem(option, None, str(error)))
+    if problems:
+        raise ConfigError(problems)
     return settings
 
 
@@ -360,17 +357,10 @@ def option_problems(overrides: Overrides, presets: Collection[str], profiles: Co
         "--profile": _unknown("profile", overrides.profile, profiles),
     }
     problems = [Problem(option, None, text) for option, text in found.items() if text]
-    return [*problems, *setting_problems(overrides)]
-
-
-def setting_problems(overrides: Overrides) -> list[Problem]:
-    options = {key: option for option, key in OPTIONS.values()}
-    problems = []
-    for key, value in _given(overrides).items():
-        try:
-            _ = key.startswith("run.") or _with_value(Settings(), key, value)
-        except ValueError as error:
-            problems.append(Problem(options[key], None, str(error)))
+    try:
+        settings_with(Settings(), overrides)
+    except ConfigError as error:
+        problems += error.problems
     return problems
 
 

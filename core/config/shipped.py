@@ -1,9 +1,7 @@
 """The shipped data: profiles and presets (with the user's own), and the tables of the judge."""
 
-import json
 import re
 import tomllib
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -15,7 +13,6 @@ import trainwatch.configs
 from ..model.preset import Preset, Profile, leaves
 from ..model.run import HangKind
 from ..model.shipped import HINTED, FailureCatalogue, LogShapes, Remedy, RemedyCatalogue
-from .bounds import failure_patterns
 from .document import ConfigError, Document, KeyPath, Problem
 
 CONFIGS = Path(trainwatch.configs.__path__[0])
@@ -193,47 +190,3 @@ def _values(document: Document, at: KeyPath, table: Any, shape: type[_Shape]) ->
     if any("/" in glob for glob in values.get("checkpoint_globs", ())):
         document.add((*at, "checkpoint_globs"), 'names entries of the output folder: a pattern has no "/"')
     return values
-
-
-# Patterns that a person taught: ``trainwatch.learned.toml`` beside trainwatch.toml, written by ``diagnose --teach``.
-#
-# It is a file of ours, so trainwatch.toml stays as its owner wrote it. A pattern in it counts as one of ``[diagnose]
-# patterns``. A damaged file counts as absent when it is read for a diagnosis, and is not replaced when one is taught.
-
-FILE_NAME = "trainwatch.learned.toml"
-HEAD = """# Written by `trainwatch diagnose LOG --teach CLASS`: failure class = patterns of the lines that show it.
-# They count like [diagnose] patterns in trainwatch.toml. Lines may be changed or deleted.
-"""
-Patterns = Mapping[str, tuple[str, ...]]
-
-
-def learned_patterns(folder: Path) -> Patterns:
-    """Patterns by failure class; empty if there is no file, or one that cannot be used."""
-    try:
-        return read_patterns(folder / FILE_NAME)
-    except (OSError, ValueError, RecursionError):
-        return {}
-
-
-def read_patterns(path: Path) -> Patterns:
-    """The patterns in the file. Raises OSError, and ValueError (one line) if it is damaged."""
-    found = tomllib.loads(path.read_text(encoding="utf-8")).get("patterns", {})
-    if not isinstance(found, dict) or not all(isinstance(rows, list) for rows in found.values()):
-        raise ValueError(f"{path}: [patterns] must hold lists of regular expressions by failure class")
-    patterns = {str(failure): tuple(str(row) for row in rows) for failure, rows in found.items()}
-    if (wrong := failure_patterns(patterns)) is not None:
-        raise ValueError(f"{path}: [patterns] {wrong}")
-    return patterns
-
-
-def with_learned(own: Patterns, folder: Path) -> Patterns:
-    learned = learned_patterns(folder)
-    return {name: (*own.get(name, ()), *learned.get(name, ())) for name in {**own, **learned}}
-
-
-def text_with(known: Patterns, failure: str, pattern: str) -> str:
-    rows = {**known, failure: tuple(dict.fromkeys((*known.get(failure, ()), pattern)))}
-    lines = [
-        f"{name} = [{', '.join(json.dumps(row, ensure_ascii=False) for row in each)}]" for name, each in rows.items()
-    ]
-    return f"{HEAD}\n[patterns]\n" + "\n".join(lines) + "\n"

@@ -1,31 +1,15 @@
 """Every threshold as a named setting with unit, default and a why. The sections are those of ``trainwatch.toml``."""
 
-from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
-Rule = Callable[[Any], str | None]
-"""A check of one value beyond its type: the problem ("must be more than 0"), or None. It may stand at a field."""
-
-
-def above(limit: float) -> Rule:
-    return lambda value: None if value is None or value > limit else f"must be more than {limit:g}"
-
-
-def at_least(limit: float) -> Rule:
-    return lambda value: None if value is None or value >= limit else f"must be at least {limit:g}"
-
-
-def between(low: float, high: float) -> Rule:
-    return lambda value: None if low <= value <= high else f"must be between {low:g} and {high:g}"
-
-
-Positive = Annotated[float, above(0)]
-Unsigned = Annotated[float, at_least(0)]
-Percent = Annotated[float, between(0, 100)]
-Count = Annotated[int, at_least(0)]
-Ordinal = Annotated[int, at_least(1)]
+Positive = Annotated[float, Meta(gt=0)]
+Unsigned = Annotated[float, Meta(ge=0)]
+Percent = Annotated[float, Meta(ge=0, le=100)]
+Count = Annotated[int, Meta(ge=0)]
+Ordinal = Annotated[int, Meta(ge=1)]
 
 NoticeEvent = Literal[
     "incident", "recovery", "give_up", "finish", "end_by", "warning", "restart", "question", "withheld"
@@ -36,7 +20,7 @@ NoticeEvent = Literal[
 class Watch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """``[watch]``: how often the world is looked at."""
 
-    interval_s: Annotated[float, between(0.1, 60)] = 1.0  # NVML averages over about 0.1 s
+    interval_s: Annotated[float, Meta(ge=0.1, le=60)] = 1.0  # NVML averages over about 0.1 s
     """Sampling period of GPU, host and process tree. 1 s: a two-minute verdict wants a hundred samples."""
     summary_s: Positive = 300.0
     """Period of the health line, which repeats alerts that last (``--interval``)."""
@@ -53,7 +37,7 @@ class Watch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class Hang(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """``[hang]``: when a run that shows no step counts as hung."""
 
-    deadline_factor: Annotated[float, at_least(1)] = 6.0
+    deadline_factor: Annotated[float, Meta(ge=1)] = 6.0
     """x the slowest recent step or learned pause. NVIDIA's resiliency extension uses 5."""
     min_s: Positive = 90.0
     """Seconds without a step before a run can count as hung. All shorter deadlines are multiples of it."""
@@ -266,7 +250,7 @@ class Tmux(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class Screen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """``[screen]``: how often the screen looks, and its notices."""
 
-    refresh_s: Annotated[float, between(0.5, 10)] = 1.0
+    refresh_s: Annotated[float, Meta(ge=0.5, le=10)] = 1.0
     """How often the screen asks for the state of the run and draws what happened, seconds. Numbers that only move
     (steps, readings) are drawn every two seconds at most. More on a slow link: it writes less to the terminal. Keys are
     answered at once all the same, and what is watched does not change."""
@@ -321,7 +305,7 @@ class Slurm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """GPUs on each node; 0 = none are asked for."""
     time: str = ""
     """Time limit as sbatch takes it (``"1-00:00:00"``); empty = the partition's own."""
-    signal_s: Annotated[float, at_least(10)] = 180.0
+    signal_s: Annotated[float, Meta(ge=10)] = 180.0
     """Seconds before the time limit at which a checkpoint is asked for, by ``save_file`` or ``save_signal`` under
     ``[run]`` or the training's heartbeat; at most a quarter of ``time``. Slurm may be up to a minute early. Only
     processes that catch the signal get it."""
@@ -331,18 +315,10 @@ class Slurm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Further options of sbatch, each with its value: ``["--mem=64G", "--constraint=a100"]``."""
     setup: tuple[str, ...] = ()
     """Lines of the script before the command: ``["module load cuda", "source venv/bin/activate"]``."""
-    poll_s: Annotated[float, at_least(10)] = 10.0
+    poll_s: Annotated[float, Meta(ge=10)] = 10.0
     """How often Slurm is asked for the job of a run. More often than every ten seconds loads the controller."""
-    sample_s: Annotated[float, at_least(1)] = 10.0
+    sample_s: Annotated[float, Meta(ge=1)] = 10.0
     """How often the agent on each node of a job reads its processes and GPUs."""
-
-
-class State(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``[state]``: how much of what trainwatch itself remembers is kept. Outputs of the training are never touched."""
-
-    keep: Count = 0
-    """How many ended runs of a job keep their journal, logs and charts; ``trainwatch forget --old`` removes those of
-    older ones, and asks for each. 0 = of all."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -368,4 +344,3 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     metrics: Metrics = Metrics()
     evaluate: Evaluate = Evaluate()
     slurm: Slurm = Slurm()
-    state: State = State()

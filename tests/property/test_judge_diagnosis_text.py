@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 
 from tests.logs.carriers import CARRIERS
 from tests.shipped import CATALOGUE
-from trainwatch.core.judge.failure.circumstances import pattern_of
 from trainwatch.core.judge.recovery.ending import diagnosis_of
 from trainwatch.core.judge.text.lines import peel, unglued
 
@@ -36,7 +35,6 @@ def test_diagnosis_of_any_text_does_not_raise(text: str, code: int | None) -> No
     for line in text.splitlines():
         assert isinstance(peel(line).text, str)
         assert "".join(unglued(line)).replace(" ", "") == line.replace(" ", "") or len(unglued(line)) == 2
-        assert isinstance(pattern_of(line), str)
 
 
 @settings(max_examples=60, deadline=None)

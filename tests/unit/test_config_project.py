@@ -76,11 +76,10 @@ def test_the_documented_example_config_loads_unchanged(tmp_path: Path) -> None:
 
 
 def test_every_value_has_the_file_and_line_it_comes_from(tmp_path: Path) -> None:
-    origins = load(tmp_path, INTERFACE).provenance
-    assert origins["hang.min_s"].endswith("trainwatch.toml:19")
-    assert origins["run.env"].endswith("trainwatch.toml:5")
-    assert origins["hang.startup_s"] == "default"
-    assert {key.split(".")[0] for key in origins} == {*Settings.__struct_fields__, "run"}
+    project = load(tmp_path, INTERFACE)
+    assert project.origin("hang", "min_s").endswith("trainwatch.toml:19")
+    assert project.origin("run", "env").endswith("trainwatch.toml:5")
+    assert project.origin("hang", "startup_s") == "default"
 
 
 def test_all_problems_are_reported_together_in_file_order(tmp_path: Path) -> None:
@@ -154,7 +153,7 @@ keep_last = 2.5
         ("[run]\ncommand = []", 'trainwatch.toml:2: "command" must begin with a program, got []'),
         ('[run]\ncommand = [""]', 'trainwatch.toml:2: "command" must begin with a program'),
         ("run = 3", 'trainwatch.toml:1: "run" is a table: write [run] and its keys below'),
-        (with_run("[watch]\ninterval_s = 0"), '"interval_s" must be between 0.1 and 60, got 0'),
+        (with_run("[watch]\ninterval_s = 0"), '"interval_s" must be at least 0.1, got 0'),
         (with_run("[profiles]\nladder = ['a', '']"), '"ladder" must not hold an empty name, got ["a",""]'),
         (with_run("[restart]\nbackoff_s = []"), '"backoff_s" needs at least one number of seconds, got []'),
         (with_run("[restart]\nmax_restarts = true"), '"max_restarts" must be a whole number, got true'),
@@ -198,7 +197,7 @@ def test_each_invalid_value_is_reported_with_its_own_message(tmp_path: Path, tex
 def test_windows_line_ends_and_a_byte_order_mark_are_accepted(tmp_path: Path) -> None:
     path = tmp_path / "trainwatch.toml"
     path.write_bytes(b"\xef\xbb\xbf" + INTERFACE.replace("\n", "\r\n").encode())
-    assert load_project(path).provenance["notify.urls"].endswith("trainwatch.toml:28")
+    assert load_project(path).origin("notify", "urls").endswith("trainwatch.toml:28")
 
 
 def test_project_with_several_runs_finds_each_by_name(tmp_path: Path) -> None:
@@ -206,7 +205,7 @@ def test_project_with_several_runs_finds_each_by_name(tmp_path: Path) -> None:
     project = load(tmp_path, text)
     assert list(project.runs) == ["one", "t.w o"]
     assert project.run("t.w o").cwd == "/x"
-    assert project.provenance["runs.t.w o.cwd"].endswith(":5")
+    assert project.origin("runs.t.w o", "cwd").endswith(":5")
     with pytest.raises(ConfigError, match=r"which run\? there are: one, t.w o; name one of them"):
         project.run()
     with pytest.raises(ConfigError, match='no run "onee"; did you mean "one"'):

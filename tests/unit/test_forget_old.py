@@ -4,7 +4,6 @@ import io
 from argparse import Namespace
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from trainwatch.cli import control
@@ -12,7 +11,6 @@ from trainwatch.core.app.errors import CliError
 from trainwatch.core.app.runs.forgetting import old_runs
 from trainwatch.core.model.fact import AttemptStarted, RunCreated, StateChanged
 from trainwatch.core.model.run import RunSpec, RunState
-from trainwatch.core.model.settings import Settings, State
 from trainwatch.core.store.journal import JournalWriter
 from trainwatch.core.store.lock import SupervisorLock
 from trainwatch.core.store.run_directory import RunDirectory
@@ -24,14 +22,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home"
 
 
-def made(home: Path, number: int, state: RunState, *, keep: int = 2, name: str = "luca") -> RunDirectory:
+def made(home: Path, number: int, state: RunState, *, name: str = "luca") -> RunDirectory:
     run_id = f"{name}-{number}"
     output = home.parent / "out" / run_id
     output.mkdir(parents=True)
     (output / "model.safetensors").write_bytes(b"weights")
-    settings = msgspec.structs.replace(Settings(), state=State(keep=keep))
     spec = RunSpec(
-        id=run_id, name=name, command=("x",), cwd=str(home.parent), output_dir=str(output), settings=settings,
+        id=run_id, name=name, command=("x",), cwd=str(home.parent), output_dir=str(output),
         created_wall=1000.0 + number,
     )  # fmt: skip
     run = RunDirectory.create(home, spec)
@@ -43,26 +40,23 @@ def made(home: Path, number: int, state: RunState, *, keep: int = 2, name: str =
 
 
 def args(**changed: object) -> Namespace:
-    return Namespace(**({"run": None, "old": True, "keep": None, "yes": False} | changed))
+    return Namespace(**({"run": None, "old": 2, "yes": False} | changed))
 
 
 def test_only_ended_runs_beyond_the_newest_are_old(home: Path) -> None:
     runs = [made(home, n, "finished") for n in range(1, 6)]
     made(home, 6, "running")  # nobody watches it: interrupted, and counted as kept
     made(home, 7, "finished", name="other")
-    assert [run.id for run, _ in old_runs(None)] == ["luca-4", "luca-3", "luca-2", "luca-1"]
+    assert [run.id for run, _ in old_runs(2)] == ["luca-4", "luca-3", "luca-2", "luca-1"]
     assert [run.id for run, _ in old_runs(5)] == ["luca-1"]
     with SupervisorLock(runs[0].lock):
         assert old_runs(5) == []
 
 
-def test_nothing_is_old_without_a_bound_and_of_an_interrupted_run(home: Path) -> None:
+def test_nothing_of_an_interrupted_run_is_old(home: Path) -> None:
     for number in range(1, 5):
-        made(home, number, "finished", keep=0)
-    assert old_runs(None) == []
-    for number in range(1, 5):
-        made(home, number, "running", keep=1, name="other")
-    assert old_runs(None) == []
+        made(home, number, "running", name="other")
+    assert old_runs(1) == []
 
 
 def test_each_is_asked_for_and_outputs_stay(
@@ -82,7 +76,7 @@ def test_each_is_asked_for_and_outputs_stay(
     assert len(list((home.parent / "out").glob("*/model.safetensors"))) == 4
 
 
-@pytest.mark.parametrize("wrong", [{"run": "luca"}, {"old": False}, {"keep": 0}, {"old": False, "run": "x", "keep": 3}])
+@pytest.mark.parametrize("wrong", [{"run": "luca"}, {"old": None}, {"old": 0}])
 def test_what_is_not_clear_is_refused(home: Path, wrong: dict[str, object]) -> None:
     with pytest.raises(CliError):
         control.forget_verb(args(**wrong))

@@ -95,13 +95,13 @@ def spec_of_project(
 
     Without ``output_dir`` as above. Raises CliError with all problems.
     """
-    given = {key: option for name, (option, key) in projects.OPTIONS.items() if getattr(overrides, name) is not None}
+    given = projects.given(overrides)
     with config_errors():
         project = projects.load_project(path, profiles=definitions.profiles, presets=definitions.presets)
         section = project.run(run)
 
         def place(key: str) -> str:
-            return given.get(f"run.{key}") or project.provenance[f"{section.key}.{key}"]
+            return given[f"run.{key}"][0] if f"run.{key}" in given else project.origin(section.key, key)
 
         end = msgspec.structs.replace(project.settings.end, **section.end)
         problems = projects.option_problems(overrides, definitions.presets, definitions.profiles)

@@ -346,6 +346,4 @@ def _origin(spec: RunSpec) -> str:
     """``FILE:LINE: `` of the command in trainwatch.toml."""
     if spec.project is None:
         return ""
-    origins = load_project(Path(spec.project)).provenance
-    origin = origins.get(f"runs.{spec.name}.command") or origins.get("run.command")
-    return f"{origin}: " if origin is not None else ""
+    return f"{load_project(Path(spec.project)).origin(spec.section, 'command')}: "

@@ -9,7 +9,7 @@ import msgspec
 from ...act.launch.launching import find_attempt, settle_launch
 from ...model.decision import StartAttempt
 from ...model.ports import AttemptTarget
-from ...model.run import EndFacts, RunSpec
+from ...model.run import EndFacts
 from ...model.story import RunStory
 from ...processes import text_of
 from ...store.history_reader import HistoryReader
@@ -26,13 +26,12 @@ STACK_CHARS = 20_000
 
 
 class EndedAttempt(NamedTuple):
-    """``code`` negative: a signal; None = unknown. ``folder``: of the project."""
+    """``code`` negative: a signal; None = unknown."""
 
     log: Path
     code: int | None
     about: "Circumstances"
     kernel: str
-    folder: Path
 
 
 def ended_attempt(run: RunDirectory) -> EndedAttempt:
@@ -41,11 +40,11 @@ def ended_attempt(run: RunDirectory) -> EndedAttempt:
     from ...judge.failure.circumstances import Circumstances
     from ...judge.failure.diagnosis import MEANING
 
-    story, spec = load_story(run.journal), run.load_spec()
+    story = load_story(run.journal)
     log = log_of(run)
     attempt = next((each for each in reversed(story.attempts) if each.log == str(log)), None)
     if attempt is None:
-        return EndedAttempt(log, None, Circumstances(), "", Path(spec.cwd))
+        return EndedAttempt(log, None, Circumstances(), "")
     signal = signal_of(None, attempt.signal)
     code = attempt.code if signal is None else -signal
     crashes = [each for each in story.incidents if each.kind == "crash"]
@@ -62,12 +61,7 @@ def ended_attempt(run: RunDirectory) -> EndedAttempt:
     if attempt.facts is None:  # an older supervisor, or none when it ended
         kept = "".join(text_of(file)[:STACK_CHARS] for file in evidence if file.name == "kernel-log.txt")
         lines = [line for line in kept.splitlines() if attempt.pid and f"{attempt.pid}" in line]
-    return EndedAttempt(log, code, about, "".join(f"{line}\n" for line in lines), project_of(spec))
-
-
-def project_of(spec: RunSpec) -> Path:
-    """The folder of the run's project: of its trainwatch.toml, else its working folder."""
-    return Path(spec.project).parent if spec.project is not None else Path(spec.cwd)
+    return EndedAttempt(log, code, about, "".join(f"{line}\n" for line in lines))
 
 
 def _newest_sample(run: RunDirectory) -> EndFacts:

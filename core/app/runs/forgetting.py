@@ -43,21 +43,19 @@ def kept_about(run: RunDirectory) -> str:
     )
 
 
-def old_runs(keep: int | None) -> list[tuple[RunDirectory, str]]:
+def old_runs(keep: int) -> list[tuple[RunDirectory, str]]:
     """Ended runs beyond the newest that are kept of their job, newest first, each with its state.
 
-    ``keep``: so many of each job; None = as ``[state] keep`` of its newest run says. A run whose state cannot be read,
-    or that has a supervisor, is left out, and counts as kept.
+    ``keep``: so many of each job. A run whose state cannot be read, or that has a supervisor, is left out, and counts
+    as kept.
     """
-    limits: dict[tuple[str, str], int] = {}
     ended: dict[tuple[str, str], int] = {}
     found: list[tuple[RunDirectory, str]] = []
     for run in list_runs(home()):
         spec = run.load_spec()
         job = (spec.project or spec.cwd, spec.name)
-        limit = limits.setdefault(job, spec.settings.state.keep if keep is None else keep)
         ended[job] = ended.get(job, 0) + 1
-        if not limit or ended[job] <= limit or is_held(run.lock):
+        if ended[job] <= keep or is_held(run.lock):
             continue
         with contextlib.suppress(JournalTooNew, OSError):
             if (state := story_now(run).state) in TERMINAL_STATES:  # else it is live, or may continue

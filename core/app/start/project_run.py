@@ -11,7 +11,7 @@ import msgspec
 from ...checkpoints.manage.copies import copy_aside, folder_for_copies
 from ...config.document import ConfigError
 from ...config.location import find_project
-from ...config.project import Overrides, load_project, setting_problems, settings_with
+from ...config.project import Overrides, load_project, settings_with
 from ...model.observation import Command
 from ...model.run import RunSpec
 from ...model.text import typed
@@ -19,7 +19,7 @@ from ...store.home import runs_folder
 from ...store.journal import load_story
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory, run_id_for
-from ..errors import CliError, ExitCode
+from ..errors import CliError, ExitCode, config_errors
 from ..plan.launch_plan import NO_OPTIONS, LaunchPlan, plan_launch, spec_and_definitions
 from ..plan.resume_plan import with_rehearsed
 from ..plan.specs import bare_spec, definitions_of
@@ -196,10 +196,10 @@ def _run_of_this_folder(name: str | None) -> RunDirectory:
 
 def _with_overrides(run: RunDirectory, overrides: Overrides) -> RunDirectory:
     """Store the options in a run that no trainwatch.toml describes."""
-    if problems := setting_problems(overrides):
-        raise CliError(ExitCode.USAGE, "; ".join(map(str, problems)))
     known = run.load_spec()
-    _save_if_free(run, known, msgspec.structs.replace(known, settings=settings_with(known.settings, overrides)))
+    with config_errors():
+        settings = settings_with(known.settings, overrides)
+    _save_if_free(run, known, msgspec.structs.replace(known, settings=settings))
     return run
 
 

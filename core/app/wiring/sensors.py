@@ -13,7 +13,7 @@ from ...checkpoints.formats.byte_range import BESIDE_TRAINING_BYTES_PER_S
 from ...checkpoints.inspection import inspect_any, verify
 from ...checkpoints.listing import state_in, state_of
 from ...config.bounds import end_after
-from ...config.shipped import load_failures, load_log_shapes, load_remedies, with_learned
+from ...config.shipped import load_failures, load_log_shapes, load_remedies
 from ...judge.failure.catalogue import CompiledCatalogue
 from ...judge.failure.diagnosis import is_news
 from ...judge.knowledge import Knowledge
@@ -54,7 +54,6 @@ from ..plan.trainer_settings import save_request, told_lengths
 from ..preflight.command_checks import handed_over, what_hides_status
 from ..preflight.other_trainer import BesideAttempt
 from ..preflight.resume_checks import load_refusal
-from ..runs.ended_attempt import project_of
 from ..runs.output_claim import OutputClaim, is_network
 from ..runs.output_folder import OutputLists
 from ..supervise.machine_end import SleepInhibitor
@@ -248,8 +247,7 @@ def _of_place(
 def compiled_catalogue(spec: RunSpec) -> CompiledCatalogue:
     """The failure catalogue and the line shapes, with the run's own patterns."""
     shapes = ShapeTable(load_log_shapes(), spec.settings.progress.shapes)
-    own = with_learned(spec.settings.diagnose.patterns, project_of(spec))
-    return CompiledCatalogue(load_failures(), shapes, own)
+    return CompiledCatalogue(load_failures(), shapes, spec.settings.diagnose.patterns)
 
 
 def knowledge(

@@ -283,12 +283,12 @@ def channel_state(kernel: Iterable[str], catalogue: CompiledCatalogue) -> Channe
     return state
 
 
-# The end of a log without a known cause, as a skeleton that the same end gives again, and as a pattern to teach.
+# The end of a log without a known cause, as a skeleton that the same end gives again.
 
 KEPT_CHARS = 160
 _VARIES = LazyPattern(
-    r"(?P<quoted>\"[^\"]*\"|(?<!\w)'[^']*')|(?P<address>0x[0-9a-fA-F]+|\b[0-9a-f]{8,}\b)|(?P<path>(?<![\w.])(?:[A-Za-z]:)?[/\\][^\s:,)\]]+)"
-    r"|(?P<number>\d+(?:[.,:]\d+)*)"
+    r"(?P<quoted>\"[^\"]*\"|(?<!\w)'[^']*')|0x[0-9a-fA-F]+|\b[0-9a-f]{8,}\b|(?<![\w.])(?:[A-Za-z]:)?[/\\][^\s:,)\]]+"
+    r"|\d+(?:[.,:]\d+)*"
 )
 """What differs between two occurrences of one message."""
 _BAR = LazyPattern(r"\d%\s?\||\b(?:it/s|s/it)\b")
@@ -311,15 +311,3 @@ def words_of(line: str) -> str:
         return found[0] if found.lastgroup == "quoted" and "/" not in found[0] else "#"
 
     return _VARIES.sub(kept, line)[:KEPT_CHARS]
-
-
-def pattern_of(line: str) -> str:
-    """A regular expression for this line and for lines that differ from it in numbers, names and places only."""
-    text, made, at = line[:KEPT_CHARS], "", 0
-    for found in _VARIES.finditer(text):
-        made += re.escape(text[at : found.start()]) + _FOR[found.lastgroup or ""]
-        at = found.end()
-    return (made + re.escape(text[at:])).replace("\\ ", " ")
-
-
-_FOR = {"quoted": r"""["'].*?["']""", "address": r"(?:0x)?[0-9a-fA-F]+", "path": r"\S+", "number": r"\d+(?:[.,:]\d+)*"}

@@ -151,20 +151,17 @@ def enable_verb(args: argparse.Namespace) -> int:
     "remove what is kept about a run that is over; its outputs stay",
     "Removes the run's folder in the state folder: journal, logs, charts, evidence. Checkpoints and all other files of "
     "your training stay where they are. Refused while a supervisor or the trainer is alive. "
-    "--old: removes ended runs, but keeps the newest of each job, as many as [state] keep says; asks for each.",
+    "--old N: removes ended runs, but keeps the newest N of each job; asks for each.",
     "luca",
     arg("run", nargs="?", help="name or id of the run"),
-    flag("--old", "ended runs beyond [state] keep of their job, one by one"),
-    arg("--keep", type=int, metavar="N", help="with --old: keep the newest N of each job"),
+    arg("--old", type=int, metavar="N", help="ended runs beyond the newest N of each job, one by one"),
     YES,
 )
 def forget_verb(args: argparse.Namespace) -> int:
     """0 if it was removed, or if there is none to remove."""
-    if args.old == (args.run is not None):
-        raise CliError(ExitCode.USAGE, "name the run, or give --old for ended runs beyond [state] keep")
-    if args.keep is not None and (not args.old or args.keep < 1):
-        raise CliError(ExitCode.USAGE, "--keep N goes with --old and is at least 1")
-    if args.old:
+    if (args.old is None) == (args.run is None) or (args.old is not None and args.old < 1):
+        raise CliError(ExitCode.USAGE, "name the run, or give --old N (1 or more) for all but the newest N of each job")
+    if args.old is not None:
         return _forget_old(args)
     from trainwatch.core.app.runs.forgetting import forget, kept_about
 
@@ -183,9 +180,9 @@ def _forget_old(args: argparse.Namespace) -> int:
     """Asks for each; one that must not go is named, and the others are asked for all the same."""
     from trainwatch.core.app.runs.forgetting import forget, kept_about, old_runs
 
-    found = old_runs(args.keep)
+    found = old_runs(args.old)
     if not found:
-        print("no ended run is beyond what is kept ([state] keep, or --keep N)")
+        print("no ended run is beyond what is kept")
     if found and not args.yes and not sys.stdin.isatty():
         names = ", ".join(f"{run.id} ({state})" for run, state in found)
         raise CliError(ExitCode.USAGE, f"this removes what is kept about {names}; add --yes if that is meant")

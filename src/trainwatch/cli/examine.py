@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from trainwatch.core.app.errors import CliError, ExitCode, ends_verb
+from trainwatch.core.app.errors import CliError, ExitCode
 
 from .output import print_json, put, warn
 from .verb import JSON, RUN, Verbs, arg, flag, one_of, run_to_read
@@ -93,8 +93,7 @@ def _text(run: "RunDirectory", form: str) -> str:
     "why a run failed, from its log",
     "Reads a log once and reports the failure class, the first cause and its consequences. The options add what else "
     "is known of the end; --run takes all of that from a run. Patterns for messages that trainwatch does not recognise "
-    "can be set in trainwatch.toml ([diagnose] patterns), or with --teach, which writes trainwatch.learned.toml beside "
-    "it.",
+    "can be set in trainwatch.toml ([diagnose] patterns).",
     "outputs/train.log --exit-code 1 --json",
     arg("log", nargs="?", help="the log, or - for standard input"),
     arg("--run", metavar="RUN", help="the newest attempt of this run, with all that is known of its end"),
@@ -107,12 +106,11 @@ def _text(run: "RunDirectory", form: str) -> str:
         choices=("complete", "torn", "corrupt", "nonfinite"),
         help="verdict on the checkpoint that it resumed from (trainwatch checkpoints verify)",
     ),
-    arg("--teach", metavar="CLASS", help="remember the line that ended it as one of this failure class"),
     JSON,
 )
 def diagnose_verb(args: argparse.Namespace) -> int:
     """0 whenever there is an answer (``unknown`` included)."""
-    from trainwatch.core.app.logs import diagnose_log, project_here, teach
+    from trainwatch.core.app.logs import diagnose_log
 
     end = None
     if args.run is not None:
@@ -129,15 +127,8 @@ def diagnose_verb(args: argparse.Namespace) -> int:
     code = args.exit_code if args.exit_code is not None or end is None else end.code
     kernel = "" if args.kernel_log is None else "".join(text_blocks(args.kernel_log))
     given = {"oom_kills": args.oom_kills, "disk_free_bytes": args.disk_free, "checkpoint": args.checkpoint}
-    facts, tail = {name: value for name, value in given.items() if value is not None}, list[str]()
-    diagnosis = diagnose_log(_kept(text_blocks(name), tail), code, warn, end=end, facts=facts, kernel=kernel)
-    if args.teach is not None:
-        folder = end.folder if end is not None else project_here(lambda _: None)[0]
-        with ends_verb(ExitCode.USAGE, ValueError, OSError):
-            path, pattern = teach(args.teach, diagnosis, "".join(tail), folder)
-        diagnosis = diagnose_log(tail, code, warn, end=end, facts=facts, kernel=kernel)
-        if not args.json:
-            print(f"{path}: {args.teach} += {pattern}")
+    facts = {name: value for name, value in given.items() if value is not None}
+    diagnosis = diagnose_log(text_blocks(name), code, warn, end=end, facts=facts, kernel=kernel)
     restart = f"; {diagnosis.retry_reason}" if diagnosis.retry_reason else ""
     lines = [f"{diagnosis.failure}  ({diagnosis.title}, {diagnosis.confidence:.0%} sure{restart})"]
     lines += [f"  {diagnosis.explanation}"] if diagnosis.explanation else []
@@ -147,13 +138,6 @@ def diagnose_verb(args: argparse.Namespace) -> int:
     follows = "last   " if diagnosis.failure == "unknown" else "cascade"
     lines += [f"  {follows}  line {other.line}: {other.text}" for other in diagnosis.cascade]
     return put(args, diagnosis, *lines, *(f"  remedy   {remedy}" for remedy in diagnosis.remedies))
-
-
-def _kept(blocks: Iterator[str], tail: list[str]) -> Iterator[str]:
-    """The blocks, with the last two of them kept in ``tail``."""
-    for block in blocks:
-        tail[:] = [*tail[-1:], block]
-        yield block
 
 
 @VERBS(
@@ -263,40 +247,29 @@ def replay_verb(args: argparse.Namespace) -> int:
 
 @VERBS(
     "export",
-    "write the measured values of a run as CSV or JSON",
-    "--csv and --jsonl write every series of the run's history (progress, GPUs, host, process, and the "
+    "write the measured values of a run as CSV",
+    "--csv writes every series of the run's history (progress, GPUs, host, process, and the "
     "numbers that the trainer logs by name), one row a point: run, metric, seconds of the run, UTC time, attempt, "
-    "step, mean, min, max, unit; to standard output, or to the new file of -o. Points are as fine as the history keeps "
+    "step, mean, min, max, unit; to standard output. Points are as fine as the history keeps "
     "them: a second in the last hour, ten minutes after eight days. --trace writes the observations of the sensors "
     "(bounded), for `trainwatch replay` or a bug report. "
     "Tokens, passwords and values of secret variables are removed from texts.",
-    "--csv -o night.csv",
+    "--csv",
     RUN,
     one_of(
-        *(
-            arg(
-                f"--{form}", dest="form", action="store_const", const=form, help=f"all series of the history as {words}"
-            )
-            for form, words in (("csv", "CSV"), ("jsonl", "JSON lines"))
-        ),
+        flag("--csv", "all series of the history as CSV"),
         arg("--trace", metavar="F", help="file to write the observations to; must not exist"),
         required=True,
     ),
-    arg("-o", "--output", metavar="F", help="file for --csv, --jsonl; must not exist"),
 )
 def export_verb(args: argparse.Namespace) -> int:
     from trainwatch.core.app.export import export_series, export_trace
 
-    if args.form is not None:
-        if args.output not in {None, "-"}:
-            print(f"{args.output}: {export_series(args.run, args.form, Path(args.output), warn):,} rows written")
-            return ExitCode.DONE
+    if args.csv:
         sys.stdout.flush()
-        export_series(args.run, args.form, sys.stdout.buffer, warn)
+        export_series(args.run, sys.stdout.buffer, warn)
         sys.stdout.buffer.flush()
         return ExitCode.DONE
-    if args.output is not None:
-        raise CliError(ExitCode.USAGE, "-o is for --csv and --jsonl; --trace names its file")
     target = Path(args.trace)
     read = export_trace(args.run, target, warn)
     if read.skipped:
