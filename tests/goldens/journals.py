@@ -110,9 +110,14 @@ def _read(line: bytes) -> Recording:
     """Without the settings that are gone: what verbs say of a run must not depend on them."""
     found = msgspec.json.decode(line)
     settings = found["spec"]["settings"]
-    for section in msgspec.structs.fields(Settings):
-        known = {field.encode_name for field in msgspec.structs.fields(section.type)}
-        settings[section.encode_name] = {k: v for k, v in settings[section.encode_name].items() if k in known}
+    known = {each.encode_name: each.type for each in msgspec.structs.fields(Settings)}
+    found["spec"]["settings"] = {
+        section: {
+            k: v for k, v in keys.items() if k in {each.encode_name for each in msgspec.structs.fields(known[section])}
+        }
+        for section, keys in settings.items()
+        if section in known
+    }
     return msgspec.convert(found, Recording, str_keys=True)
 
 

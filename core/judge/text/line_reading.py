@@ -77,7 +77,7 @@ def _read_without_loss(
         if trains:
             return read_words(reading, fields.without_name(line, reading.chosen), number, shapes)
         return reading if news.bare and "acc" not in low and words != "eval" else enter(reading, "eval")
-    if (step is None or step.amount) and any(word in low for word in ("epochs", "total", "training for ")):
+    if any(word in low for word in ("epochs", "total", "training for ")):
         reading = with_declared(reading, low)
     if words is not None and words != "train" and lr is None:
         return announce(reading, words, number)
@@ -395,7 +395,7 @@ def with_declared(reading: Reading, low: str) -> Reading:
     found = _DECLARED.search(low)
     if found is None:
         return reading
-    run, steps = reading.run, fields.parse_count(found["steps"])
+    run, steps = reading.run, fields.parse_count(found["steps"] or found["reached"])
     epochs = fields.parse_count(found["epochs"] or found["max"])
     if steps and run.declared_steps not in {None, steps}:  # what changes is a count, and no end
         steps = -1
@@ -410,6 +410,8 @@ _DECLARED = LazyPattern(
     r"|`trainer\.fit` stopped: `max_epochs=(?P<max>\d+)"
     r"|(?:(?<![a-z])total (?:(?:optimi[sz]ation|train(?:ing)?) )?(?:steps|iterations|updates)[^\d:=]{0,20}[:= ] ?"
     r"|\btraining for (?=[\d,]+ (?:steps|iterations|updates)))(?P<steps>\d{1,3}(?:,\d{3})+|\d+)(?![\w.]\d)"
+    r"|\bmax_(?:train_)?(?:steps|iter(?:ation)?s|updates)[ =:]{1,3}(?P<reached>\d+)`? (?:was |is )?reached"
 )
 """Hugging Face and diffusers: "Num Epochs = 4"; timm: "Scheduled epochs: 4"; Ultralytics: "Starting training for 4
-epochs"; Lightning: "`max_epochs=4` reached"; torchtune: "epochs: 4" in its settings as YAML."""
+epochs"; Lightning: "`max_epochs=4` reached", nanoGPT: "max_iters 2000 reached"; torchtune:
+"epochs: 4" in its settings as YAML."""
