@@ -56,7 +56,7 @@ def _read(builder: StepBuilder, chunk: LogChunk) -> None:
         diagnosis, after = read_log(diagnosis, before, chunk.text, builder.catalogue)
         builder.set(diagnosis=diagnosis)
     else:
-        after = read_progress(before, chunk.text, builder.knowledge.shapes)
+        after = read_progress(before, chunk.text, builder.catalogue.shapes)
     beats = after.certain.heartbeats - before.certain.heartbeats
     if source is None and beats > 0 and (state.reads_beats or state.reads_log is not None):
         builder.set(reads_beats=False, reads_log=None)
