@@ -259,7 +259,6 @@ def supervise(home: Path, days: float) -> tuple[SimulatedRun, RunDirectory, floa
         TraceWriter(run.trace, run.trace_wanted),
         observations.Meta(t=0, command=spec.command),
         HabitsFile(home, spec.command, spec.cwd, None),
-        shapes=shapes,
         shown=lambda state: shown_progress(judge.knowledge, state),
     )
     supervisor = Supervisor(

@@ -62,7 +62,6 @@ def replay(
     table = ShapeTable(shapes, given.progress.shapes)
     knowledge = Knowledge(
         catalogue=CompiledCatalogue(catalogue, table, given.diagnose.patterns),
-        shapes=table,
         settings=given,
         preset=preset if preset is not None else Preset(name=name),
         output_dir=first.output_dir if isinstance(first, Meta) else None,

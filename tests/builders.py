@@ -461,7 +461,6 @@ def knowledge(
     """Return the knowledge of a judge for tests. ``catalogue``: None = a small one."""
     return Knowledge(
         catalogue=catalogue if catalogue is not None else CompiledCatalogue(small_catalogue(), SHAPES),
-        shapes=SHAPES,
         settings=settings if settings is not None else Settings(),
         preset=preset if preset is not None else Preset(name="generic"),
         **fields,  # type: ignore[arg-type]

@@ -12,7 +12,6 @@ from ..model.shipped import Remedy
 from ..model.text import typed
 from .failure.catalogue import CompiledCatalogue
 from .resume import resume_point
-from .text.shapes import ShapeTable
 
 Values = Mapping[str, Mapping[str, Any]]
 """Profile ("" = none) → key → the value that a launch would have, absent if not set. ``$NAME``: environment."""
@@ -21,7 +20,7 @@ Values = Mapping[str, Mapping[str, Any]]
 class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     """Constant for one judge.
 
-    ``catalogue``: failures.toml, compiled; ``shapes``: log_shapes.toml, compiled.
+    ``catalogue``: failures.toml and log_shapes.toml, compiled.
     ``created_wall``: zero of run time, in seconds since the epoch. ``profiles``: names that may be asked for; empty =
     any name is accepted. ``remedies``: what may be changed, in order; ``values``: the trainer's settings that they
     need, by profile; ``families``: of the profiles; ``usual_ladders``: by family, for a run that has no ladder;
@@ -31,7 +30,6 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     catalogue: CompiledCatalogue
-    shapes: ShapeTable
     settings: Settings = Settings()
     preset: Preset = Preset(name="generic")
     profiles: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from tests.shipped import CATALOGUE, SHAPES
+from tests.shipped import CATALOGUE
 from tests.tiers import ALL
 from trainwatch.core.judge.attempt_progress import STARTED_OVER_STEPS
 from trainwatch.core.judge.knowledge import Knowledge
@@ -135,7 +135,7 @@ def told(its: Trainer, rng: random.Random, *, resumes: bool) -> tuple[list[str],
         if n % most == 0 or n == len(pieces):
             seen.append(LogChunk(t=t, text=waiting))
             waiting = ""
-    fold = Replay(Judge(Knowledge(catalogue=CATALOGUE, shapes=SHAPES)))
+    fold = Replay(Judge(Knowledge(catalogue=CATALOGUE)))
     fold.feed_all(seen)
     notes = [entry.text for _, entry in fold.entries if isinstance(entry, Note) and entry.text.startswith("resume")]
     found = [entry.incident.reason for _, entry in fold.entries if isinstance(entry, IncidentOpened)]

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.builders import World
-from tests.shipped import CATALOGUE, SHAPES
+from tests.shipped import CATALOGUE
 from trainwatch.core.judge.failure.circumstances import Circumstances
 from trainwatch.core.judge.knowledge import Knowledge
 from trainwatch.core.judge.recovery.ending import diagnosis_of
@@ -98,7 +98,7 @@ ENDS = {
 
 
 def supervised(log: str, code: int) -> World:
-    world = World(Judge(Knowledge(catalogue=CATALOGUE, shapes=SHAPES))).begin()
+    world = World(Judge(Knowledge(catalogue=CATALOGUE))).begin()
     for line in log.splitlines(keepends=True):
         world.see(LogChunk(t=world.t + 1.0, text=line))
     return world.see(Exit(t=world.t + 1.0, code=code))
@@ -135,6 +135,6 @@ def test_kernel_and_its_counter_come_first() -> None:
     killed = diagnosis_of([STEPS + SIGKILLED.format("")], CATALOGUE, 1, Circumstances(oom_kills=1))
     assert (killed.failure, killed.confidence) == ("host_oom", 0.94)
     assert diagnosis_of([STEPS + SIGKILLED.format("")], CATALOGUE, 1, Circumstances(oom_kills=0)).failure == "unknown"
-    world = World(Judge(Knowledge(catalogue=CATALOGUE, shapes=SHAPES))).begin().see(HostSample(t=0.1, oom_kills=3))
+    world = World(Judge(Knowledge(catalogue=CATALOGUE))).begin().see(HostSample(t=0.1, oom_kills=3))
     world.see(HostSample(t=1.0, oom_kills=4)).see(KernelLine(t=2.0, text="usb 1-1: new device"))
     assert world.see(Exit(t=3.0, code=None, signal=9)).incidents[0].class_ == "host_oom"

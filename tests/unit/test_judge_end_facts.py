@@ -7,7 +7,7 @@ import pytest
 
 from tests.builders import World
 from tests.fakes.feed import WALL0, created, started
-from tests.shipped import CATALOGUE, SHAPES
+from tests.shipped import CATALOGUE
 from trainwatch.cli import main
 from trainwatch.core.judge.knowledge import Knowledge
 from trainwatch.core.judge.recovery.attempts import end_facts
@@ -24,7 +24,7 @@ XID = "NVRM: Xid (PCI:0000:01:00): 79, pid='<unknown>', GPU has fallen off the b
 
 
 def begun() -> World:
-    world = World(Judge(Knowledge(catalogue=CATALOGUE, shapes=SHAPES))).begin()
+    world = World(Judge(Knowledge(catalogue=CATALOGUE))).begin()
     return world.see(LogChunk(t=world.t + 1.0, text="step 3/900 loss 2.0\n"))
 
 

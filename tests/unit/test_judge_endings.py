@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from tests.builders import World
-from tests.shipped import CATALOGUE, SHAPES
+from tests.shipped import CATALOGUE
 from trainwatch.core.judge.attempt_progress import Former
 from trainwatch.core.judge.knowledge import Knowledge
 from trainwatch.core.judge.recovery.ending import ended_well, run_total
@@ -65,7 +65,7 @@ def yolo(until: int, total: int) -> str:
 
 def begun(preset: Preset | None = None, status_hidden: str = "", settings: Settings | None = None) -> World:
     preset = preset or Preset(name="generic")
-    known = Knowledge(catalogue=CATALOGUE, shapes=SHAPES, preset=preset, status_hidden=status_hidden)
+    known = Knowledge(catalogue=CATALOGUE, preset=preset, status_hidden=status_hidden)
     mind = Judge(known if settings is None else msgspec.structs.replace(known, settings=settings))
     return World(mind).begin()
 
@@ -99,7 +99,7 @@ HANDED = "`docker run -d img` hands the training to the container daemon and end
 
 @pytest.mark.parametrize("text", ["", "9f3c0e7a1b\n", "Submitted batch job 4242\n", "training started\n"])
 def test_the_end_of_a_command_that_handed_its_training_on_is_not_the_end_of_the_training(text: str) -> None:
-    mind = Judge(Knowledge(catalogue=CATALOGUE, shapes=SHAPES, handed_over=HANDED))
+    mind = Judge(Knowledge(catalogue=CATALOGUE, handed_over=HANDED))
     world = leave(see(World(mind).begin(), text))
     assert world.of(StateChanged)[-1].state == "ended_early"
     assert reason(world) == f"exit code 0, but it made no step, and {HANDED}"
@@ -107,7 +107,7 @@ def test_the_end_of_a_command_that_handed_its_training_on_is_not_the_end_of_the_
 
 
 def test_a_command_that_follows_the_training_that_it_handed_on_is_judged_by_its_log() -> None:
-    mind = Judge(Knowledge(catalogue=CATALOGUE, shapes=SHAPES, handed_over=HANDED))
+    mind = Judge(Knowledge(catalogue=CATALOGUE, handed_over=HANDED))
     assert leave(see(World(mind).begin(), steps(1000))).of(StateChanged)[-1].state == "finished"
 
 

@@ -23,7 +23,6 @@ def mind(preset: str, values: dict[str, Any], profile: str = "") -> Judge:
     return Judge(
         Knowledge(
             catalogue=known.catalogue,
-            shapes=known.shapes,
             preset=Preset(name=preset),
             remedies=load_remedies(),
             values={"": values, profile: values},

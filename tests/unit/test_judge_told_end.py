@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from tests.builders import World
-from tests.shipped import CATALOGUE, SHAPES
+from tests.shipped import CATALOGUE
 from trainwatch.core.judge.knowledge import Knowledge
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import EndWatch
@@ -36,7 +36,7 @@ def epoch_bars(last: int) -> str:
 
 def trained(text: str, told: ToldLength, *, hidden: str = "") -> World:
     """A trainer that printed these lines, one a second."""
-    world = World(Judge(Knowledge(catalogue=CATALOGUE, shapes=SHAPES, told={"": told}, status_hidden=hidden))).begin()
+    world = World(Judge(Knowledge(catalogue=CATALOGUE, told={"": told}, status_hidden=hidden))).begin()
     for line in text.splitlines(keepends=True):
         world.see(LogChunk(t=world.t + 1.0, text=line))
     return world

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.shipped import CATALOGUE, SHAPES
+from tests.shipped import CATALOGUE
 from trainwatch.core.app.logs import diagnose_log, progress_in_log
 from trainwatch.core.config.shipped import load_failures, load_log_shapes
 from trainwatch.core.judge.knowledge import Knowledge
@@ -81,7 +81,7 @@ def test_a_recorded_resume_is_proven_in_the_same_words_in_whatever_pieces_its_lo
     for line in lines:
         cut = line["kind"] == "log" and any(seen.get("attempt") == 2 for seen in trace)
         trace += [{**line, "text": piece} for piece in in_pieces(line["text"], most)] if cut else [line]
-    fold = Replay(Judge(Knowledge(catalogue=CATALOGUE, shapes=SHAPES)))
+    fold = Replay(Judge(Knowledge(catalogue=CATALOGUE)))
     fold.feed_all(TraceReading(json.dumps(line).encode() for line in trace))
     told = [entry.text for _, entry in fold.entries if isinstance(entry, Note) and "took effect" in entry.text]
     told += [entry.text for _, entry in fold.entries if isinstance(entry, Note) and "resume verified" in entry.text]

@@ -257,7 +257,6 @@ def knowledge(
     catalogue = compiled_catalogue(spec)
     return Knowledge(
         catalogue=catalogue,
-        shapes=catalogue.shapes,
         settings=spec.settings,
         preset=preset,
         profiles=tuple(profiles),

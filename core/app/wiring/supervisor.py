@@ -102,7 +102,7 @@ def build_supervisor(
         trace_head(spec) if story.run is None else None,
         habits,
         room=keeper.room,
-        shapes=judge.knowledge.shapes,
+        shapes=judge.knowledge.catalogue.shapes,
         shown=partial(shown_progress, judge.knowledge),
         outlook=partial(outlook_of, judge.knowledge),
         seen=vitality.observation.seen,

@@ -82,9 +82,10 @@ def at_end(state: DiagnosisState, progress: ProgressState, catalogue: CompiledCa
 
 def survived(state: DiagnosisState, now: Reading) -> DiagnosisState:
     """The state without evidence after which training went on; a NaN goes once the loss is finite again."""
-    words = PROVES.get(now.end_words or "", 0.0)
-    said = Finding("success", "root", words, now.end_line, now.end_text, now.end_last) if words else None
-    state = replace(state, steps=now.heartbeats, said=said)
+    said, over = None, 0 if now.end_words is None else now.end_last
+    if now.end_words is not None:
+        said = Finding("success", "root", PROVES[now.end_words], now.end_line, now.end_text, over)
+    state = replace(state, steps=now.heartbeats, said=said, over=over)
     if state.since is None or now.heartbeats - state.since < SURVIVED_STEPS:
         return state
     nan = [e for e in state.findings if e.failure == "nan_loss" and (now.loss_is_nan or is_late(e, state))]
@@ -371,7 +372,7 @@ TOLD = 0.05
 
 def diagnosis_as(state: DiagnosisState, catalogue: CompiledCatalogue, failure: str) -> Diagnosis:
     """The diagnosis of an end whose class other evidence shows; "unknown": nothing explains it."""
-    cause = state.of_class(failure)
+    cause = next((each for each in state.findings if each.failure == failure), None)
     sure = UNKNOWN_CODE.weight if cause is None else max(HIDDEN[0], min(HIDDEN[1], cause.weight))
     return answer(state, catalogue, failure, sure, cause)
 

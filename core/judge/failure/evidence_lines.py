@@ -150,7 +150,8 @@ def _weigh(
     at = text.find(named.type)
     if not raised and act_of(text, at, at + len(named.type), failure="", level=carried.level) not in EVIDENT:
         return state
-    if block is None and 0 < state.traced >= number - evidence.DETAIL_LINES and _REPORTER.search(text) is not None:
+    traced = max((each.line for each in state.blocks), default=0)
+    if block is None and 0 < traced >= number - evidence.DETAIL_LINES and _REPORTER.search(text) is not None:
         return evidence.with_cascade_line(state, number, shown)
     at, code = state.above if block is None else (number, block.code)
     code = code if number - at <= NEAR_LINES else ""

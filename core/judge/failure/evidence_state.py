@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -458,14 +459,14 @@ HOT_SEGMENTS = 12
 class DiagnosisState(msgspec.Struct, frozen=True):
     """Evidence so far. ``steps``: of the training so far; ``since``: those until the first evidence, None before it.
 
-    ``said``: words of the end after the newest step. ``cascade``: lines that follow from a failure. ``kernel``: the
-    newest kernel lines that match a failure class, whatever the log says about the same class. ``unraised``: the
-    newest line that begins the report of an exception that ended nothing. ``blocks``: tracebacks, by rank or
-    process. ``hot``: segments that are read whether or not a gate opens for them. ``report``: the newest line with
-    which a program reported its death; ``fenced``: the line on which a quotation of several lines began; ``tail``:
-    the last text. ``header``: the newest line that begins with a file and a line outside a traceback, and both as
-    ``file:line``. ``above``: the newest line of source that reads settings or a checkpoint, of a traceback that
-    began before the log.
+    ``said``: words of the end after the newest step, ``over``: the newest line with them. ``cascade``: lines that
+    follow from a failure. ``kernel``: the newest kernel lines that match a failure class, whatever the log says about
+    the same class. ``unraised``: the newest line that begins the report of an exception that ended nothing.
+    ``blocks``: tracebacks, by rank or process. ``hot``: segments that are read whether or not a gate opens for them.
+    ``report``: the newest line with which a program reported its death; ``fenced``: the line on which a quotation of
+    several lines began; ``tail``: the last text. ``header``: the newest line that begins with a file and a line
+    outside a traceback, and both as ``file:line``. ``above``: the newest line of source that reads settings or a
+    checkpoint, of a traceback that began before the log.
     """
 
     fold: LineFold = LineFold()
@@ -475,6 +476,7 @@ class DiagnosisState(msgspec.Struct, frozen=True):
     steps: int = 0
     since: int | None = None
     said: Finding | None = None
+    over: int = 0
     kernel: tuple[str, ...] = ()
     unraised: int = 0
     ranks: RankEnds = NO_ENDS
@@ -485,16 +487,6 @@ class DiagnosisState(msgspec.Struct, frozen=True):
     tail: str = ""
     header: tuple[int, str] = (0, "")
     above: tuple[int, str] = (0, "")
-
-    @property
-    def over(self) -> int:
-        """The newest line that said the end; 0 = none."""
-        return 0 if self.said is None else self.said.last
-
-    @property
-    def traced(self) -> int:
-        """The newest line of a traceback that is known: the exception at its end, else its first one; 0 = none."""
-        return max((each.line for each in self.blocks), default=0)
 
     @property
     def end(self) -> str:
@@ -509,9 +501,6 @@ class DiagnosisState(msgspec.Struct, frozen=True):
             text = plain(line.rstrip("\r").rpartition("\r")[2])
             if text.strip():
                 yield self.fold.lines + 1 - back, text.rstrip()
-
-    def of_class(self, failure: str) -> Finding | None:
-        return next((each for each in self.findings if each.failure == failure), None)
 
     def block(self, source: str) -> Block | None:
         """The newest traceback of a rank or process."""
@@ -536,7 +525,7 @@ def with_finding(state: DiagnosisState, mine: Finding) -> DiagnosisState:
     mine = replace(mine, text=kept_text(mine.text), beats=state.steps, over=state.over)
     kept: list[Finding] = []
     for each in state.findings:
-        if _kind(each) != _kind(mine):
+        if _KIND(each) != _KIND(mine):
             kept.append(each)
         elif mine.weight > each.weight:
             mine = replace(mine, count=each.count + 1)
@@ -549,8 +538,7 @@ def with_finding(state: DiagnosisState, mine: Finding) -> DiagnosisState:
     return replace(state, findings=(*kept, mine)[:FINDINGS_KEPT], since=since, hot=hot)
 
 
-def _kind(each: Finding) -> tuple[str, str, bool, bool, str]:
-    return each.failure, each.role, each.terminal, each.warned, each.source
+_KIND = attrgetter("failure", "role", "terminal", "warned", "source")
 
 
 def with_detail(state: DiagnosisState, source: str, number: int, text: str) -> DiagnosisState:

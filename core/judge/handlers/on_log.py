@@ -52,7 +52,7 @@ def _read(builder: StepBuilder, chunk: LogChunk) -> None:
         diagnosis, after = read_log(diagnosis, before, chunk.text, builder.catalogue)
         builder.change("log", diagnosis=diagnosis)
     else:
-        after = read_progress(before, chunk.text, builder.knowledge.shapes)
+        after = read_progress(before, chunk.text, builder.catalogue.shapes)
     beats = after.certain.heartbeats - before.certain.heartbeats
     if source is None and beats > 0 and (state.log.reads_beats or state.log.reads_log is not None):
         builder.change("log", reads_beats=False, reads_log=None)

@@ -454,7 +454,7 @@ def diagnosis_of(
     )
     log = at_end(log, reading, catalogue)
     state = JudgeState(log=AttemptLog(diagnosis=log, reading=reading), attempt=attempt)
-    knowledge = Knowledge(catalogue=catalogue, shapes=catalogue.shapes)
+    knowledge = Knowledge(catalogue=catalogue)
     _, found = judge_end(state, knowledge, code=exit_code, about=about)
     if found.failure != "unknown":
         return found
