@@ -28,7 +28,7 @@ SUPPORT = 0.4
 CONTRADICTION = 0.3
 """What a fact that speaks against the diagnosis takes from its confidence."""
 SUREST = 0.97
-SIGKILL = 9
+SIGINT, SIGKILL = 2, 9
 NATIVE = frozenset({4, 7, 8, 11})
 """Signals that a program gets for a fault of its own machine code: SIGILL, SIGBUS, SIGFPE, SIGSEGV."""
 

@@ -19,7 +19,7 @@ from ..text.lines import fold, peel, plain
 from ..text.reading import Reading
 from . import evidence_state as evidence
 from .catalogue import OWN_WEIGHT, CompiledCatalogue, Proof, read_kernel_line, signal_of
-from .circumstances import SIGKILL, SUREST, Circumstances, diagnosis_of_class, fused
+from .circumstances import SIGINT, SIGKILL, SUREST, Circumstances, diagnosis_of_class, fused
 from .evidence_lines import FENCE, SURE_WORDS, is_of_traceback, read_last_words, read_line
 from .evidence_state import Block, DiagnosisState, Finding, RankEnd
 
@@ -152,6 +152,9 @@ def diagnose(
     killed = about.signal
     if not (state.survived or any(each.role != "cascade" for each in state.findings)):
         state = with_last_words(state, catalogue, killed=killed == SIGKILL)
+    if killed == SIGINT:  # what a training went on after is not why a person ended it
+        late = tuple(each for each in state.findings if each.beats + 1 >= state.steps)
+        state = replace(state, findings=late)
     state, who, end = _without_victims(state, catalogue)
     cause, done = root_of(state, catalogue), state.said
     lost = exit_code is None and killed is None
