@@ -12,7 +12,7 @@ from ..model import settings as model
 from ..model.preset import Preset, Profile, is_option, ramp_goal
 from ..model.settings import Settings
 from ..model.shipped import SHAPE_GROUPS, expand
-from ..model.text import did_you_mean, listen_address
+from ..model.text import did_you_mean, listen_address, typed
 
 Rule = Callable[[Any], str | None]
 """A check of one value: the problem ("must not be empty"), or None. It may stand at a field."""
@@ -236,7 +236,7 @@ INSTEAD = {
     "score": "let the command print the number alone, or as JSON",
     "qos": 'write options = ["--qos=NAME"]',
     "cpus": 'write options = ["--cpus-per-task=N"]',
-    "state": "`trainwatch forget --old N` is given the number",
+    "state": f"`{typed('forget', '--old', 'N')}` is given the number",
 }
 
 ORDERED: tuple[tuple[str, str, str], ...] = (

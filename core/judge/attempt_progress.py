@@ -8,7 +8,7 @@ all attempts, as far as it is known, in the unit of the log: ``stride`` of them 
 import msgspec
 from msgspec.structs import replace
 
-from .scales import KEPT, TOLERANCE
+from .scales import TOLERANCE
 from .text.loss_run import LossCurve
 
 STARTED_OVER_STEPS = 20
@@ -17,7 +17,7 @@ PLACES = 10
 """Printed lines that an attempt must have made for two ends at the same step to count as more than coincidence."""
 EPOCH_SHARE = 0.2
 """A save this near to the end of an epoch, as a share of the epoch, was made there: saves are noticed a little late."""
-READING_S = 1.0
+READINGS, READING_S = 40, 1.0
 """Distance of the readings of the log that are kept; of the oldest quarter every second one goes to make room."""
 
 
@@ -198,8 +198,8 @@ def with_beat(
 
 def _with_reading(readings: tuple[tuple[float, int], ...], t: float, position: int) -> tuple[tuple[float, int], ...]:
     kept = readings[:-1] if len(readings) > 1 and t - readings[-2][0] < READING_S else readings
-    if len(kept) >= KEPT:
-        kept = (*kept[: KEPT // 4 : 2], *kept[KEPT // 4 :])
+    if len(kept) >= READINGS:
+        kept = (*kept[: READINGS // 4 : 2], *kept[READINGS // 4 :])
     return (*kept, (t, position))
 
 
