@@ -123,6 +123,8 @@ KEYS: tuple[Key, ...] = (
         first=lambda c: not c.watched),
     Key("Y", "answer", "yes", "do what waits for your answer (shows what it costs)", acts=True,
         when=lambda c: c.now.story.question is not None, first=lambda c: c.now.story.question is not None),
+    Key("z", "take_back", "take back", "take back the order that the supervisor has not answered yet", acts=True,
+        when=lambda c: c.now.left is not None, first=lambda c: c.now.left is not None),
     Key("w", "wait", "wait", "wait longer on a suspected hang", when=lambda c: c.silent and c.watched, acts=True,
         first=lambda c: c.silent),
     Key("s", "save_now", "save", "ask the trainer for a checkpoint now", acts=True, footer=False,

@@ -189,7 +189,7 @@ def test_restarts_are_told_with_the_last_recovery_and_are_shortened_before_they_
     resumed = told(resumed, *training(3, 7231))
     at = quantity.clock(WALL0 + t, resumed.now_wall)
     assert said(resumed).aside == f"2 restarts, the last at {at}, 250 steps redone", "nothing recovered at the give-up"
-    for width, shown in ((80, "2 restarts"), (100, f"2 restarts, the last at {at}")):
+    for width, shown in ((24, "2 restarts"), (44, f"2 restarts, the last at {at}")):
         (row,) = verdict_rows(header_view(resumed).verdict, width, 1, 1)
         assert row.endswith(f" · {shown}")
 
