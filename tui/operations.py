@@ -47,6 +47,8 @@ class Operations:
     def __init__(self, on: "Dashboard") -> None:
         self._on = on
         self._asked: Asked | None = None
+        self._offers_end = False
+        """A kill was left for the supervisor: once it is seen there, the screen offers to end the trainer."""
 
     def do(self, action: str) -> None:
         """An action of the key table that acts on the run."""
@@ -164,8 +166,7 @@ class Operations:
                 self._on.show_message(f"Refused: {reply.message}")
             else:
                 self._on.show_message(reply.message or f"{command.verb}: accepted")
-                if command.verb == "kill" and "left" in reply.data:
-                    self._offer_to_end()
+                self._offers_end = command.verb == "kill" and "left" in reply.data
             self._on.poll()
 
         self._on.show_message(f"{command.verb}: asked …")
@@ -186,6 +187,10 @@ class Operations:
 
     def renew(self) -> None:
         """Update the cost in the open question: the training continues meanwhile. It ends when its reason does."""
+        if self._offers_end and self._on.now.left is not None:
+            self._offers_end = False
+            self._offer_to_end()
+            return
         asked = self._asked
         if asked is None:
             return
