@@ -308,12 +308,3 @@ def test_the_screen_knows_the_damage_that_the_run_knows() -> None:
     assert checkpoint_rows((again,), {}, now.now_wall, story)[0].verdict == "complete"
     deep = {again.path: Verification(checkpoint=listed[0], deep=True, wall=0.0)}
     assert checkpoint_rows((listed[0],), deep, now.now_wall, story)[0].verdict == "complete"
-
-
-def test_the_pid_of_the_trainer_is_in_the_head_while_it_lives() -> None:
-    now = healthy()
-    live = replace(now.story.attempts[-1], pid=4242)
-    story = replace(now.story, attempts=(*now.story.attempts[:-1], live))
-    assert "pid 4242" in header_view(replace(now, story=story)).facts
-    ended = replace(story, attempts=(*story.attempts[:-1], replace(live, ended_t=now.now_t)), state="finished")
-    assert not any(fact.startswith("pid") for fact in header_view(replace(now, story=ended)).facts)
