@@ -174,14 +174,12 @@ class Operations:
 
     def _offer_to_end(self) -> None:
         """The supervisor has the order, so that it restarts nothing, and does not answer."""
-        services = self._on.run.services
-        then = lambda: self._on.in_thread(lambda: f"{services.end_trainer()}.", "Not ended: ")  # noqa: E731
-        self._ask("take_back", lambda: end_price(self._on.now), then)
+        end = self._on.run.services.end_trainer
+        self._ask("take_back", lambda: end_price(self._on.now), lambda: self._on.in_thread(end, "Not ended: "))
 
     def take_back(self) -> None:
         """Take the order away that the supervisor has not answered."""
-        feed, left = self._on.run.feed, self._on.now.left
-        verb = "" if left is None else left.verb
+        feed, verb = self._on.run.feed, "it" if self._on.now.left is None else self._on.now.left.verb
         late = f"Too late: the supervisor has taken {verb}."
         self._on.in_thread(lambda: f"{verb} is taken back: it is not done." if feed.take_back() else late)
 

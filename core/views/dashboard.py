@@ -48,14 +48,11 @@ def job_fact(job: JobRecord, wall: float) -> str:
 
 
 def _facts(now: Situation) -> tuple[str, ...]:
-    story = now.story
-    attempt = story.attempt
-    facts: list[str] = []
-    live = attempt is not None and attempt.ended_t is None and story.state in LIVE_STATES
+    story, attempt, facts = now.story, now.story.attempt, list[str]()
     if attempt is not None:
         facts.append(f"attempt {attempt.number}")
         facts += restarts_left(story.state, story.restarts_made, story.budget_max)
-    if now.job is not None and live:
+    if now.job is not None and attempt is not None and attempt.ended_t is None and story.state in LIVE_STATES:
         facts.append(job_fact(now.job, now.now_wall))
     if story.act in {"ask", "notify"}:
         facts.append("asks first" if story.act == "ask" else "only notifies")

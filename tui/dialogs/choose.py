@@ -1,11 +1,9 @@
 """Dialogs to choose a checkpoint to resume from, its settings, and a way to act."""
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
@@ -28,11 +26,6 @@ ACT_ROWS = (
 
 class Choice(Dialog[str]):
     """A list; Enter answers with the id of the row. Its arrows move in it."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("down,j", "move(1)", show=False),
-        Binding("up", "move(-1)", show=False),
-    ]
 
     def __init__(
         self, title: str, body: str, rows: Sequence[tuple[str, str]], hint: str, *, chosen: str | None = None

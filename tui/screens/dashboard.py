@@ -286,8 +286,7 @@ class Dashboard(PanedScreen):
         """Open the card of an incident."""
         from .incidents_screen import IncidentDialog
 
-        card = incident_card(self.now, number)
-        if card is not None:
+        if (card := incident_card(self.now, number)) is not None:
             self.app.push_screen(IncidentDialog(self, card))
 
     def action_summary(self) -> None:

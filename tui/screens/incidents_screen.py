@@ -139,8 +139,8 @@ NOTHING_KEPT = (
 )
 
 STACK_KEYS: tuple[Key, ...] = (
-    Key("← →", "turn(±1)", "next file", "the next look or file (also tab)", press="right"),
-    Key("↑ ↓", "scroll(±1)", "scroll", "scroll (also PgUp, PgDn, Home, End)", press="down"),
+    Key("← →", "turn(±1)", "next file", "the next look or file (also tab)"),
+    Key("↑ ↓", "scroll(±1)", "scroll", "scroll (also PgUp, PgDn, Home, End)"),
     HELP,
     Key("Esc", "app.pop_screen", "back", "back to the incident", always=True),
 )
