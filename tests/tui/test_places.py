@@ -32,7 +32,6 @@ SIZES = [(80, 24), (120, 40), (200, 50), (45, 30), (30, 10)]
 
 
 STACKS = ("3", "enter", "6")
-"""What opens the stacks of the open incident: its page, its card, the digit."""
 
 
 @asynccontextmanager
