@@ -27,7 +27,7 @@ LONGEST_S = 240.0
 SCRIPT: tuple[tuple[str, str, str], ...] = (
     ("restarted in", "", ""),
     ("last recovered", "e", ""),
-    ("incidents · 3", "Escape", ""),
+    ("What you can do", "Escape", ""),
     ("Finished", "", "finished"),
 )
 """What the screen shows, the key that is pressed then or a while after a card, the name of the picture of it."""

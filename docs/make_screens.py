@@ -22,7 +22,7 @@ TITLES: dict[str, tuple[str, tuple[tuple[int, int], ...]]] = {
     "busy": ("Dashboard: training on eight GPUs; one is lost, one too hot", (LARGE,)),
     "hung": ("Dashboard: a suspected hang, with the next action and when it follows", (MIDDLE, PHONE)),
     "finished": ("Dashboard: finished, after a crash and a hang", (MIDDLE,)),
-    "incidents": ("Incidents (key 3, or e for the newest)", (SMALL,)),
+    "incidents": ("Incidents (key 3)", (SMALL,)),
     "checkpoints": ("Checkpoints (key 4)", (SMALL,)),
     "runs": ("Runs (key 6)", (SMALL,)),
     "metrics": ("Metrics (key 7)", (LARGE,)),

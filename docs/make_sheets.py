@@ -141,7 +141,7 @@ def look_nan(folder: Path, project: Any) -> None:
         eyes.press("Escape")
         time.sleep(7)
         eyes.takes("nan")
-        for name, key in {"kill": "k", "stop": "x", "resume": "r", "pause": "P", "act": "A"}.items():
+        for name, key in {"kill": "K", "stop": "x", "resume": "r", "pause": "P", "act": "A"}.items():
             eyes.press(key)
             eyes.takes(f"dialog-{name}")
             eyes.press("Escape", "Escape", "1")
@@ -189,7 +189,6 @@ PAGES: dict[str, tuple[str, ...]] = {
     "away": ("Escape", "m"),
     "log": ("Escape", "2"),
     "incidents": ("3",),
-    "stacks": ("s",),
     "checkpoints": ("Escape", "4"),
     "profiles": ("5",),
     "samples": ("Escape", "i"),

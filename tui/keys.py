@@ -68,8 +68,7 @@ class Key(msgspec.Struct, frozen=True):
 
     ``action``: what it does; the ``±`` of a pair is - for its first key and + for its second. ``acts``: changes
     something (hidden when read-only). ``always``: in the footer at any width. ``first``: when it comes first there, as
-    the next thing to do; the head offers these, and they work on every page. ``press``: the key that a click presses,
-    if it is not the usual one.
+    the next thing to do; the head offers these, and they work on every page.
     """
 
     shown: str
@@ -81,7 +80,6 @@ class Key(msgspec.Struct, frozen=True):
     footer: bool = True
     always: bool = False
     first: Applies = lambda _: False
-    press: str = ""
 
     @property
     def name(self) -> str:
@@ -90,8 +88,8 @@ class Key(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """The key that a click presses, by Textual's name."""
-        return self.press or (PAIRS[self.shown][self.shown in FORWARD] if self.shown in PAIRS else named(self.shown))
+        """The key that a click presses, by Textual's name: of a pair the second one, which goes on."""
+        return PAIRS[self.shown][1] if self.shown in PAIRS else named(self.shown)
 
     @property
     def bindings(self) -> tuple[tuple[str, str], ...]:
@@ -105,8 +103,6 @@ PAIRS = {
     "← →": ("left", "right"), "↑ ↓": ("up", "down"), "[ ]": ("left_square_bracket", "right_square_bracket"),
     "tab": ("shift+tab", "tab"), "PgDn": ("pageup", "pagedown"), "n N": ("n", "N"),
 }  # fmt: skip
-FORWARD = frozenset({"tab", "PgDn"})
-"""Pairs of which the second key is the one that is written."""
 NAMES = {"/": "slash", "?": "question_mark", "Enter": "enter", "Esc": "escape", "Home": "home", "1…9": "1"}
 
 
@@ -123,6 +119,8 @@ KEYS: tuple[Key, ...] = (
         first=lambda c: not c.watched),
     Key("Y", "answer", "yes", "do what waits for your answer (shows what it costs)", acts=True,
         when=lambda c: c.now.story.question is not None, first=lambda c: c.now.story.question is not None),
+    Key("z", "take_back", "take back", "take back the order that the supervisor has not answered yet", acts=True,
+        when=lambda c: c.now.left is not None, first=lambda c: c.now.left is not None),
     Key("w", "wait", "wait", "wait longer on a suspected hang", when=lambda c: c.silent and c.watched, acts=True,
         first=lambda c: c.silent),
     Key("s", "save_now", "save", "ask the trainer for a checkpoint now", acts=True, footer=False,

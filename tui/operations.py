@@ -11,6 +11,7 @@ from ..core.model.story import Situation
 from ..core.views.screens.confirmation import (
     Price,
     answer_price,
+    end_price,
     kill_price,
     pause_price,
     profile_price,
@@ -20,7 +21,6 @@ from ..core.views.screens.confirmation import (
 from .keys import BY_ACTION, why_not
 
 if TYPE_CHECKING:
-    from .dialogs.choose import RemedyChoice
     from .dialogs.dialog import Consent
     from .screens.dashboard import Dashboard
 
@@ -47,11 +47,13 @@ class Operations:
     def __init__(self, on: "Dashboard") -> None:
         self._on = on
         self._asked: Asked | None = None
+        self._offers_end = False
+        """A kill was left for the supervisor: once it is seen there, the screen offers to end the trainer."""
 
     def do(self, action: str) -> None:
         """An action of the key table that acts on the run."""
         if action in PRICES:
-            self._ask(action, lambda: PRICES[action](self._on.now), order(action))
+            self._ask(action, lambda: PRICES[action](self._on.now), lambda: self.send(order(action)))
         elif action in ORDERS:
             self.send(order(ORDERS[action]))
         else:
@@ -64,7 +66,7 @@ class Operations:
             self._on.show_message("Nothing is asked any more: it was answered, or the run went on.")
             return
         command = order(held.fact.verb, incident=held.fact.incident)
-        self._ask("answer", lambda: answer_price(self._on.now, held), command)
+        self._ask("answer", lambda: answer_price(self._on.now, held), lambda: self.send(command))
 
     def act(self) -> None:
         """Choose what is done without a person."""
@@ -98,30 +100,27 @@ class Operations:
         self._on.app.push_screen(choose_checkpoint(self._on.view.checkpoints), chosen)
 
     def resume_from(self, path: str | None) -> None:
-        """Choose the remedies if there are any, confirm, then restart.
+        """Choose the settings if there are any to choose from, confirm, then restart.
 
         ``path``: of the checkpoint to start from, None = from the beginning.
         """
-        from .dialogs.choose import AS_IT_IS, ChooseRemedies, RemedyChoice
+        from .dialogs.choose import KEEP, UNDO, choose_remedies
 
-        def chosen(choice: RemedyChoice | None) -> None:
-            if choice is not None:
-                self._resume_with(path, choice)
+        def chosen(name: str | None) -> None:
+            if name is not None:
+                self._resume_with(path, () if name in {KEEP, UNDO} else (name,), without=name == UNDO)
 
         story = self._on.now.story
         if story.remedies or story.proposals:
-            self._on.app.push_screen(ChooseRemedies(story.remedies, story.proposals), chosen)
+            self._on.app.push_screen(choose_remedies(story.remedies, story.proposals), chosen)
         else:
-            self._resume_with(path, AS_IT_IS)
+            self._resume_with(path)
 
     def take(self, remedy: str) -> None:
         """Confirm, then restart from the resume point with this proposed remedy."""
-        from .dialogs.choose import RemedyChoice
+        self._resume_with(next((v.path for v in self._on.view.checkpoints if v.resume), None), (remedy,))
 
-        usual = next((v.path for v in self._on.view.checkpoints if v.resume), None)
-        self._resume_with(usual, RemedyChoice(take=(remedy,)))
-
-    def _resume_with(self, path: str | None, choice: "RemedyChoice") -> None:
+    def _resume_with(self, path: str | None, take: tuple[str, ...] = (), *, without: bool = False) -> None:
         # The newest verified one is the policy's own choice: unnamed, it may fall back to an older one if deep
         # verification finds damage; a named checkpoint is used or refused.
         usual = any(v.resume and v.path == path for v in self._on.view.checkpoints)
@@ -129,19 +128,19 @@ class Operations:
             "restart" if self._on.context.live else "resume",
             fresh=path is None and bool(self._on.now.story.checkpoints),
             checkpoint=None if usual else path,
-            remedies=choice.take,
-            without_remedies=choice.take_back,
+            remedies=take,
+            without_remedies=without,
         )
 
         def price() -> Price:
-            return resume_price(self._on.now, path, take=choice.take, without_remedies=choice.take_back)
+            return resume_price(self._on.now, path, take=take, without_remedies=without)
 
-        self._ask("resume", price, command)
+        self._ask("resume", price, lambda: self.send(command))
 
     def switch_to(self, name: str, *, at_once: bool) -> None:
         """Confirm the switch to this profile, then switch."""
         command = order("profile", profile=name, now=at_once)
-        self._ask("profile", lambda: profile_price(self._on.now, name, at_once=at_once), command)
+        self._ask("profile", lambda: profile_price(self._on.now, name, at_once=at_once), lambda: self.send(command))
 
     def start_supervisor(self, then: Command | None = None) -> None:
         picker, run = self._on.application.picker, self._on.run
@@ -159,19 +158,37 @@ class Operations:
         if not self._on.context.watched:
             self.start_supervisor(command)
             return
-        feed = self._on.run.feed
 
-        def tell() -> str:
-            reply: Reply = feed.send(command)
-            if reply.ok:
-                return reply.message or f"{command.verb}: accepted"
-            return f"Refused: {reply.message}"
+        def told(reply: Reply | None, trouble: str) -> None:
+            if reply is None:
+                self._on.show_message(f"Not sent: {trouble}")
+            elif not reply.ok:
+                self._on.show_message(f"Refused: {reply.message}")
+            else:
+                self._on.show_message(reply.message or f"{command.verb}: accepted")
+                self._offers_end = command.verb == "kill" and "left" in reply.data
+            self._on.poll()
 
         self._on.show_message(f"{command.verb}: asked …")
-        self._on.in_thread(tell, "Not sent: ")
+        self._on.tasks.fetch(lambda: self._on.run.feed.send(command), told)
+
+    def _offer_to_end(self) -> None:
+        """The supervisor has the order, so that it restarts nothing, and does not answer."""
+        end = self._on.run.services.end_trainer
+        self._ask("take_back", lambda: end_price(self._on.now), lambda: self._on.in_thread(end, "Not ended: "))
+
+    def take_back(self) -> None:
+        """Take the order away that the supervisor has not answered."""
+        feed, verb = self._on.run.feed, "it" if self._on.now.left is None else self._on.now.left.verb
+        late = f"Too late: the supervisor has taken {verb}."
+        self._on.in_thread(lambda: f"{verb} is taken back: it is not done." if feed.take_back() else late)
 
     def renew(self) -> None:
         """Update the cost in the open question: the training continues meanwhile. It ends when its reason does."""
+        if self._offers_end and self._on.now.left is not None:
+            self._offers_end = False
+            self._offer_to_end()
+            return
         asked = self._asked
         if asked is None:
             return
@@ -191,10 +208,10 @@ class Operations:
         attempt = self._on.now.story.attempt
         return 0 if attempt is None else attempt.number
 
-    def _ask(self, action: str, price: Callable[[], Price], command: Command) -> None:
+    def _ask(self, action: str, price: Callable[[], Price], then: Callable[[], None]) -> None:
         from .dialogs.dialog import confirm
 
-        question = confirm(self._on.app, price(), lambda: self.send(command))
+        question = confirm(self._on.app, price(), then)
         self._asked = Asked(question, price, action, self._attempt)
 
 
@@ -204,7 +221,8 @@ ORDERS = {"wait": "snooze", "save_now": "save"}
 """Actions that are sent at once, and the command of each."""
 OWN: dict[str, Callable[[Operations], None]] = {
     "answer": Operations.answer, "act": Operations.act, "acknowledge": Operations.acknowledge,
-    "resume": Operations.resume, "supervisor": Operations.start_supervisor, "start": Operations.start_supervisor,
+    "resume": Operations.resume, "take_back": Operations.take_back,
+    "supervisor": Operations.start_supervisor, "start": Operations.start_supervisor,
 }  # fmt: skip
 ACTS = frozenset({*PRICES, *ORDERS, *OWN})
 """Actions of the key table that act on the run."""

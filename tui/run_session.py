@@ -171,7 +171,7 @@ class AwayWatch:
             elif asked or keys == self._keys:
                 from .dialogs.cards import AwayDialog  # the first picture does not wait for it
 
-                self._on.app.push_screen(AwayDialog(said, read_only=self._on.context.read_only))
+                self._on.app.push_screen(AwayDialog(said, self._on.explain, read_only=self._on.context.read_only))
             else:  # somebody is at work here already
                 self._on.show_message(AGAIN)
 

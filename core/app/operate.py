@@ -12,7 +12,15 @@ from ..model.observation import Command, Reply, Request
 from ..model.preset import NO_PROFILE, resume_support
 from ..model.run import PAUSED_STATES
 from ..model.text import did_you_mean, printable, typed
-from ..store.control_client import ControlError, NoSupervisor, SupervisorSilent, send
+from ..store.control_client import (
+    ControlError,
+    NoSupervisor,
+    SupervisorSilent,
+    leave_order,
+    order_left,
+    send,
+    take_order,
+)
 from ..store.journal import JournalFollower, fold_whole_lines, load_story
 from ..store.lock import is_held
 from ..store.run_directory import RunDirectory
@@ -26,7 +34,7 @@ from .preflight.checklist import require_startable, told_at_resume
 from .preflight.other_trainer import require_no_other
 from .runs.known_runs import find_run
 from .runs.output_claim import require_own_output_to_start, trainer_pid
-from .runs.supervisor_life import story_now
+from .runs.supervisor_life import story_now, supervisor_life
 from .runs.waiting import turns
 from .start.detached import start_detached
 from .start.start_choice import checkpoint_named, read_way_again, unfit, what_to_add
@@ -100,6 +108,7 @@ def send_command(run: RunDirectory, command: Command, *, starts_supervisor: bool
     try:
         reply = send(run, Request(command=command))
     except NoSupervisor:
+        take_order(run)  # of a supervisor that is gone: this one is newer
         if starts_supervisor or trainer_pid(run) is not None:
             return _start_with(run, command)
         story, name = story_now(run), printable(run.load_spec().name)
@@ -185,27 +194,39 @@ SEND_TIMEOUT_S = 10.0
 
 
 def order_on_screen(run: RunDirectory, command: Command) -> Reply:
-    """Send it through the control socket.
+    """Send it through the control socket; a supervisor that does not answer finds it when it goes on.
 
     If a way to resume is found now, the supervisor that does not know it is ended, and another one started.
     """
     try:
+        if supervisor_life(run).frozen:
+            return _left(run, command)
         if command.verb in LAUNCHING:
             require_no_other(run)
             if (told := read_way_again(run, command)) is not None:
                 start_detached(run, command)
                 return Reply(ok=True, message=told)
         return send(run, Request(command=command), SEND_TIMEOUT_S)
-    except SupervisorSilent:  # what was sent stays in its socket
-        return Reply(ok=True, message=f"{command.verb} is not answered yet: it is done as soon as the supervisor runs")
+    except SupervisorSilent:
+        return _left(run, command)
     except (ControlError, CliError) as error:
         return Reply(ok=False, message=str(error))
+
+
+def _left(run: RunDirectory, command: Command) -> Reply:
+    """Leave it for a supervisor that does not answer; one order can wait."""
+    if (before := order_left(run, 0.0)) is not None:
+        return Reply(ok=False, message=f"{before.verb} is not answered yet: [z] takes it back")
+    leave_order(run, command)
+    return Reply(ok=True, message=f"{command.verb}: not answered yet; [z] takes it back", data={"left": True})
 
 
 def start_on_screen(run: RunDirectory, then: Command | None) -> None:
     """Start a supervisor in a session of its own. Raises RuntimeError with a sentence."""
     if then is not None and (why := unfit(run, then)) is not None:
         raise RuntimeError(why)
+    if then is not None:
+        take_order(run)  # one that was left before is older
     try:
         if trainer_pid(run) is None or (then is not None and then.verb in LAUNCHING):
             require_no_other(run)

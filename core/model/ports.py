@@ -174,7 +174,8 @@ class MachineFeed(Readings, Protocol):
 class Feed(Readings, Protocol):
     """One run, read from outside. ``charts``: as ``series``, of several metrics.
 
-    ``send``: ``ok=False`` with a sentence if the supervisor did not accept the command.
+    ``send``: ``ok=False`` with a sentence if the supervisor did not accept the command; a command that it does not
+    answer is left for it. ``take_back``: whether that one is not carried out any more.
     """
 
     def series_names(self) -> Sequence[str]: ...
@@ -182,6 +183,7 @@ class Feed(Readings, Protocol):
         self, metrics: Sequence[str], since_t: float, until_t: float, points: int
     ) -> Mapping[str, Sequence[Point]]: ...
     def send(self, command: Command) -> Reply: ...
+    def take_back(self) -> bool: ...
 
 
 OnProgress = Callable[[int, int], None]
@@ -198,10 +200,14 @@ class RunServices(Protocol):
     profile would change in the user's own config, flags and environment; nothing is written. ``time_of``: attempt,
     offset of a line of its log → when it was written, as the supervisor saw the file grow, in run seconds to about a
     second; None: nobody watched. ``trials``: the newest of each profile on this machine. ``details``, ``ranks``: what a
-    page shows beyond the samples; sensors read it for some seconds more after each call.
+    page shows beyond the samples; sensors read it for some seconds more after each call. ``end_trainer``: kill it
+    without its supervisor, which does not answer; returns what was ended. ``remedies``: what is advised for a failure
+    class; nothing for a kind of incident that is none.
     """
 
     def files(self, incident: int) -> Sequence[EvidenceFile]: ...
+    def end_trainer(self) -> str: ...
+    def remedies(self, failure: str) -> Sequence[str]: ...
     def last(self) -> Look | None: ...
     def keep(self, look: Look) -> None: ...
     def summary(self, since_wall: float | None) -> Summary: ...

@@ -13,7 +13,7 @@ from .settings import Act, Health
 from .text import typed
 
 if TYPE_CHECKING:
-    from .observation import GpuSample, HostSample, ProcessSample
+    from .observation import Command, GpuSample, HostSample, ProcessSample
 
 
 F = TypeVar("F")
@@ -304,6 +304,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     ``supervisor_alive`` None: not checked yet. ``frozen``: a sentence about a supervisor that lives but does not
     respond, else empty. ``troubles``: what trainwatch itself cannot do. ``health``: the run's own bounds.
     ``step_t``: when the newest step was seen, in run seconds; None = not known. ``outlook``: what is expected.
+    ``left``: the command that the supervisor has not answered yet, at the time at which it was left for it.
     """
 
     story: RunStory = RunStory()
@@ -320,6 +321,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     now_wall: float = 0.0
     supervisor_alive: bool | None = None
     frozen: str = ""
+    left: "Command | None" = None
     troubles: tuple[Trouble, ...] = ()
     health: Health = Health()
     job: JobRecord | None = None

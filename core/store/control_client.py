@@ -10,10 +10,11 @@ from pathlib import Path
 
 import msgspec
 
-from ..model.json_line import decode_exact, encode_line
-from ..model.observation import Reply, Request
+from ..model.json_line import decode_exact, encode_exact, encode_line
+from ..model.observation import Command, Reply, Request
 from ..model.text import typed
 from ..private_folder import check_private
+from .home import write_atomically
 from .lock import is_held
 from .run_directory import RunDirectory
 
@@ -34,7 +35,7 @@ class NoSupervisor(ControlError):  # noqa: N818  named after the condition
 
 
 class SupervisorSilent(ControlError):  # noqa: N818  named after the condition
-    """The supervisor is alive but did not answer in time. It may have accepted the command."""
+    """The supervisor is alive but did not answer in time. What it has not read by then it does not carry out."""
 
 
 class ControlAddress(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,6 +108,34 @@ def send(run_directory: RunDirectory, request: Request, timeout_s: float = 5.0) 
                 f"the supervisor of {run_directory.id} ended the conversation ({error}); "
                 f"`{typed('events', run_directory.id)}` shows whether it took the command"
             ) from error
+
+
+def leave_order(run_directory: RunDirectory, command: Command) -> None:
+    """Leave a command for a supervisor that does not answer. Raises OSError."""
+    write_atomically(run_directory.order, encode_exact(command))
+
+
+def order_left(run_directory: RunDirectory, now_t: float) -> Command | None:
+    """What was left and not carried out yet, with the time at which it was (run seconds, which are ``now_t`` now)."""
+    try:
+        age_s = max(0.0, time.time() - run_directory.order.stat().st_mtime)
+        left = decode_exact(run_directory.order.read_bytes(), Command)
+    except (OSError, msgspec.MsgspecError):
+        return None
+    return msgspec.structs.replace(left, t=now_t - age_s)
+
+
+def take_order(run_directory: RunDirectory) -> Command | None:
+    """Take away what was left, to carry it out or so that nobody does: it has one taker. None: nothing is there."""
+    mine = run_directory.order.with_suffix(f".{os.getpid()}")
+    try:
+        run_directory.order.rename(mine)
+        return decode_exact(mine.read_bytes(), Command)
+    except (OSError, msgspec.MsgspecError):
+        return None
+    finally:
+        with contextlib.suppress(OSError):
+            mine.unlink()
 
 
 def _connect(run_directory: RunDirectory, deadline: float) -> socket.socket:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import select
 import socket
 import threading
 import time
@@ -143,6 +144,8 @@ class ControlServer:
                     break
                 if line.strip():
                     with self._answering:
+                        if _is_gone(connection):  # who asked was told that it was not answered
+                            break
                         connection.sendall(encode_line(self._answer(line)))
         self._clients.pop(connection, None)
 
@@ -155,6 +158,13 @@ class ControlServer:
             return self._handle(request)
         except Exception as error:
             return Reply(ok=False, message=f"the supervisor could not take it: {error}")
+
+
+def _is_gone(connection: socket.socket) -> bool:
+    """Whether the other side has closed it; one that only writes no more still waits for its answer."""
+    poll = select.poll()
+    poll.register(connection, 0)
+    return any(events & select.POLLHUP for _, events in poll.poll(0))
 
 
 def _hang_up(connection: socket.socket) -> None:

@@ -62,6 +62,8 @@ class RunDirectory(msgspec.Struct, frozen=True):
     """Rewritten by the supervisor's loop about once a second."""
     control = _Below("control.json")
     """Where the supervisor listens."""
+    order = _Below("order.json")
+    """A command that the supervisor did not answer: it takes it before anything else once it goes on."""
     last_look = _Below("last_look.json")
     """When a person last looked at it on a screen, or with ``status``."""
     hidden = _Below("hidden")

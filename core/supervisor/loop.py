@@ -111,6 +111,9 @@ class Supervisor:
         ok=True, message=f"{command.verb}: accepted"
     )
 
+    left: Callable[[], Command | None] = lambda: None
+    """Takes away the command that was left while the supervisor did not answer, if there is one."""
+
     def __post_init__(self) -> None:
         self._actions = ActionThreads(self.actor, self.inbox, self.clock, self.give_way)
         self._journal = WriteAhead(self.journal, self.clock, self._perform, self.on_records)
@@ -193,8 +196,13 @@ class Supervisor:
         self._write_entries(entries)
 
     def _turn(self, observation: Observation) -> None:
-        """Take one observation: record and judge it, and write what follows to the journal, which starts actions."""
+        """Take one observation: record and judge it, and write what follows to the journal, which starts actions.
+
+        What a person left comes first: the end of a trainer that was to be killed is no crash.
+        """
         self.turning()
+        if (left := self.left()) is not None:
+            self._turn(msgspec.structs.replace(left, t=self.clock.now()))
         command = self._commands.pop(id(observation), None)
         if observation.t < self._t:  # a sensor reads the clock before it waits for space in the inbox
             observation = msgspec.structs.replace(observation, t=self._t)

@@ -12,8 +12,8 @@ from ..model.story import Situation
 from ..model.text import GIB
 from . import quantity
 from .checkpoint_list import CheckpointRow, checkpoint_views
-from .incidents import IncidentView, folded, incident_views
-from .run_summary import RunSummary, summarise
+from .incidents import IncidentCard, IncidentView, folded, incident_card, incident_views
+from .run_summary import summarise
 from .state.run_progress import ALL_SAFE, Bounds, bounds_now, level_of
 from .state.verdict import Verdict
 from .timeline import TimelineView, timeline_view
@@ -22,8 +22,6 @@ from .words import restarts_left
 # The head of the screen: verdict, progress, attempt, budget.
 
 RESUME = {"yes": "Resume: yes", "self": "Resume: by itself", "no": "Resume: NO", "unknown": "Resume: unknown"}
-UP_GRAIN_S = 10.0
-"""The bar beside it would be written each second during the first two minutes of an attempt."""
 
 
 class HeaderView(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +36,7 @@ class HeaderView(msgspec.Struct, frozen=True, kw_only=True):
 def header_view(now: Situation, name: str = "") -> HeaderView:
     """Project the head. ``name``: used until the journal has one."""
     said = summarise(now, name)
-    return HeaderView(name=said.name, verdict=said.sentence, done=said.position.done, facts=_facts(now, said))
+    return HeaderView(name=said.name, verdict=said.sentence, done=said.position.done, facts=_facts(now))
 
 
 def job_fact(job: JobRecord, wall: float) -> str:
@@ -49,26 +47,19 @@ def job_fact(job: JobRecord, wall: float) -> str:
     return f"job {job.handle.id}{state}{why}" + ("" if left is None else f", {quantity.duration(left)} left")
 
 
-def _facts(now: Situation, said: RunSummary) -> tuple[str, ...]:
-    story = now.story
-    attempt = story.attempt
-    facts: list[str] = []
-    live = attempt is not None and attempt.ended_t is None and story.state in LIVE_STATES
+def _facts(now: Situation) -> tuple[str, ...]:
+    story, attempt, facts = now.story, now.story.attempt, list[str]()
     if attempt is not None:
         facts.append(f"attempt {attempt.number}")
         facts += restarts_left(story.state, story.restarts_made, story.budget_max)
-    if now.job is not None and live:
+    if now.job is not None and attempt is not None and attempt.ended_t is None and story.state in LIVE_STATES:
         facts.append(job_fact(now.job, now.now_wall))
     if story.act in {"ask", "notify"}:
         facts.append("asks first" if story.act == "ask" else "only notifies")
     if story.profile is not None:
         facts.append(f"{story.profile} next" if story.profile_pending else story.profile)
-    if attempt is not None and live and said.seen != "unwatched":
-        facts.append(f"up {quantity.duration((now.now_t - attempt.t) // UP_GRAIN_S * UP_GRAIN_S)}")
     if story.run is not None and story.run.resume is not None:
         facts.append(RESUME[story.run.resume.will])
-    if attempt is not None and live and attempt.pid is not None:
-        facts.append(f"pid {attempt.pid}")
     return tuple(facts)
 
 
@@ -287,6 +278,8 @@ class DashboardView(msgspec.Struct, frozen=True, kw_only=True):
     incidents: tuple[IncidentView, ...]
     """Equal ones are one."""
     incident_count: int = 0
+    card: IncidentCard | None = None
+    """Of the newest incident."""
 
 
 def dashboard_view(now: Situation, name: str = "") -> DashboardView:
@@ -300,4 +293,5 @@ def dashboard_view(now: Situation, name: str = "") -> DashboardView:
         checkpoints=checkpoint_views(now),
         incidents=folded(incidents),
         incident_count=len(incidents),
+        card=incident_card(now, incidents[0].id) if incidents else None,
     )

@@ -1,6 +1,6 @@
 """Incidents as a list, and one as a card: what happened, why, what was done, what it cost, what can be done about it.
 
-No fact stands on a card twice. Every choice has a letter; digits lead to screens.
+No fact stands on a card twice. What can be done is chosen by a digit.
 """
 
 import re
@@ -17,14 +17,12 @@ from . import quantity
 from .checkpoint_list import resume_point, step_words
 from .state.concerns import reason_now, reason_of
 from .state.run_progress import last_step
-from .words import change_words, how_likely, remedy_words, sentence, shown, switched, title_of, would_have
+from .words import how_likely, remedy_words, sentence, shown, switched, title_of, would_have
 
 SHORT_S = 0.5
 """A shorter time would read *0 s*."""
 BRIEF = 12
 """Characters of an ending that a list cuts the title for."""
-SAME_BEGINNING = 60
-"""Characters by which two texts of a line of the log are taken for the same one."""
 
 
 class IncidentView(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,12 +36,7 @@ class IncidentView(msgspec.Struct, frozen=True, kw_only=True):
     open: bool
     acknowledged: bool
     status: str
-    seen: str
-    cause: str
-    did: str
     cost: str
-    evidence: tuple[str, ...] = ()
-    ending: str = ""
 
     @property
     def endings(self) -> tuple[str, ...]:
@@ -84,24 +77,8 @@ def incident_view(i: Incident, now: Situation) -> IncidentView:
         open=i.open,
         acknowledged=i.acknowledged,
         status=_status(i, now),
-        seen=_seen(i),
-        cause=i.explanation,
-        did=_did(i, now),
         cost=_cost(i),
-        ending=i.ending or "",
-        evidence=evidence_words(i),
     )
-
-
-def _seen(i: Incident) -> str:
-    """The reason, and the first evidence that adds to it; a quotation that was cut is the beginning of its line."""
-    told = [i.reason] if i.kind in {"crash", "hang"} else []
-    return " · ".join([*told, *[e.what for e in i.evidence if not _is_told(e.what, i.reason)][:3]])
-
-
-def _is_told(what: str, quoted: str) -> bool:
-    """Also by a quotation that was cut: its end is the beginning of the same line."""
-    return what in quoted or (quoted.endswith("…") and what[:SAME_BEGINNING] in quoted)
 
 
 def evidence_words(i: Incident) -> tuple[str, ...]:
@@ -130,22 +107,6 @@ def lasted_s(i: Incident, until_t: float | None = None) -> float:
     return 0.0 if end_t is None else max(0.0, end_t - i.t) + (i.detect_s or 0.0)
 
 
-def _did(i: Incident, now: Situation) -> str:
-    parts: list[str] = []
-    if i.resumed_step is not None:
-        parts.append(f"resumed from step {quantity.count(i.resumed_step)}")
-    elif i.resumed_from is not None:
-        parts.append(f"resumed from {i.resumed_from.rstrip('/').rpartition('/')[2]}")
-    after = next((a for a in now.story.attempts if a.number == i.attempt + 1), None)
-    if after is not None and i.kind in {"crash", "hang"}:
-        if not parts:
-            anew = "" if after.resume_from or after.may_take else " from the beginning"
-            parts.append(f"started attempt {after.number}{anew}")
-        parts += [change_words(msgspec.structs.replace(c, why="")) for c in after.changes if c.before is not None]
-    parts += [f"needs your decision: {p.title} [r]" for p in now.story.proposals if p.incident == i.id]
-    return " · ".join(parts)
-
-
 def _cost(i: Incident) -> str:
     cost = [] if i.lost_steps is None else [f"{quantity.plural(i.lost_steps, 'step')} again"]
     if i.closed_t is not None and i.detect_s is not None and (cost or i.kind == "stall"):
@@ -164,6 +125,10 @@ HEADINGS: dict[Heading, str] = {
     "cost": "What it cost",
     "end": "How it ended",
 }
+LABELS: dict[Heading, str] = {
+    "happened": "seen", "why": "why", "where": "where", "done": "did", "cost": "cost", "end": "end",
+}  # fmt: skip
+"""The same in the margin."""
 ACTION_WORDS: dict[str, str] = {
     "capture_stacks": "collected evidence",
     "look_for_loop": "looked for a loop",
@@ -179,16 +144,8 @@ ACTION_WORDS: dict[str, str] = {
     "give_up": "gave up",
     "end_watch": "ended the watch",
 }
-LETTERS = "abdefghimnop"
-"""For proposed remedies: no letter that is a choice of its own, and none that scrolls or closes."""
-Act = Literal["answer", "wait", "take", "resume", "kill", "acknowledge", "log", "stacks", "copy"]
-MOST_PROCESSES = 8
+Act = Literal["answer", "wait", "take", "remedy", "resume", "kill", "acknowledge", "log", "stacks", "copy"]
 STACK_NAME = LazyPattern(r"^stacks-(?P<pid>\d+)-(?P<round>\d+)\.txt$")
-_FRAME = LazyPattern(r"^ {4}(?P<function>.+?) \((?P<file>[^()]+?):(?P<line>\d+)\)\s*$")
-_LIBRARY = LazyPattern(r"site-packages|dist-packages|/lib/python\d|<frozen|<string>|importlib")
-_LIBRARY_SHORT = LazyPattern(
-    r"^(torch|threading|selectors|queue|socket|subprocess|multiprocessing|asyncio|concurrent|ssl|connection|popen)\b"
-)
 
 
 class CardRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -200,60 +157,52 @@ class CardRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person can do: press ``key``. ``acts``: it changes the run, after a question that names the price."""
+    """What a person can do. ``acts``: it changes the run, after a question that names the price.
 
-    key: str
+    ``name``: of the remedy, for ``take``; the advice that ``remedy`` copies. ``line``: which ``log`` shows.
+    """
+
     text: str
     act: Act
     name: str = ""
-    """Of the remedy, for ``take``; what ``act`` does now if that has another name."""
+    line: int = 0
     acts: bool = True
 
 
 class IncidentCard(msgspec.Struct, frozen=True, kw_only=True):
-    """``line``: of the cause, in the log ``log``. ``captured``: there are evidence files."""
+    """``failure``: its class. ``log``: which its lines are of. ``captured``: there are evidence files."""
 
     number: int
+    failure: str
     view: IncidentView
     title: str
     rows: tuple[CardRow, ...]
     choices: tuple[Choice, ...]
     log: str | None = None
-    line: int | None = None
     captured: bool = False
 
 
-def incident_card(now: Situation, number: int, where: Sequence[str] = ()) -> IncidentCard | None:
-    """The card of an incident; None if there is none. ``where``: ``innermost`` of its evidence files."""
+def incident_card(now: Situation, number: int, remedies: Sequence[str] = ()) -> IncidentCard | None:
+    """The card of an incident; None if there is none. ``remedies``: what its failure class advises."""
     story = now.story
     incident = next((i for i in story.incidents if i.id == number), None)
     if incident is None:
         return None
     view = incident_view(incident, now)
     actions = tuple(a for a in story.actions if a.incident == number)
-    rows = tuple(_with_confidence(_without_repeats(_rows(now, incident, view, actions, where), view.title), incident))
-    line = next((row.line for row in rows if row.line is not None), None)
+    rows = tuple(_with_confidence(_without_repeats(_rows(now, incident, view, actions), view.title), incident))
     log = next((a.log for a in story.attempts if a.number == incident.attempt), None)
     captured = any(a.kind == "capture_stacks" and a.done_t is not None for a in actions)
     return IncidentCard(
         number=number,
+        failure=incident.class_,
         view=view,
         title=f"{view.at}  {view.kind}: {view.title}",
         rows=rows,
-        choices=tuple(_choices(now, incident, line if log else None, captured=captured)),
+        choices=tuple(_choices(now, incident, [r.line for r in rows if r.line and log], remedies, captured=captured)),
         log=log,
-        line=line,
         captured=captured,
     )
-
-
-def innermost(files: Iterable[EvidenceFile]) -> tuple[str, ...]:
-    """The innermost frame of the user's own code in each process, by its newest dump: ``train.py:88 in step (pid 7)``.
-
-    A process in which no such frame is seen is left out.
-    """
-    frames = ((pid, _own_frame(looks[-1].text)) for pid, looks in sorted(_looks(files).items()))
-    return tuple(f"{frame} (pid {pid})" for pid, frame in frames if frame)[:MOST_PROCESSES]
 
 
 def _looks(files: Iterable[EvidenceFile]) -> dict[int, list[EvidenceFile]]:
@@ -278,16 +227,8 @@ def card_markdown(card: IncidentCard, run: str) -> str:
     return "\n".join(text) + "\n"
 
 
-def _own_frame(dump: str) -> str:
-    """The main thread comes first in a dump, and the innermost frame first in a thread."""
-    found = [match for line in dump.splitlines() if (match := _FRAME.match(line))]
-    own = [f for f in found if not _LIBRARY.search(f["file"]) and not _LIBRARY_SHORT.match(f["file"])]
-    chosen = (own or found)[:1]
-    return f"{chosen[0]['file']}:{chosen[0]['line']} in {chosen[0]['function']}" if chosen else ""
-
-
 def _rows(
-    now: Situation, incident: Incident, view: IncidentView, actions: tuple[ActionStory, ...], where: Sequence[str]
+    now: Situation, incident: Incident, view: IncidentView, actions: tuple[ActionStory, ...]
 ) -> Iterator[CardRow]:
     causes, others = _evidence(incident)
     if _plain(incident.reason) != _plain(view.title):  # else the title says it
@@ -304,9 +245,8 @@ def _rows(
     if incident.explanation:
         yield CardRow(heading="why", text=incident.explanation)
     yield from others
-    stacks = [a.detail for a in actions if a.kind == "capture_stacks" and a.detail]
-    told = (*stacks, *(frame for frame in where if frame.partition(" ")[0] not in " ".join(stacks)))
-    yield from (CardRow(heading="where", text=text) for text in told)
+    stacks = (a.detail for a in actions if a.kind == "capture_stacks" and a.detail)
+    yield from (CardRow(heading="where", text=text) for text in stacks)
     yield from _done(now, incident, actions)
     yield from (CardRow(heading="done", text=f"changed {said}") for said in changes_after(now.story, incident))
     for remedy in now.story.remedies:
@@ -410,26 +350,30 @@ def _plain(text: str) -> str:
     return re.sub(r"\W+", " ", text.lower()).strip()
 
 
-def _choices(now: Situation, incident: Incident, line: int | None, *, captured: bool) -> Iterator[Choice]:
-    """``line``: of the log, if it can be shown."""
+def _choices(
+    now: Situation, incident: Incident, lines: Sequence[int], remedies: Sequence[str], *, captured: bool
+) -> Iterator[Choice]:
+    """``lines``: of the log, if they can be shown."""
     story = now.story
     live, held = story.state in LIVE_STATES, story.question
     if held is not None and held.fact.incident in {incident.id, None}:
         what = f"yes: {held.fact.question}" if held.fact.asks else sentence(would_have(held, story.wall0))
-        yield Choice(key="Y", text=what, act="answer")
+        yield Choice(text=what, act="answer")
     paused = incident.open and story.state in PAUSED_STATES
     if paused:
-        yield Choice(key="r", text="let it go on (SIGCONT)", act="resume", name="continue")
+        yield Choice(text="let it go on (SIGCONT)", act="resume")
     elif incident.open and incident.kind in {"hang", "quiet", "stall"} and live:
-        yield Choice(key="w", text="give it more time", act="wait")
+        yield Choice(text="give it more time", act="wait")
     point = resume_point(now)
     start = "from the beginning" if point is None else f"from {point.name if point.step is None else step_words(point)}"
     verb = "restart" if live else "resume"
     waiting = [remedy for remedy in story.proposals if remedy.incident == incident.id]
-    for letter, remedy in zip(LETTERS, waiting, strict=False):
+    for remedy in waiting:
         price = f"; cost: {remedy.cost}" if remedy.cost else ""
         text = f"{verb} {start} with {remedy_words(remedy)}{price}"
-        yield Choice(key=letter, text=text, act="take", name=remedy.name)
+        yield Choice(text=text, act="take", name=remedy.name)
+    for advice in remedies:
+        yield Choice(text=f"copy: {advice}", act="remedy", name=advice, acts=False)
     if live:
         restarts = incident.open and not paused
     elif story.state == "finished":  # nothing is left to train, but what was trained may be worthless
@@ -440,17 +384,17 @@ def _choices(now: Situation, incident: Incident, line: int | None, *, captured: 
         text = f"{verb} {start}, or choose another checkpoint"
         if not live and lacks_place(story):
             text = "resume, once the script has an option that takes the path of a checkpoint, or begin anew"
-        yield Choice(key="r", text=text, act="resume")
+        yield Choice(text=text, act="resume")
     if live and incident.open:
-        yield Choice(key="K", text="kill it", act="kill")
+        yield Choice(text="kill it", act="kill")
     if incident.open and not incident.acknowledged:
-        yield Choice(key="c", text="acknowledge it; it stays in the list until it is over", act="acknowledge")
-    if line is not None:
-        yield Choice(key="l", text=f"see the log at line {quantity.count(line)}", act="log", acts=False)
+        yield Choice(text="acknowledge it; it stays in the list until it is over", act="acknowledge")
+    for line in dict.fromkeys(lines):
+        yield Choice(text=f"see the log at line {quantity.count(line)}", act="log", line=line, acts=False)
     if captured:
         kept = "evidence" if incident.kind == "crash" else "stacks"  # a process that has ended has no stacks
-        yield Choice(key="s", text=f"see the {kept}", act="stacks", acts=False)
-    yield Choice(key="y", text="copy as Markdown", act="copy", acts=False)
+        yield Choice(text=f"see the {kept}", act="stacks", acts=False)
+    yield Choice(text="copy as Markdown", act="copy", acts=False)
 
 
 # The evidence files of an incident: first and last stack dump of each process, then the others.

@@ -206,14 +206,13 @@ def back_words(story: RunStory) -> str:
 class Paragraph(msgspec.Struct, frozen=True):
     """A sentence of a page. ``label``: in the margin of its first row, unless the one above has the same.
 
-    ``mark``: style and text before it; ``level``: it has the sign of one; ``link``: what Enter opens.
+    ``mark``: style and text before it; ``level``: it has the sign of one.
     """
 
     text: str = ""
     label: str = ""
     style: str = "text"
     mark: tuple[str, str] = ("text", "")
-    link: int | None = None
     hard: bool = False
     """Spaces kept, wrapped at the edge, a frame of a stack before its file: its end is the number that matters."""
     level: Level | None = None

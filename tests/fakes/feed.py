@@ -455,6 +455,9 @@ class FakeFeed:
         self.sent.append(command)
         return self.reply
 
+    def take_back(self) -> bool:
+        return False
+
 
 BAR = "steps:  71%|███████   | 7302/10260 [5:04:15<2:03:15,  2.50s/it, avr_loss=0.0912]"
 
@@ -579,11 +582,11 @@ class Everything(tuple[str, ...]):
 NOTHING: dict[str, Any] = {
     "directory": None, "files": lambda _: (), "last": lambda: Look(wall=1e12, needs=Everything()), "keep": lambda _: None,
     "newest": tuple, "changes": lambda _: (), "time_of": lambda *_: None, "trials": dict, "details": MachineDetails,
-    "ranks": RankTable,
+    "ranks": RankTable, "remedies": lambda _: (), "end_trainer": str,
 }  # fmt: skip
 """The services of a run of which nothing is known, and which somebody looks at all the time."""
 CALLED = {"incident_files": "files", "launch": "changes", "trials": "trials", "details": "details", "ranks": "ranks",
-          "stamps": "time_of"}  # fmt: skip
+          "stamps": "time_of", "remedies": "remedies"}  # fmt: skip
 
 
 def services(**doors: Any) -> Any:

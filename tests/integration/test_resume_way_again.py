@@ -85,7 +85,7 @@ def test_every_message_about_a_run_without_a_way_to_resume_names_the_commands_th
         assert done.code == (1 if words == ("resume",) else 0)
     card = incident_card(Situation(story=world.story()), 1)
     assert card is not None
-    (choice,) = [each.text for each in card.choices if each.key == "r"]
+    (choice,) = [each.text for each in card.choices if each.act == "resume"]
     assert choice == "resume, once the script has an option that takes the path of a checkpoint, or begin anew"
     assert len(world.story().attempts) == 1
 

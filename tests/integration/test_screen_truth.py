@@ -127,18 +127,35 @@ def test_a_dead_supervisor_is_the_first_thing_that_is_said(world: World) -> None
         person.until(lambda text: "✖ No supervisor is running" in head(text), "the missing supervisor")
 
 
-def test_a_frozen_supervisor_is_the_first_thing_that_is_said_and_its_readings_are_old(world: World) -> None:
+def test_what_is_asked_of_a_frozen_supervisor_waits_and_what_it_was_to_kill_is_not_restarted(world: World) -> None:
     with training(world, "--steps 4000 --step-time 0.1", at_step=20) as person:
         open_screen(person)
-        person.see("Training")
         pid = world.status()["supervisor"]["pid"]
         os.kill(pid, signal.SIGSTOP)
         try:
             person.until(lambda text: "✖ The supervisor (pid" in head(text), "the frozen supervisor")
-            person.see("s old")
+            person.see("s old", "Training")
+            for key, shown in {
+                "P": "Pause the",
+                "Enter": "Pause asked",
+                "s": "Refused: pause",
+                "z": "taken back",
+            }.items():
+                person.press(key)
+                person.see(shown)
+            os.kill(pid, signal.SIGCONT)
+            person.until(lambda text: "● Training" in head(text), "it goes on, and is not paused")
+            os.kill(pid, signal.SIGSTOP)
+            person.until(lambda text: "✖ The supervisor (pid" in head(text), "it is frozen again")
+            for keys, shown in ((("K",), "type yes"), (("y", "e", "s", "Enter"), "without its supervisor?")):
+                person.press(*keys)
+                person.see(shown)
+            person.press("Enter")
+            person.see("ended by SIGKILL")
         finally:
             os.kill(pid, signal.SIGCONT)
-        person.until(lambda text: "● Training" in head(text), "it goes on")
+        until(lambda: world.status()["state"] == "stopped", "the order is carried out")
+        assert len(world.story().attempts) == 1
 
 
 def test_a_given_up_run_is_not_said_to_be_watched(world: World) -> None:

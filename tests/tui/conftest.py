@@ -13,6 +13,7 @@ from textual.pilot import Pilot
 from tests.fakes.feed import PROFILES, FakePicker, open_run
 from trainwatch.core.model.story import Situation
 from trainwatch.tui.app import TrainwatchApp
+from trainwatch.tui.dialogs.cards import Card
 from trainwatch.tui.screens.dashboard import Dashboard
 
 
@@ -54,6 +55,15 @@ def app_of(now: Situation, **doors: Any) -> TrainwatchApp:
     """The app on a fake run; ``doors`` replace the usual fakes."""
     usual: dict[str, Any] = {"picker": FakePicker(), "interval_s": 0}
     return TrainwatchApp(open_run(now, log=doors.pop("log", None)), **(usual | doors))
+
+
+async def choose(pilot: Pilot[None], words: str) -> None:
+    """Press the digit of what the open card offers in these words."""
+    await until(pilot, lambda: isinstance(pilot.app.screen, Card), "a card")
+    await pilot.pause()
+    offers: Any = getattr(pilot.app.screen, "offers", ())
+    await pilot.press(next(str(n) for n, (text, _) in enumerate(offers, 1) if words in text))
+    await pilot.pause()
 
 
 @asynccontextmanager

@@ -67,24 +67,18 @@ async def test_somebody_who_comes_back_is_greeted_once() -> None:
         assert any(key.startswith("given_up") for key in looks.kept[-1].needs)
 
 
-async def test_a_key_of_the_card_does_what_it_says() -> None:
+async def test_a_digit_of_the_card_does_what_it_says() -> None:
     app = app_with(FakeLooks(None))
     async with app.run_test(size=(80, 24)) as pilot:
         await greeted(app, pilot)
         await pilot.press("r")
+        assert app.screen is not app.dashboard, "a letter is no answer"
+        await pilot.press("1")
         await until(pilot, lambda: isinstance(app.screen, Choice), "the choice of a checkpoint")
         await pilot.press("escape")
         await pilot.pause()
         assert app.screen is app.dashboard
         assert app.dashboard is not None
-
-
-async def test_another_key_closes_the_card_and_does_what_it_does() -> None:
-    app = app_with(FakeLooks(None))
-    async with app.run_test(size=(80, 24)) as pilot:
-        await greeted(app, pilot)
-        await pilot.press("3")
-        await until(pilot, lambda: getattr(app.screen, "place", "") == "incidents", "the incidents")
 
 
 async def test_somebody_who_just_looked_is_not_greeted_and_can_ask() -> None:

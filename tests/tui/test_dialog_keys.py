@@ -160,14 +160,14 @@ async def test_the_key_of_each_thing_that_needs_somebody_does_it_or_says_why_not
     """Also if it does not apply any more: the card was made before the run went on."""
     outcomes = []
     key = NEED_KEYS.get(kind, "")
-    for pressed in ("escape", key):
+    for pressed in ("escape", "1" if key else ""):
         copied: list[str] = []
         app = greeting(kind, STATES[state](), monkeypatch, copied)
         async with app.run_test(size=(100, 30)) as pilot:
             await greeted(app, pilot)
             text = str(app.screen.query_one("#text").render())
             assert f"This needs you: {kind}." in text
-            assert (f"[{key}]" if key else " - ") in text
+            assert ("[1]" if key else " - ") in text
             if not pressed:
                 return
             await pilot.press(pressed)

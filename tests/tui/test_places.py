@@ -1,6 +1,6 @@
 """The numbered screens: incidents, checkpoints, profiles, runs; at every size, by key and by mouse."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from tests.fakes.feed import FakeFeed, FakePicker, empty, healthy, hung, in_state
 from tests.fakes.screen_jobs import FakeCheckpoints, FakeIncidentFiles, FakeLaunch, rich_run, troubled
 from tests.tiers import SECOND_TIER, second
-from tests.tui.conftest import look, until
+from tests.tui.conftest import choose, look, until
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.preset import Profile
 from trainwatch.core.model.run import Evidence
@@ -24,16 +24,23 @@ from trainwatch.tui.keys import READ_ONLY
 from trainwatch.tui.places import PLACES
 from trainwatch.tui.screens.checkpoints_screen import CheckpointsScreen
 from trainwatch.tui.screens.dashboard import Dashboard
-from trainwatch.tui.screens.incidents_screen import IncidentsScreen
+from trainwatch.tui.screens.incidents_screen import IncidentDialog, IncidentsScreen
 from trainwatch.tui.screens.log_screen import LogScreen
 from trainwatch.tui.screens.place_screen import PlaceScreen
 
 SIZES = [(80, 24), (120, 40), (200, 50), (45, 30), (30, 10)]
 
 
+STACKS = ("3", "enter", "6")
+
+
 @asynccontextmanager
 async def open_place(
-    keys: str, now: Situation | None = None, size: tuple[int, int] = (80, 24), read_only: bool = False, **doors: Any
+    keys: Sequence[str],
+    now: Situation | None = None,
+    size: tuple[int, int] = (80, 24),
+    read_only: bool = False,
+    **doors: Any,
 ) -> AsyncIterator[tuple[TrainwatchApp, Pilot[None]]]:
     """The app on a rich run, on the screen that the keys lead to."""
     app = TrainwatchApp(
@@ -88,7 +95,14 @@ def checkpoints_of(app: TrainwatchApp) -> FakeCheckpoints:
 @pytest.mark.parametrize("scene", ["troubled", "empty", second("healthy")])
 async def test_every_screen_fits_every_terminal_size(place: str, scene: str) -> None:
     now = {"troubled": troubled, "empty": empty, "healthy": healthy}[scene]()
-    keys = {"incidents": "3", "checkpoints": "4", "profiles": "5", "runs": "6", "stacks": "3s", "metrics": "7"}[place]
+    keys: Sequence[str] = {
+        "incidents": "3",
+        "checkpoints": "4",
+        "profiles": "5",
+        "runs": "6",
+        "stacks": STACKS,
+        "metrics": "7",
+    }[place]
     async with open_place(keys, now) as (app, pilot):
         for width, height in SIZES:
             await pilot.resize_terminal(width, height)
@@ -195,18 +209,19 @@ async def test_a_key_is_not_lost_if_the_screen_is_drawn_right_after_it(key: str,
 
 async def test_an_open_incident_can_be_acknowledged_on_its_screen() -> None:
     async with open_place("3") as (app, pilot):
-        await pilot.press("c")
+        await pilot.press("enter")
+        await choose(pilot, "acknowledge it")
         await until(pilot, lambda: [(c.verb, c.incident) for c in sent(app)] == [("ack", 2)])
         await until(pilot, lambda: "Accepted." in footer(app))
-        await pilot.press("end", "c")
-        await pilot.pause()
-        assert len(sent(app)) == 1, "it is over"
+        await pilot.press("end", "enter")
+        await until(pilot, lambda: isinstance(front(app), IncidentDialog))
+        assert "acknowledge" not in str(front(app).text_at(70)), "it is over"
 
 
 async def test_an_incident_is_copied_as_markdown() -> None:
     async with open_place("3") as (app, pilot):
-        await pilot.press("end", "y")
-        await pilot.pause()
+        await pilot.press("end", "enter")
+        await choose(pilot, "copy as Markdown")
         assert app.clipboard.startswith("### luca: 00:57:48  crash: CUDA out of memory")
         assert "**What was done**" in app.clipboard
         assert "Copied" in footer(app)
@@ -222,6 +237,7 @@ async def test_evidence_opens_its_line_in_the_log_screen(tmp_path: Path) -> None
     now = msgspec.structs.replace(now, story=msgspec.structs.replace(now.story, attempts=attempts, incidents=incidents))
     async with open_place("3", now, logs=FileLogBrowser()) as (app, pilot):
         await pilot.press("end", "enter")
+        await choose(pilot, "see the log at line 1,234")
         await until(pilot, lambda: isinstance(front(app), LogScreen))
 
         def under_cursor() -> str:
@@ -231,21 +247,8 @@ async def test_evidence_opens_its_line_in_the_log_screen(tmp_path: Path) -> None
         await until(pilot, lambda: under_cursor() == "line 1234")
 
 
-async def test_cursor_moves_between_lines_of_evidence() -> None:
-    async with open_place("3") as (app, pilot):
-        await pilot.press("end", "tab")
-        await pilot.pause()
-        page = front(app).page
-        assert page.links == [48_211, 48_260]
-        assert page.link == 0
-        await pilot.press("tab")
-        assert page.link == 1
-        await pilot.press("shift+tab")
-        assert page.link == 0
-
-
 async def test_looks_at_a_process_are_pages_with_what_moved() -> None:
-    async with open_place("3s", size=(120, 40)) as (app, pilot):
+    async with open_place(STACKS, size=(120, 40)) as (app, pilot):
         await until(pilot, lambda: bool(front(app).pages))
         assert "It was at the same place in both looks." in text(app, "file")
         await pilot.press("right", "right", "right")
@@ -261,10 +264,10 @@ async def test_looks_at_a_process_are_pages_with_what_moved() -> None:
 
 
 async def test_missing_or_unreadable_incident_files_show_the_reason() -> None:
-    async with open_place("3s", incident_files=FakeIncidentFiles([])) as (app, pilot):
+    async with open_place(STACKS, incident_files=FakeIncidentFiles([])) as (app, pilot):
         await until(pilot, lambda: "There are no files of this incident" in flowing(text(app, "file")))
     error = PermissionError(13, "Permission denied")
-    async with open_place("3s", incident_files=FakeIncidentFiles(error=error)) as (app, pilot):
+    async with open_place(STACKS, incident_files=FakeIncidentFiles(error=error)) as (app, pilot):
         await until(pilot, lambda: "Permission denied" in text(app, "file"))
 
 

@@ -10,32 +10,22 @@ from tests.unit.test_views_header import incident, told, with_incidents
 from trainwatch.core.model.decision import CaptureStacks, Record, StopAttempt
 from trainwatch.core.model.fact import IncidentUpdated
 from trainwatch.core.model.observation import Outcome
-from trainwatch.core.model.run import EvidenceFile, IncidentKind
+from trainwatch.core.model.run import IncidentKind
 from trainwatch.core.model.story import ActionStory, Situation
 from trainwatch.core.model.story_fold import apply
-from trainwatch.core.views.incidents import HEADINGS, IncidentCard, card_markdown, incident_card, innermost
+from trainwatch.core.views.incidents import HEADINGS, IncidentCard, card_markdown, incident_card
 
 replace = msgspec.structs.replace
 
-DUMP = """Process 4211: python train.py
-Python v3.11.7 (/usr/bin/python3.11)
 
-Thread 4211 (idle): "MainThread"
-    wait (threading.py:320)
-    all_reduce (torch/distributed/distributed_c10d.py:2219)
-    step (src/loop.py:88)
-    main (train.py:12)
-"""
-
-
-def card_of(now: Situation, number: int, where: tuple[str, ...] = ()) -> IncidentCard:
-    card = incident_card(now, number, where)
+def card_of(now: Situation, number: int) -> IncidentCard:
+    card = incident_card(now, number)
     assert card is not None
     return card
 
 
-def keys(card: IncidentCard) -> str:
-    return "".join(choice.key for choice in card.choices)
+def acts(card: IncidentCard) -> set[str]:
+    return {choice.act for choice in card.choices}
 
 
 @pytest.mark.parametrize("kind", get_args(IncidentKind))
@@ -48,8 +38,8 @@ def test_every_kind_of_incident_has_a_card_that_explains_it(kind: str, open_: bo
     for part in ("What happened", "Why", "it means this", "What it cost"):
         assert part in text
     assert text.lower().count("something was seen (12 s)") == 1, "the title or the first row says it"
-    assert ("c" in keys(card)) == open_
-    assert "y" in keys(card)
+    assert ("acknowledge" in acts(card)) == open_
+    assert "copy" in acts(card)
 
 
 def test_no_fact_stands_on_a_card_twice() -> None:
@@ -66,7 +56,7 @@ def test_a_crash_offers_no_stacks_of_a_process_that_has_ended(kind: str, kept: s
     now = with_incidents(healthy(), incident(20, kind, "some_class", "something was seen", step=7))
     action = ActionStory(id=900, t=now.now_t, kind="capture_stacks", reason="", incident=20, done_t=now.now_t, ok=True)
     now = replace(now, story=replace(now.story, actions=(action,)))
-    (choice,) = (choice for choice in card_of(now, 20).choices if choice.key == "s")
+    (choice,) = (choice for choice in card_of(now, 20).choices if choice.act == "stacks")
     assert choice.text == kept
 
 
@@ -91,29 +81,13 @@ def test_what_was_done_has_its_order_seconds_and_outcomes() -> None:
         "+5 s  ended the processes: under way",
     ]
     assert [row.text for row in card.rows if row.heading == "where"] == ["at loop.py:88"]
-    assert "s" in keys(card)
+    assert "stacks" in acts(card)
     incidents = tuple(replace(i, open=False, closed_t=t, ending="recovered") for i in story.incidents)
     over = card_of(replace(now, story=replace(story, incidents=incidents)), 2)
     assert "+5 s  ended the processes" in {row.text for row in over.rows}
     at_once = tuple(replace(a, t=t - 5) if a.id == 902 else a for a in story.actions)  # it waits for the evidence
     waited = card_of(replace(now, story=replace(story, actions=at_once)), 2)
     assert "+5 s  ended the processes: under way" in {row.text for row in waited.rows}
-
-
-def test_the_innermost_frame_of_the_users_own_code_says_where_each_process_was() -> None:
-    library = "Thread 1 (active)\n    poll (/usr/lib/python3.11/selectors.py:416)\n"
-    files = (
-        EvidenceFile(name="stacks-4211-1.txt", text="Thread 4211 (idle)\n    older (train.py:1)\n"),
-        EvidenceFile(name="stacks-4211-2.txt", text=DUMP),
-        EvidenceFile(name="stacks-77-1.txt", text=library),
-        EvidenceFile(name="stacks-78-1.txt", text="Error: no permission\n"),
-        EvidenceFile(name="log-tail.txt", text="    f (x.py:1)\n"),
-    )
-    assert innermost(files) == (
-        "/usr/lib/python3.11/selectors.py:416 in poll (pid 77)",
-        "src/loop.py:88 in step (pid 4211)",
-    )
-    assert innermost(()) == ()
 
 
 def test_the_card_says_how_likely_the_cause_is() -> None:

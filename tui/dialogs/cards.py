@@ -1,11 +1,12 @@
 """Dialogs with a card: incidents, absence, information."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from textual import events
 from textual.content import Content
 
-from ...core.model.story import NeedKind, Summary
+from ...core.model.story import Need, NeedKind, Summary
 from ..keys import KEYS, Key, KeyContext, key_words
 from ..places import PLACES
 from ..ui.cells import glyphs_for, wrap_words
@@ -19,35 +20,60 @@ NEED_KEYS: dict[NeedKind, str] = {
 }  # fmt: skip
 """The key of the dashboard that does it."""
 ACTING = frozenset("rYS")
-OWN_KEYS = frozenset(
-    {"escape", "q", "down", "up", "j", "k", "pagedown", "pageup", "ctrl+p", "ctrl+z", "ctrl+s", "ctrl+c"}
-)
 
 
-class AwayDialog(Dialog[None]):
-    """Any key but those that scroll and close does what it does on the screen below."""
+class Card(Dialog[None]):
+    """What happened, over the dimmed screen. Digits choose what is offered; other keys only scroll or close."""
 
-    def __init__(self, said: Summary, *, read_only: bool) -> None:
-        super().__init__(said.title, "", "[Esc] close", danger=any(need.urgent for need in said.needs))
-        self.said, self._offered = said, frozenset(NEED_KEYS.values()) - (ACTING if read_only else frozenset())
+    offers: tuple[tuple[str, Callable[[], object]], ...] = ()
+    """What can be done, in words, and what does it."""
+    heading, offers_first = "What you can do", False
+
+    def told(self, width: int) -> Sequence[Content | str]:
+        """The lines above what is offered."""
+        raise NotImplementedError
 
     def text_at(self, width: int) -> Content:
-        lines = [Content.styled("What needs you" if self.said.needs else "Nothing needs you.", "bold")]
-        for need in self.said.needs:
-            key = NEED_KEYS.get(need.kind, "")
-            sign = f"[{key}]" if key in self._offered else " - "
-            first, *more = wrap_words(need.text, width - 6)
-            lines.append(Content.assemble("  ", (sign, "bold"), f" {first}"))
+        told = [Content(line) if isinstance(line, str) else line for line in self.told(width)]
+        lines = [Content.styled(self.heading, "bold")] if self.offers else []
+        for number, (text, _) in enumerate(self.offers[:9], 1):
+            first, *more = wrap_words(text, width - 6)
+            lines.append(Content.assemble("  ", (f"[{number}]", "bold"), f" {first}"))
             lines += [Content(f"      {part}") for part in more]
-        return Content("\n").join(
-            [*lines, Content(""), *(Content(hanging(f" {row}", width)) for row in self.said.lines)]
-        )
+        parts = (lines, told) if self.offers_first else (told, lines)
+        return Content("\n").join([*parts[0], *[Content("")][: len(lines)], *parts[1]])
 
     def on_key(self, event: events.Key) -> None:
-        if event.key not in OWN_KEYS:
+        at = "123456789".find(event.character or " ")
+        if 0 <= at < len(self.offers):
             event.stop()
             self.dismiss(None)
-            self.app.call_later(self.app.simulate_key, event.key)
+            self.app.call_later(self.offers[at][1])
+
+
+class AwayDialog(Card):
+    """What needs somebody who comes back, each with its digit, and what happened."""
+
+    heading, offers_first = "What needs you", True
+
+    def __init__(self, said: Summary, explain: Callable[[int], object], *, read_only: bool) -> None:
+        """``explain``: opens the card of an incident."""
+        keys = [(need, NEED_KEYS.get(need.kind, "")) for need in said.needs]
+        offered = [(need, key) for need, key in keys if key and not (read_only and key in ACTING)]
+        hint = "[1-9] choose   [Esc] close" if offered else "[Esc] close"
+        super().__init__(said.title, "", hint, danger=any(need.urgent for need in said.needs))
+        self.said, self._rest = said, [need.text for need, key in keys if (need, key) not in offered]
+        self.offers = tuple((need.text, self._doing(need, key, explain)) for need, key in offered)
+
+    def _doing(self, need: Need, key: str, explain: Callable[[int], object]) -> Callable[[], object]:
+        if need.kind == "incident" and need.incident is not None:
+            return partial(explain, need.incident)
+        return lambda: self.app.simulate_key(key)
+
+    def told(self, width: int) -> Sequence[Content | str]:
+        none = () if self.said.needs else (Content.styled("Nothing needs you.", "bold"), "")
+        rest = (hanging(f" - {text}", width) for text in self._rest)
+        return (*none, *rest, *(hanging(f" {row}", width) for row in self.said.lines))
 
 
 # The dialog of help.

@@ -1,13 +1,10 @@
-"""Dialogs to choose a checkpoint to resume from, a way to act, a cause, and remedies."""
+"""Dialogs to choose a checkpoint to resume from, its settings, and a way to act."""
 
 from collections.abc import Sequence
-from typing import ClassVar
 
-import msgspec
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.widgets import OptionList, Static
+from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from ...core.model.fact import RemedyApplied, RemedyProposed
@@ -17,7 +14,7 @@ from ...core.views.checkpoint_list import CheckpointRow
 from ...core.views.columns import Column, text_rows
 from ...core.views.state.concerns import DOUBTS
 from ...core.views.words import remedy_words
-from .dialog import Answer, Dialog, hanging
+from .dialog import Dialog, hanging
 
 BEGINNING = "from-the-beginning"
 ACT_ROWS = (
@@ -27,25 +24,8 @@ ACT_ROWS = (
 )
 
 
-class ListDialog(Dialog[Answer]):
-    """Its arrows move in a list."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("down,j", "move(1)", show=False),
-        Binding("up", "move(-1)", show=False),
-    ]
-
-    def on_mount(self) -> None:
-        self.query_one(OptionList).focus()
-
-    def action_move(self, rows: int) -> None:
-        options = self.query_one(OptionList)
-        for _ in range(abs(rows)):
-            options.action_cursor_down() if rows > 0 else options.action_cursor_up()
-
-
-class Choice(ListDialog[str]):
-    """A list; Enter answers with the id of the row."""
+class Choice(Dialog[str]):
+    """A list; Enter answers with the id of the row. Its arrows move in it."""
 
     def __init__(
         self, title: str, body: str, rows: Sequence[tuple[str, str]], hint: str, *, chosen: str | None = None
@@ -58,6 +38,14 @@ class Choice(ListDialog[str]):
         options = OptionList(*(Option(self._row(i), id=str(i)) for i in range(len(self.rows))), markup=False)
         options.highlighted = next((i for i, (key, _) in enumerate(self.rows) if key == self.chosen), 0)
         yield options
+
+    def on_mount(self) -> None:
+        self.query_one(OptionList).focus()
+
+    def action_move(self, rows: int) -> None:
+        options = self.query_one(OptionList)
+        for _ in range(abs(rows)):
+            options.action_cursor_down() if rows > 0 else options.action_cursor_up()
 
     def on_resize(self, _: events.Resize) -> None:
         for options in self.query(OptionList):
@@ -117,69 +105,15 @@ def choose_act(current: str) -> Choice:
     return Choice("Without you", "What is done without you?", rows, "[Enter] choose   [Esc] cancel", chosen=current)
 
 
-# The dialog to choose the remedies of a resume: keep or undo the applied ones, take proposed ones.
-
-TICKED, FREE = "[x]", "[ ]"
+KEEP, UNDO = "", "undo"
 
 
-class RemedyChoice(msgspec.Struct, frozen=True):
-    """``take``: names of proposals; ``take_back``: undo all applied ones (the supervisor undoes only all of them)."""
-
-    take: tuple[str, ...] = ()
-    take_back: bool = False
-
-
-AS_IT_IS = RemedyChoice()
-
-
-class ChooseRemedies(ListDialog[RemedyChoice]):
-    """A list to tick with space; Enter continues. Applied remedies share a row: they are kept or undone together."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("space", "tick", show=False, priority=True)]
-
-    def __init__(self, applied: Sequence[RemedyApplied], proposed: Sequence[RemedyProposed]) -> None:
-        super().__init__(
-            "Resume: with what?", "Ticked remedies are used. The settings are below.",
-            "[space] tick   [Enter] continue   [Esc] cancel",
-        )  # fmt: skip
-        self.in_force, self.waiting = tuple(applied), {r.name: r for r in proposed}
-        self.ticked: set[str] = {"in force"} if self.in_force else set()
-        self.keys = [*self.ticked, *self.waiting]
-
-    def more(self) -> ComposeResult:
-        options = OptionList(*(Option(self._text(key), id=key) for key in self.keys), markup=False)
-        options.highlighted = 0
-        yield options
-        yield Static("", id="difference", markup=False)
-
-    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        self.query_one("#difference", Static).update("\n" + "\n".join(self._told(self.keys[event.option_index])))
-
-    def on_option_list_option_selected(self, _: OptionList.OptionSelected) -> None:
-        taken = tuple(name for name in self.waiting if name in self.ticked)
-        self.dismiss(RemedyChoice(take=taken, take_back=bool(self.in_force) and "in force" not in self.ticked))
-
-    def action_tick(self) -> None:
-        options = self.query_one(OptionList)
-        if options.highlighted is None:
-            return
-        key = self.keys[options.highlighted]
-        self.ticked ^= {key}
-        options.replace_option_prompt(key, self._text(key))
-
-    def _text(self, key: str) -> str:
-        sign = TICKED if key in self.ticked else FREE
-        if key == "in force":
-            return f"{sign} keep what was changed: {'; '.join(r.title for r in self.in_force)}"
-        return f"{sign} {self.waiting[key].title}"
-
-    def _told(self, key: str) -> list[str]:
-        if key == "in force":
-            return [f"{r.title}: {remedy_words(r)}" for r in self.in_force]
-        row = self.waiting[key]
-        lines = [
-            remedy_words(row),
-            f"cost: {row.cost}" if row.cost else "",
-            f"why it waits: {row.why}" if row.why else "",
-        ]
-        return [line for line in lines if line]
+def choose_remedies(applied: Sequence[RemedyApplied], proposed: Sequence[RemedyProposed]) -> Choice:
+    """The dialog to choose the settings of a resume: KEEP, the name of a proposal, or UNDO of all that was applied."""
+    changed = "; ".join(f"{r.title}: {remedy_words(r)}" for r in applied)
+    rows = [(KEEP, f"keep what was changed: {changed}" if applied else "the settings as they are")]
+    for r in proposed:
+        more = [f"cost: {r.cost}"] * bool(r.cost) + [f"why it waits: {r.why}"] * bool(r.why)
+        rows.append((r.name, "; ".join((f"{r.title}: {remedy_words(r)}", *more))))
+    rows += [(UNDO, f"undo what was changed: {changed}")] if applied else []
+    return Choice("Resume: with what?", "With which settings?", rows, "[Enter] choose   [Esc] cancel", chosen=KEEP)

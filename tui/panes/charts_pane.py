@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
 from textual import events
 from textual.message import Message
 
@@ -43,7 +44,7 @@ class ChartsPane(AxisPane):
 
     def show(self, view: TimelineView, series: Mapping[SeriesQuery, Columns], zoomed: TimeWindow) -> None:
         """Draw it; ``series`` answers ``series_queries``."""
-        self.view, self.series, self.zoomed = view, series, zoomed
+        self.view, self.series, self.zoomed = replace(view, later=""), series, zoomed  # ticks need the room
         self.redraw()
 
     def take(self, charts: Sequence[str], chosen: int, message: str, *, single: bool) -> None:
@@ -107,20 +108,18 @@ class ChartsPane(AxisPane):
         newest = next((v for v in reversed(known[1] if known else ()) if v is not None), None)
         if unit == "steps/s" and newest:
             newest = 1 / newest
+        factor, word = axis_unit(unit, *scale) if scale is not None else (1.0, "")
         value = ("curve", "" if words_of(metric).total else f"  {value_text(newest, unit)}")
+        word = "" if value[1].endswith(word) else f" {word}"  # the unit of the ticks, if the value has another one
         sign = f"{self.glyphs.cursor} " if chosen and not self.single else ""
-        title = cut(words_of(metric).title, max(1, width - width_of((value,)) - 1 - len(sign)))
+        title = cut(words_of(metric).title + word, max(1, width - width_of((value,)) - 1 - len(sign)))
         lines = [spread((("accent", sign), ("strong" if chosen else "text", title)), (value,), width)]
         if scale is None:
             why = [pad("no value here" if y == (rows - 1) // 2 else "", width - GUTTER) for y in range(rows - 1)]
             return [*lines, *((("label", " " * GUTTER + text),) for text in why)]
-        factor, word = axis_unit(unit, *scale)
         texts = [fitted(tick, GUTTER - 1) if tick else "" for tick in tick_rows(scale, rows - 1, factor)]
         if unit == COUNT:
             texts = ["" if "." in text else text for text in texts]
-        free = next((y for y, text in enumerate(texts) if not text), None)
-        if free is not None and len(word) < GUTTER:
-            texts[free] = word
         hatched = self._hatched(columns)
         for text, row in zip(texts, drawn, strict=True):
             lines.append((("label", right(text, GUTTER - 1) + " "), *self._marked("curve", pad(row, columns), hatched)))

@@ -6,9 +6,24 @@ import msgspec
 
 from ...core.views.checkpoint_list import CheckpointRow, how_many
 from ...core.views.dashboard import GpuPaneView, GpuView, MemoryView, Meter
-from ...core.views.incidents import IncidentView
+from ...core.views.incidents import LABELS, Heading, IncidentCard, IncidentView
 from ...core.views.metrics import axis_unit, words_of
-from ..ui.cells import LEVEL_WORDS, Glyphs, Line, Span, cut, pad, right, sentence, size_of, spread, width_of, wrap_words
+from ...core.views.words import Paragraph
+from ..ui.cells import (
+    LEVEL_WORDS,
+    Glyphs,
+    Line,
+    Span,
+    cut,
+    pad,
+    right,
+    rows_of,
+    sentence,
+    size_of,
+    spread,
+    width_of,
+    wrap_words,
+)
 from ..ui.chart import Charts, Columns, SeriesQuery, TimeWindow, spark, spark_range, stretch
 from .pane import Pane
 
@@ -346,22 +361,22 @@ class CheckpointsPane(Pane):
 
 # The incidents on the dashboard.
 
-LABEL = 7
+LABEL = 9
 KIND_FROM = 44
 """Columns from which there is room for the kind of an incident: on fewer the title needs it more."""
-DETAILS = ("seen", "did", "cause", "cost")
-"""If there is no room, they are dropped from the end."""
-READING_ORDER = ("seen", "cause", "did", "cost")
+DETAILS: tuple[Heading, ...] = ("happened", "done", "why", "cost")
+"""Parts of the newest incident's card; if there is no room, they are dropped from the end."""
 
 
 class IncidentsPane(Pane):
-    """Shows IncidentViews, newest first."""
+    """Shows IncidentViews, newest first, and the beginning of the newest one's card."""
 
     views: tuple[IncidentView, ...] = ()
+    card: IncidentCard | None = None
 
-    def show(self, views: tuple[IncidentView, ...], count: int) -> None:
+    def show(self, views: tuple[IncidentView, ...], count: int, card: IncidentCard | None) -> None:
         """Draw them; ``count``: how many there are, equal ones counted each."""
-        self.views = views
+        self.views, self.card = views, card
         opened = [v for v in views if v.open and not v.acknowledged]
         self.set_title(f"incidents · {count}" if views else "incidents", "[e] explain" if views else "")
         self.set_class(bool(opened) and opened[0].level == "danger", "-danger")
@@ -371,32 +386,15 @@ class IncidentsPane(Pane):
     def lines(self, width: int, height: int) -> list[Line]:
         if not self.views:
             return [(("label", "None so far."),)]
-        if height < 3:
-            return [headline(v, width, self.glyphs)[0] for v in self.views[:height]]
         newest, *others = self.views
         room = height - 1 - min(len(others), max(0, height - 5))
-        filled = [d for d in DETAILS if getattr(newest, d)][:room]
-        spare = room - len(filled)
-        details: list[Line] = []
-        for name in READING_ORDER:
-            if name not in filled:
-                continue
-            rows = wrap_words(getattr(newest, name), max(1, width - LABEL - 2))
-            if len(rows) > 1 + spare:
-                rows = [*rows[:spare], " ".join(rows[spare:])]
-            spare -= len(rows) - 1
-            details.append((("label", "  " + pad(name, LABEL)), ("text", rows[0])))
-            details += [(("text", " " * (LABEL + 2)), ("text", row)) for row in rows[1:]]
-        others = others[: height - 1 - len(details)]
-        spare = height - 1 - len(details) - len(others)
-        first = headline(newest, width, self.glyphs, spare=spare, costed=bool(newest.cost))
-        spare -= len(first) - 1
-        lines = [*first, *details]
-        for v in others:
-            rows_of_it = headline(v, width, self.glyphs, spare=spare)
-            spare -= len(rows_of_it) - 1
-            lines += rows_of_it
-        return lines
+        first = {row.heading: row.text for row in reversed(self.card.rows)} if self.card is not None else {}
+        parts = [name for name in DETAILS if name in first][:room]
+        told = (Paragraph(first[name], f"  {LABELS[name]}") for name in LABELS if name in parts)
+        details = [line for each in told for line in rows_of(each, width, LABEL)][:room]
+        spare = max(0, height - 1 - len(details) - len(others))
+        lines = [*headline(newest, width, self.glyphs, spare=spare, costed=bool(newest.cost)), *details]
+        return [*lines, *(headline(v, width, self.glyphs)[0] for v in others)][:height]
 
 
 def headline(

@@ -3,6 +3,7 @@
 import re
 from itertools import groupby
 
+import msgspec
 from rich.cells import cell_len
 from textual.events import Click
 
@@ -19,14 +20,15 @@ from .pane import Bar, Pane, Part
 KEY_SIGN = re.compile(r"(\[[^\]]*\])")
 SENTENCE_ROWS = 2
 VITAL_ROWS = 4
-NARROW_ROWS = 4
-NARROW_VITAL_ROWS = 7
+NARROW_ROWS = 3
+NARROW_VITAL_ROWS = 6
 """Rows of the sentence: the usual limit, and the limit if vital clauses need more; below 60 columns (on a screen of 10
 rows one row is left for the log)."""
 NARROW = 60
-BAR_LEAST = 8
-BAR_SHARE = 4
-"""The bar gets at least a quarter of the line: the last facts are left out."""
+TALL = 20
+"""Rows of a screen on which the head has room for a sentence of two rows, whatever it says: nothing below it moves."""
+BAR_LEAST, BAR_MOST = 10, 48
+"""Cells of the bar: the rest of its row is the place of step, pace and end."""
 EMPTY = HeaderView(name="", verdict=Verdict(level="unknown", clauses=("Looking …",)), done=None, facts=())
 
 
@@ -73,9 +75,10 @@ def verdict_rows(verdict: Verdict, room: int, limit: int, most: int) -> list[str
     return rows
 
 
-def head_rows(view: HeaderView, width: int) -> int:
-    """Rows that the head needs at this width."""
-    return len(sentence_rows(view, width)) + 1 + (width < NARROW and bool(view.name))
+def head_rows(view: HeaderView, width: int, height: int) -> int:
+    """Rows that the head needs on a screen of this size: the sentence, then the bar with the position."""
+    said = max(len(sentence_rows(view, width)), SENTENCE_ROWS if height >= TALL else 1)
+    return said + 1 + (width < NARROW and bool(view.name)) + (width < NARROW and bool(view.verdict.where))
 
 
 class Head(Pane):
@@ -88,52 +91,56 @@ class Head(Pane):
         self.redraw()
 
     def cuts(self, width: int) -> tuple[int, ...]:
-        """Behind the state: the step that follows moves."""
-        verdict = self.view.verdict
-        if width + 2 < NARROW or len(verdict.clauses) < 2:
-            return ()
-        return (size_of(name_in(self.view, width + 2)) + 4 + cell_len(verdict.clauses[0]) + 3,)
+        """Behind the bar: the step that follows moves."""
+        return (self._bar_cells(width) + 2,) if width + 2 >= NARROW and self.view.done is not None else ()
 
     def lines(self, width: int, height: int) -> list[Line]:
-        view = self.view
+        view, inline = self.view, width + 2 >= NARROW
         level = view.verdict.level
-        glyph = self.glyphs.levels[level]
         first = view.verdict.first_level or level
         style = "strong" if first in {"safe", "unknown"} else first
-        rows = sentence_rows(view, width + 2)
         lines: list[Line] = []
-        inline = width + 2 >= NARROW
         if not inline and view.name:
             lines.append((("strong", cut(view.name, width)),))
         before: tuple[Span, ...] = (
             (("strong", name_in(view, width + 2)), ("text", "  ")) if inline and view.name else ()
         )
-        indent = width_of(before) + 2
-        for number, row in enumerate(rows):
-            start: tuple[Span, ...] = (*before, (level, f"{glyph} ")) if number == 0 else (("text", " " * indent),)
+        indent: Span = ("text", " " * (width_of(before) + 2))
+        for number, row in enumerate(sentence_rows(view, width + 2)):
+            start: tuple[Span, ...] = (*before, (level, f"{self.glyphs.levels[level]} ")) if number == 0 else (indent,)
             lines.append((*start, *_emphasise(row, style, view.verdict, first=number == 0)))
-        lines = lines[: max(1, height - 1)]
-        if height > len(lines):
-            lines.append(self._bar(width))
-        return lines
+        below = [] if inline or not view.verdict.where else [self._where(width)]
+        room = max(1, height - 1 - len(below))
+        if inline and len(lines) < room:  # what the sentence leaves free
+            lines.append((indent, ("label", clauses(view.facts, width - width_of((indent,))))))
+        lines = [*lines[:room], *((),) * (room - len(lines)), *below]
+        return [*lines, self._bar(width)] if height > len(lines) else lines
+
+    def _bar_cells(self, width: int) -> int:
+        return max(BAR_LEAST, min(BAR_MOST, width // 7))
+
+    def _where(self, width: int) -> Line:
+        """Step, pace and end, if there is room for all of them."""
+        step, *rest = self.view.verdict.where or ("",)
+        while rest and size_of(" · ".join((step, *rest))) > width:
+            del rest[0]
+        return (("text", cut(" · ".join((step, *rest)), width)),)
 
     def _bar(self, width: int) -> Line:
-        view = self.view
-        room = max(0, width - max(BAR_LEAST, width // BAR_SHARE) - 12)
-        facts = "   " + clauses(view.facts, room) if view.facts else ""
+        view, inline = self.view, width + 2 >= NARROW
         if view.done is None:
-            return fit((("label", facts.strip()),), width)
-        percent = f" {100 * view.done:5.1f} %" if width >= NARROW else f" {100 * view.done:3.0f} %"
-        cells = max(1, width - len(percent) - len(facts) - 2)
-        full, rest = bar(view.done, cells, self.glyphs)
+            return fit(self._where(width) if inline else (("label", clauses(view.facts, width)),), width)
+        percent = f" {100 * view.done:5.1f} %  " if inline else f" {100 * view.done:3.0f} %  "
+        full, rest = bar(view.done, self._bar_cells(width), self.glyphs)
         ends = ("▕", "▏") if self.glyphs.braille else ("[", "]")
+        room = width - self._bar_cells(width) - len(percent) - 2
         return (
             ("faint", ends[0]),
             ("bar", full),
             ("bar-rest", rest),
             ("faint", ends[1]),
             ("strong", percent),
-            ("label", facts),
+            *(self._where(room) if inline else (("label", clauses(view.facts, room)),)),
         )
 
 
@@ -208,7 +215,12 @@ def tab_rows(view: HeaderView, width: int, height: int) -> int:
     """Rows of the tabs and the sentence, on a screen of this size."""
     if height < 3:
         return max(1, height - 1)
-    return 1 + len(verdict_rows(view.verdict, width - 2, 1, max(1, min(MOST_ROWS, height // 3))))
+    return 1 + len(verdict_rows(whole(view.verdict), width - 2, 1, max(1, min(MOST_ROWS, height // 3))))
+
+
+def whole(verdict: Verdict) -> Verdict:
+    """With the position as clauses: on these screens it has no place of its own."""
+    return msgspec.structs.replace(verdict, clauses=(*verdict.clauses, *verdict.where))
 
 
 class TabBar(Bar):
@@ -226,12 +238,12 @@ class TabBar(Bar):
     def lines(self, width: int, height: int) -> list[Line]:
         lines: list[Line] = [self.row(width)]
         if height > 1 and self.view.verdict.clauses:
-            verdict = self.view.verdict
-            glyph = self.glyphs.levels[verdict.level]
-            style = "text" if verdict.level in {"safe", "unknown"} else verdict.level
-            signs = (f"{glyph} ", *("  " for _ in range(height)))
-            rows = verdict_rows(verdict, width - 2, 1, height - 1)
-            lines += [((verdict.level, sign), (style, row)) for sign, row in zip(signs, rows, strict=False)]
+            verdict = whole(self.view.verdict)
+            first = verdict.first_level or verdict.level
+            style = "text" if first in {"safe", "unknown"} else first
+            for number, row in enumerate(verdict_rows(verdict, width - 2, 1, height - 1)):
+                sign = (verdict.level, "  " if number else f"{self.glyphs.levels[verdict.level]} ")
+                lines.append((sign, *_emphasise(row, style, verdict, first=number == 0)))
         return lines
 
     def parts(self, width: int) -> list[Part]:

@@ -7,7 +7,7 @@ from ...core.views.dashboard import Meter
 from ...core.views.machine_page import axis_ends
 from ...core.views.quantity import UNKNOWN
 from ...core.views.state.run_progress import SEVERITY, level_in
-from ..ui.cells import LEVEL_WORDS, Line, Span, beside, cut, fit, pad, right, sentence, width_of
+from ..ui.cells import LEVEL_WORDS, Line, Span, beside, cut, fit, pad, right, sentence, spread, width_of
 from ..ui.chart import Charts, Columns, SeriesQuery, curve, stretch
 from .dashboard_panes import meter_spark
 from .pane import ScrolledPane
@@ -22,7 +22,7 @@ GAUGE_ROWS = 3
 WIDEST = 84
 """A wider pane has gauges beside each other."""
 MOST_ROWS = 8
-GUTTER = 10
+GUTTER = 11
 """Columns for the labels of the axis."""
 
 SPARK_LEAST = 8
@@ -52,6 +52,8 @@ class GaugesPane(ScrolledPane):
             return sentence(self.message, width)
         across, rows = self._grid(width, height)
         each = (width - GAP * (across - 1)) // across
+        axis = rows >= GAUGE_ROWS and height > rows
+        height -= axis
         drawn = [self._gauge(gauge, each, rows) for gauge in self.gauges]
         lines = [
             beside(parts, each, GAP)
@@ -61,6 +63,10 @@ class GaugesPane(ScrolledPane):
         in_view = list(self.in_view(lines, height))
         below = -(-(len(lines) - self.top - height) // rows) * across if len(lines) > self.top + height else 0
         self.tell_hidden("" if not below else f"{min(below, len(self.gauges))} more ↓")
+        if axis:
+            since, until = self.charts.window.ends
+            ends = spread((("label", " " * GUTTER + since),), (("label", until),), each)
+            in_view += [*((),) * (height - len(in_view)), beside([ends] * across, each, GAP)]
         return in_view
 
     def _grid(self, width: int, height: int) -> tuple[int, int]:
@@ -69,8 +75,9 @@ class GaugesPane(ScrolledPane):
         most = max(1, min((width + GAP) // (GAUGE_COLUMNS + GAP), count))
         for across in range(min(most, 1 + width // WIDEST), most + 1):
             down = -(-count // across)
-            if height // down >= 5 or (across == most and height // down >= GAUGE_ROWS):
-                return across, min(MOST_ROWS, height // down)
+            rows = (height - 1) // down  # one for the time axis
+            if rows >= 5 or (across == most and rows >= GAUGE_ROWS):
+                return across, min(MOST_ROWS, rows)
         side_by_side = count > height and (width - GAP * (most - 1)) // most >= self._fixed() + SPARK_LEAST
         return (most if side_by_side else 1), 1
 

@@ -234,77 +234,34 @@ def _aligned(column: Column[Row], text: str, cells: int) -> str:
     return f"{' ' * column.before}{text}{' ' * column.after}"
 
 
-# A page of paragraphs that can be scrolled; paragraphs with a link can be selected and opened.
+# A page of paragraphs that can be scrolled.
 
 
 class PagePane(ScrolledPane):
-    """``link``: index into the linked paragraphs of the selected one; None if none is selected."""
+    """Shows paragraphs."""
 
     paragraphs: tuple[Paragraph, ...] = ()
     wheel_rows = 3
-    link: int | None = None
     heading = ""
     hint = ""
-
-    class Chosen(Message):
-        """A linked paragraph was clicked."""
-
-        def __init__(self, link: int) -> None:
-            super().__init__()
-            self.link = link
 
     def show(self, paragraphs: Sequence[Paragraph], *, title: str = "", hint: str = "") -> None:
         self.paragraphs, self.heading, self.hint = tuple(paragraphs), title, hint
         self.redraw()
 
-    @property
-    def links(self) -> list[int]:
-        return [p.link for p in self.paragraphs if p.link is not None]
-
-    def walk(self, links: int) -> None:
-        """Select another linked paragraph and scroll it into view; without links: scroll."""
-        count = len(self.links)
-        if not count:
-            self.scroll(links)
-            return
-        self.link = 0 if self.link is None else max(0, min(count - 1, self.link + links))
-        width, height = self.size
-        at = next((y for y, (_, number) in enumerate(self._all(width)) if number == self.link), 0)
-        if not self.top <= at < self.top + height:
-            self.top = max(0, at - height // 2)
-        self.redraw()
-
     def lines(self, width: int, height: int) -> list[Line]:
         rows = self._all(width)
-        in_view = self.in_view(rows, height)
+        in_view = list(self.in_view(rows, height))
         more = len(rows) - self.top - height
         self.set_title(self.heading, f"{more} more rows ↓" if more > 0 else self.hint)
-        shown = []
-        for line, number in in_view:
-            here = number is not None and number == self.link
-            shown.append(tuple(("cursor", text) if here and text.strip() else (style, text) for style, text in line))
-        return shown
+        return in_view
 
-    def on_click(self, event: events.Click) -> None:
-        """Open the paragraph under the pointer if it has a link."""
-        rows = self._all(self.size.width)
-        y = event.y - self.gutter.top + self.top
-        if event.y - self.gutter.top >= 0 and y < len(rows) and rows[y][1] is not None:
-            self.link = rows[y][1]
-            self.redraw()
-            self.post_message(self.Chosen(self.links[self.link or 0]))
-
-    def _all(self, width: int) -> list[tuple[Line, int | None]]:
-        """Every row with the number of its link."""
-        margin = margin_of(self.paragraphs)
-        rows: list[tuple[Line, int | None]] = []
-        links, above = 0, ""
+    def _all(self, width: int) -> list[Line]:
+        margin, rows, above = margin_of(self.paragraphs), list[Line](), ""
         for each in self.paragraphs:
             paragraph = each if not each.label or each.label != above else msgspec.structs.replace(each, label="")
             if (level := each.level) is not None:
                 paragraph = msgspec.structs.replace(paragraph, mark=(level, f"{self.glyphs.levels[level]} "))
-            number, above = None, each.label
-            if paragraph.link is not None:
-                number, links = links, links + 1
-            rows += [(line, number) for line in rows_of(paragraph, width, margin)]
+            above = each.label
+            rows += rows_of(paragraph, width, margin)
         return rows

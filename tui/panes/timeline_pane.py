@@ -197,7 +197,7 @@ class AxisPane(Pane):
     def _marked(self, style: str, row: str, hatched: frozenset[int]) -> list[Span]:
         """The curve, hatched where no step came, with a line at each incident and the selected event highlighted."""
         columns = len(row)
-        special = dict.fromkeys(hatched, ("faint", self.glyphs.hatch))
+        special = dict.fromkeys(hatched, ("silence", self.glyphs.hatch))
         for mark in self.view.marks:
             if mark.kind in INCIDENT_KINDS and self._shown(mark.t):
                 special[self._column(mark.t, columns)] = ("faint", self.glyphs.mark)
@@ -343,7 +343,7 @@ class TimelinePane(AxisPane):
                 for c in range(first, last + 1):
                     cells[c] = (style, self.glyphs.band)
             for c in hatched:
-                cells[c] = ("faint", self.glyphs.hatch)
+                cells[c] = ("silence", self.glyphs.hatch)
             if now - 1 in hatched and endless:
                 cells[now] = ("text", " ")  # no phase after a silence that goes on
             return fit(cells, columns)

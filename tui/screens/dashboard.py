@@ -14,6 +14,7 @@ from ...core.model.ports import OpenRun
 from ...core.model.story import Situation
 from ...core.model.text import typed
 from ...core.views.dashboard import DashboardView, dashboard_view
+from ...core.views.incidents import incident_card
 from ..background import LongTask, Poller, Snapshot, TaskQueue
 from ..keys import ALSO, BY_ACTION, KEYS, Key, KeyContext, applying, head_here, why_not
 from ..log.dashboard_log import DashboardLog
@@ -207,7 +208,7 @@ class Dashboard(PanedScreen):
         self.gpu.show(view.gpu, series, shown)
         self.memory.show(view.memory, series, shown)
         self.timeline.show(view.timeline, series, shown if part else None)
-        self.incidents.show(view.incidents, view.incident_count)
+        self.incidents.show(view.incidents, view.incident_count, view.card)
         self.checkpoints.show(view.checkpoints)
         self.output.update(self.now, found.trouble or "" if found is not None else "", width)
         self.key_bar.show(self.offered(), self.key_bar.message)
@@ -265,10 +266,10 @@ class Dashboard(PanedScreen):
         self.tasks.fetch(work, told)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Keys that do not apply now do nothing; those of operations show why (except Enter)."""
+        """Keys that do not apply now do nothing; those of operations show why (except those with another use)."""
         name = str(parameters[0]) if action == "operate" else action
         key = BY_ACTION.get(name)
-        return key is None or key.when(self.context) or (action == "operate" and name != "start")
+        return key is None or key.when(self.context) or (action == "operate" and name not in {"start", "take_back"})
 
     def action_operate(self, name: str) -> None:
         """Run an operation, or show why it does not apply."""
@@ -278,10 +279,15 @@ class Dashboard(PanedScreen):
             self.show_message(why_not(name, self.context))
 
     def action_explain(self) -> None:
-        from .incidents_screen import explain
-
         if self.view.incidents:
-            explain(self.application, self.view.incidents[0].id)
+            self.explain(self.view.incidents[0].id)
+
+    def explain(self, number: int) -> None:
+        """Open the card of an incident."""
+        from .incidents_screen import IncidentDialog
+
+        if (card := incident_card(self.now, number)) is not None:
+            self.app.push_screen(IncidentDialog(self, card))
 
     def action_summary(self) -> None:
         self.away.show()
@@ -344,7 +350,7 @@ class Dashboard(PanedScreen):
             width,
             height,
             Contents(
-                head_rows=head_rows(view.header, width),
+                head_rows=head_rows(view.header, width, height),
                 gpus=max(1, len(view.gpu.gpus)),
                 memory_rows=max(4, len(view.memory.meters)),
                 incidents=len(view.incidents),
@@ -531,7 +537,7 @@ def at_once(now: Situation, view: DashboardView) -> tuple[object, ...]:
     return (
         now.story.seq,
         now.story.state,
-        (now.supervisor_alive, now.frozen, now.troubles, now.job and (now.job.phase, now.job.reason)),
+        (now.supervisor_alive, now.frozen, now.left is None, now.troubles, now.job and (now.job.phase, now.job.reason)),
         (said.level, said.worst, len(said.clauses), said.clauses[: said.vital]),
         (view.gpu.message, view.gpu.note, *map(beside_numbers, view.gpu.gpus)),
         (memory.message, memory.note, tuple(meter.label for meter in memory.meters), pressing(memory.meters)),

@@ -1,12 +1,12 @@
 """Key 3: every incident of the run, and all about the one under the cursor."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from textual import events
+from textual.content import Content
 
-from ...core.model.run import EvidenceFile
 from ...core.views.incidents import (
+    LABELS,
     Choice,
     EvidencePage,
     Heading,
@@ -16,15 +16,15 @@ from ...core.views.incidents import (
     evidence_pages,
     incident_card,
     incident_views,
-    innermost,
 )
 from ...core.views.words import Paragraph
-from ..keys import HELP, READ_ONLY, Key
+from ..dialogs.cards import Card
+from ..keys import HELP, Key
 from ..panes.dashboard_panes import headline
 from ..panes.pane import Pane
 from ..panes.rows_pane import PagePane, RowsPane
 from ..run_session import Box
-from ..ui.cells import size_of
+from ..ui.cells import margin_of, rows_of, size_of
 from .place_screen import RunPage, above, beside, share
 
 if TYPE_CHECKING:
@@ -34,25 +34,15 @@ if TYPE_CHECKING:
 
 SIDE_FROM = 120
 """Columns from which list and detail stand side by side."""
-LABELS: dict[Heading, str] = {
-    "happened": "seen", "why": "why", "where": "where", "done": "did", "cost": "cost", "end": "end",
-}  # fmt: skip
-CHOICE_LABELS: dict[str, str] = {
-    "answer": "yes", "wait": "wait", "take": "apply", "resume": "resume", "continue": "continue", "kill": "kill",
-    "acknowledge": "ack", "stacks": "stacks", "copy": "copy",
-}  # fmt: skip
 BESIDE_TITLE = 4
 """Columns of the border beside the title."""
-ON_PAGE = frozenset({"log"})
-"""What the page has a key of its own for."""
 NONE_SO_FAR = (
     "No incident so far. A hang, a crash, a loss that is not a number or a machine in danger would be listed here, "
     "with what was seen, why, and what was done about it."
 )
 
 INCIDENT_KEYS: tuple[Key, ...] = (
-    Key("Enter", "jump", "log", "go to the log at the marked line of evidence (the first if none is marked)"),
-    Key("tab", "walk(±1)", "line", "mark the next line of evidence (shift: back)"),
+    Key("Enter", "card", "what to do", "what can be done about it: a restart, a remedy, the log, the stacks"),
     Key("↑ ↓", "move(±1)", "choose", "choose an incident (also k, j, Home, End)"),
     Key("PgDn", "scroll(±8)", "scroll", "scroll the detail (PgUp: back)", footer=False),
     HELP,
@@ -69,9 +59,6 @@ class IncidentsScreen(RunPage):
     chosen: Any = None
     """The number of the incident that is shown."""
     card: IncidentCard | None = None
-    _evidence_of: tuple[int, bool] | None = None
-    _where: tuple[str, ...] = ()
-    """The innermost frames of the processes."""
 
     def bodies(self) -> Sequence[Pane]:
         self.table = RowsPane(id="incidents")
@@ -98,92 +85,37 @@ class IncidentsScreen(RunPage):
         self.table.chosen = self.chosen
         self.table.show(rows, self.views, message=NONE_SO_FAR, ids=lambda view: view.id)
         self.chosen = self.table.chosen
-        where = self._where if self._evidence_of is not None and self._evidence_of[0] == self.chosen else ()
-        self.card = None if self.chosen is None else incident_card(self.now, self.chosen, where)
+        self.card = None if self.chosen is None else incident_card(self.now, self.chosen)
         if self.card is None:
             self.page.show((), title="")
             return
         view = self.card.view
         self.page.set_class(view.open and not view.acknowledged and view.level == "danger", "-danger")
         self.page.show(
-            paragraphs(self.card, self.choices, self.page.size.width - BESIDE_TITLE),
+            paragraphs(self.card, self.page.size.width - BESIDE_TITLE),
             title=f"{view.at} · {view.kind}: {view.title}",
         )  # fmt: skip
-        self._read_evidence(self.card)
-
-    @property
-    def choices(self) -> tuple[Choice, ...]:
-        """What can be done about the incident, by its letter."""
-        found = () if self.card is None else self.card.choices
-        return tuple(c for c in found if c.act not in ON_PAGE and not (c.acts and self.context.read_only))
-
-    def taken(self) -> Collection[str]:
-        """Also the letters of what is about this incident alone."""
-        return self.own | {c.key for c in self.choices if c.act in {"take", "acknowledge"}}
 
     def idle(self) -> tuple[str, ...]:
-        return (() if self.page.links else ("jump", "walk")) + (() if len(self.views) > 1 else ("move",))
-
-    def offered(self) -> tuple[Key, ...]:
-        """Also the letters of the card."""
-        keys = super().offered()
-        letters = tuple(Key(c.key, "", CHOICE_LABELS.get(c.name, CHOICE_LABELS[c.act]), c.text) for c in self.choices)
-        return (*(k for k in keys if not k.always), *letters, *(k for k in keys if k.always))
-
-    def on_key(self, event: events.Key) -> None:
-        found = () if self.card is None else self.card.choices
-        chosen = next((c for c in found if c.key == event.character and c.act not in ON_PAGE), None)
-        if chosen is not None and self.card is not None:
-            event.stop()
-            if chosen in self.choices:
-                do(self.application, self.session, self.card, chosen)
-            else:
-                self.show_message(READ_ONLY)
-
-    def _read_evidence(self, card: IncidentCard) -> None:
-        """Read the files of another incident, or those that were written since."""
-        which, services = (card.number, card.captured), self.session.run.services
-        if which == self._evidence_of:
-            return
-        self._evidence_of, self._where = which, ()
-
-        def took(found: Sequence[EvidenceFile] | None, _: str) -> None:  # the stacks screen says why there is none
-            if which == self._evidence_of:
-                self._where = innermost(found or ())
-                self.draw()
-
-        self.tasks.fetch(lambda: services.files(card.number), took)
+        return (() if self.views else ("card",)) + (() if len(self.views) > 1 else ("move",))
 
     def row_chosen(self, pane: RowsPane) -> None:
         self.choose(pane.here.id)
 
     def choose(self, incident: int) -> None:
-        self.page.top, self.page.link = 0, None
-        self.chosen = incident
+        self.page.top, self.chosen = 0, incident
         self.draw()
 
-    def on_page_pane_chosen(self, _: PagePane.Chosen) -> None:
-        self.action_jump()
+    def on_rows_pane_chosen(self, _: RowsPane.Chosen) -> None:
+        self.action_card()
 
-    def action_move(self, rows: int) -> None:
-        if len(self.table.rows) < 2:
-            self.show_message("There is no other incident.")
-        self.table.move(rows)
-
-    def action_walk(self, links: int) -> None:
-        self.page.walk(links)
-
-    def action_jump(self) -> None:
-        links = self.page.links
-        if self.card is None or not links:
-            self.show_message("No line of this incident's evidence has a place in the log.")
-            return
-        line = links[self.page.link or 0]
-        self.application.show_log_line(self.card.log, line)
+    def action_card(self) -> None:
+        if self.card is not None:
+            self.session.explain(self.card.number)
 
 
-def paragraphs(card: IncidentCard, choices: Sequence[Choice], title_cells: int) -> list[Paragraph]:
-    """The title if the border cuts it, the rows of the card, a label where a new part begins, and what can be done."""
+def paragraphs(card: IncidentCard, title_cells: int) -> list[Paragraph]:
+    """The title if the border cuts it, the rows of the card, and a label where a new part begins."""
     whole = size_of(card.title) <= title_cells
     found = [] if whole else [Paragraph(text=card.view.title, style="strong"), Paragraph()]
     before: Heading | None = None
@@ -194,13 +126,8 @@ def paragraphs(card: IncidentCard, choices: Sequence[Choice], title_cells: int) 
             found.append(Paragraph())
         style = "strong" if row.heading == "happened" and first else "text"
         label = LABELS[row.heading] if first else ""
-        found.append(Paragraph(text=row.text + where, label=label, style=style, link=row.line))
+        found.append(Paragraph(text=row.text + where, label=label, style=style))
         before = row.heading
-    if choices:
-        found.append(Paragraph())
-    for number, choice in enumerate(choices):
-        label = "" if number else "you can"
-        found.append(Paragraph(text=choice.text, label=label, mark=("key", f"[{choice.key}] ")))
     return found
 
 
@@ -212,8 +139,8 @@ NOTHING_KEPT = (
 )
 
 STACK_KEYS: tuple[Key, ...] = (
-    Key("← →", "turn(±1)", "next file", "the next look or file (also tab)", press="right"),
-    Key("↑ ↓", "scroll(±1)", "scroll", "scroll (also PgUp, PgDn, Home, End)", press="down"),
+    Key("← →", "turn(±1)", "next file", "the next look or file (also tab)"),
+    Key("↑ ↓", "scroll(±1)", "scroll", "scroll (also PgUp, PgDn, Home, End)"),
     HELP,
     Key("Esc", "app.pop_screen", "back", "back to the incident", always=True),
 )
@@ -227,7 +154,6 @@ class StacksScreen(RunPage):
     also = (
         ("tab", "turn(1)"), ("shift+tab", "turn(-1)"), ("j", "scroll(1)"), ("k", "scroll(-1)"),
         ("pageup", "scroll(-15)"), ("pagedown", "scroll(15)"), ("home", "scroll(-100000)"), ("end", "scroll(100000)"),
-        ("s", "app.pop_screen"),
     )  # fmt: skip
     pages: tuple[EvidencePage, ...] | None = None
     at = 0
@@ -281,12 +207,38 @@ def evidence_lines(page: EvidencePage) -> list[Paragraph]:
     return found
 
 
-def explain(application: "TrainwatchApp", number: int) -> None:
-    application.action_place("incidents")
-    page = application.screen
-    if isinstance(page, IncidentsScreen):
-        page.chosen = number
-        page.draw()
+class IncidentDialog(Card):
+    """One incident over the dimmed screen."""
+
+    def __init__(self, on: "Dashboard", card: IncidentCard) -> None:
+        super().__init__(card.title, "", "[1-9] choose   [Esc] close", danger=card.view.level == "danger")
+        self.on, self.card = on, card
+        self._remedies: Sequence[str] = ()
+
+    def on_mount(self) -> None:
+        def advised(found: Sequence[str] | None, _: str) -> None:
+            self._remedies = found or ()
+            self.renew()
+
+        services, failure = self.on.run.services, self.card.failure
+        self.on.tasks.fetch(lambda: services.remedies(failure), advised)
+        self.renew()
+        if self.on.application.interval_s > 0:
+            self.set_interval(1.0, self.renew)
+
+    def renew(self) -> None:
+        self.card = incident_card(self.on.now, self.card.number, self._remedies) or self.card
+        here = [c for c in self.card.choices if not (c.acts and self.on.context.read_only)]
+        do_it = (lambda c=c: do(self.on.application, self.on, self.card, c) for c in here)
+        self.offers = tuple(zip((c.text for c in here), do_it, strict=True))
+        self._show_body()
+
+    def told(self, width: int) -> Sequence[Content | str]:
+        rows = paragraphs(self.card, self._room)
+        margin = margin_of(rows)
+        lines = (line for each in rows for line in rows_of(each, width, margin))
+        bold = {"strong": "bold"}
+        return [Content.assemble(*[(text, bold.get(style, "")) for style, text in line]) for line in lines]
 
 
 def do(application: "TrainwatchApp", on: "Dashboard", card: IncidentCard, choice: Choice) -> None:
@@ -297,11 +249,12 @@ def do(application: "TrainwatchApp", on: "Dashboard", card: IncidentCard, choice
         case "acknowledge":
             on.operations.acknowledge(card.number)
         case "log":
-            if card.line is not None:
-                application.show_log_line(card.log, card.line)
+            application.show_log_line(card.log, choice.line)
         case "stacks":
             on.app.push_screen(StacksScreen(application, on, card.number, card.title))
         case "copy":
             application.copy(card_markdown(card, on.run.name))
+        case "remedy":
+            application.copy(choice.name)
         case act:
             on.operations.do(act)

@@ -124,16 +124,12 @@ class PlaceScreen(PanedScreen):
             return
         session = self.session
         view = self.head_alone() if session is None else header_view(self.now, session.run.name)
-        view = head_here(view, self.context, self.taken())
+        view = head_here(view, self.context, self.own)
         self._place(width, height, tab_rows(view, width, height))
         offered = PLACES if session is not None else tuple(p for p in PLACES if p.name == "runs" != self.place)
         self.tabs.show(self.tab or self.place, view, offered)
         self.show()
         self.key_bar.show(self.offered(), self.key_bar.message)
-
-    def taken(self) -> Collection[str]:
-        """Keys that do here something else than the head says."""
-        return self.own
 
     def head_alone(self) -> HeaderView:
         """The head if no run is open."""

@@ -34,7 +34,7 @@ NONE_YET = (
 MISSING = f"Pictures need an extra that is not installed: pip install '{EXTRA}'. The files are listed without them."
 
 SAMPLE_KEYS: tuple[Key, ...] = (
-    Key("← →", "move(±1)", "newer/older", "the next older picture (←: newer)", press="right"),
+    Key("← →", "move(±1)", "newer/older", "the next older picture (←: newer)"),
     Key("Home", "move(-100000)", "newest", "the newest one, and each that comes after it"),
     Key("y", "copy", "copy path", "copy the picture's path"),
     Key("tab", "turn", "list", "picture alone, or with the list"),

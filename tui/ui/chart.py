@@ -358,6 +358,14 @@ class TimeWindow(msgspec.Struct, frozen=True, kw_only=True):
     def until_t(self) -> float:
         return self.since_t + self.length_s
 
+    @property
+    def ends(self) -> tuple[str, str]:
+        """Its first and its last moment in words: 10 min ago, now."""
+        since_t, until_t = (self.now_t - self.length_s, self.now_t) if self.scrolls else (self.since_t, self.until_t)
+        return quantity.age(self.now_t - since_t), "now" if until_t >= self.now_t else quantity.age(
+            self.now_t - until_t
+        )
+
     def series_query(self, metric: str, cells: int) -> SeriesQuery:
         """The query for a metric over the window, for a chart of this many cells."""
         columns = max(1, min(cells, int(self.length_s / COLUMN_LEAST_S)))

@@ -113,7 +113,8 @@ PALETTE: dict[str, tuple[str, str, str, str]] = {
     "quiet": ("#7c8894", "#66727e", WHITE, GREY),
     "bright": ("#f2f5f8", "#0b0f14", BRIGHT, BLACK),
     "spark": ("#4b7787", "#3f8096", CYAN, CYAN),
-    "low": ("#46535f", "#a9b4bf", GREY, WHITE),
+    "low": ("#616f7c", "#87939f", GREY, GREY),
+    "silence": ("#594b2d", "#d8c8a8", BLACK, BRIGHT),
     "trough": ("#252d36", "#dfe4e9", BLUE, WHITE),
     "error-lit": ("#f0716a", "#b8302a", BRIGHT, RED),
     "rest": ("#252d36", "#dfe4e9", BLACK, BRIGHT),
@@ -125,7 +126,7 @@ seen. Light, of 16: not green, yellow or cyan for text: on white they are hardly
 """
 ROLES: dict[str, str] = {
     "line": "#5a5a5a", "title": "#a0a0a0", "quiet": "#8c8c8c", "bright": "#ffffff", "spark": "#6f9fb0",
-    "low": "#555555", "trough": "#333333", "error-lit": "#ffffff", "rest": "#333333",
+    "low": "#777777", "silence": "#594b2d", "trough": "#333333", "error-lit": "#ffffff", "rest": "#333333",
 }  # fmt: skip
 """Values of our colour variables for Textual's own themes."""
 
@@ -157,7 +158,8 @@ def _loud(theme: Theme) -> Theme:
 
 GROUND = "background"
 COLOURS: dict[str, str] = {
-    "text": "foreground", "strong": "bright", "label": "quiet", "faint": "line", "accent": "accent",
+    "text": "foreground", "strong": "bright", "label": "quiet", "faint": "low", "accent": "accent",
+    "silence": "warning",
     "safe": "success", "warning": "warning", "danger": "error", "underused": "quiet", "unknown": "quiet",
     "spark-safe": "spark", "spark-warning": "warning", "spark-danger": "error", "spark-underused": "low",
     "spark-unknown": "quiet", "loss": "accent", "bar": "accent", "bar-rest": "foreground", "match": "background",
@@ -167,7 +169,7 @@ COLOURS: dict[str, str] = {
     "band-none": "line",
 }  # fmt: skip
 """Style name → the colour of its text, a variable of the theme."""
-GROUNDS: dict[str, str] = {"bar-rest": "rest", "match": "warning", "cursor": "trough"}
+GROUNDS: dict[str, str] = {"silence": "silence", "bar-rest": "rest", "match": "warning", "cursor": "trough"}
 """Style name → its background, if it has one of its own."""
 BOLD = frozenset({"strong", "danger", "key", "danger-lit"})
 

@@ -121,6 +121,28 @@ class RunServices:
 
         return DetailFiles(self._run.path).look()
 
+    def end_trainer(self) -> str:
+        """Kill the newest attempt's processes. Blocks until they have ended, or cannot be."""
+        from ...act.stopping import stop_attempt
+        from ...model.run import StopOrder
+        from ...store.control_client import order_left
+        from ..runs.ended_attempt import newest_attempt
+
+        target = newest_attempt(self._run)
+        if target is None or self._spec.capabilities.queues:
+            raise RuntimeError("the trainer is no process of this machine: only its supervisor can end it")
+        left = order_left(self._run, 0.0)
+        if left is None or left.verb != "kill":  # the supervisor would restart what has crashed
+            raise RuntimeError("the supervisor has no order to kill it that waits")
+        with sentences():
+            return stop_attempt(target, StopOrder(mode="kill")).sentence
+
+    def remedies(self, failure: str) -> Sequence[str]:
+        """Of the failure class; none if there is no class of this name."""
+        from ...config.shipped import load_failures
+
+        return next((known.remedies for known in load_failures().classes if known.name == failure), ())
+
     # When a person last looked at the run, and what happened since.
 
     def last(self) -> Look | None:

@@ -47,6 +47,7 @@ class StoreFeed:
     def poll(self) -> Situation:
         """Fold the new records of the journal, and read the newest samples. Raises JournalTooNew with a sentence."""
         from ...model.story_fold import apply  # the empty picture does not wait for what reads a journal
+        from ...store.control_client import order_left
         from ...store.journal import JournalFollower, read_stored
         from ..runs.run_usage import job_of
         from ..runs.supervisor_life import as_found, situation_of  # loads the launching part of core
@@ -67,7 +68,8 @@ class StoreFeed:
         now = situation_of(story, kept, latest, created_wall=self._zero, health=self._health)
         job = job_of(None if story.attempt is None else story.attempt.log)
         behind = latest.progress.lines_behind if latest.progress and life.alive else 0
-        return replace(now, lines_behind=behind, troubles=self._troubles, job=job)
+        left = order_left(self._directory, now.now_t)
+        return replace(now, lines_behind=behind, troubles=self._troubles, job=job, left=left)
 
     def _look_at_supervisor(self, wall: float) -> SupervisorLife:
         """Look at it; it is asked for its own troubles every ASK_S."""
@@ -107,3 +109,9 @@ class StoreFeed:
         from ..operate import order_on_screen
 
         return order_on_screen(self._directory, command)
+
+    def take_back(self) -> bool:
+        """What was left for the supervisor."""
+        from ...store.control_client import take_order
+
+        return take_order(self._directory) is not None

@@ -30,6 +30,7 @@ from ...model.story_fold import apply
 from ...model.text import typed
 from ...sense.host.host_sensor import is_wsl
 from ...sense.host.kernel_log import kernel_tail
+from ...store.control_client import take_order
 from ...store.history_writer import HistoryWriter
 from ...store.home import write_atomically
 from ...store.journal import latest_snapshot
@@ -210,6 +211,7 @@ def build_supervisor(
             else f"`{typed('resume', run.id)}` starts it again"
         ),
         answer=judge.answer,
+        left=lambda: take_order(run),
     )
     claim.tell(note)
     claim.tell_shared = lambda text: keeper.tell("folder_shared", text, over="no other run writes there any more")

@@ -9,7 +9,7 @@ from ...model.story import Situation, WithheldAction
 from .. import quantity
 from ..checkpoint_list import resume_point, step_words, steps_since
 from ..state.run_progress import live_progress
-from ..words import back_words, remedy_words
+from ..words import back_words, remedy_words, sentence
 
 LITTLE_S = 60.0
 """Work of less than this may be lost after a single key."""
@@ -37,6 +37,19 @@ def kill_price(now: Situation) -> Price:
         "No restart follows until you resume.",
         _loss_line(now),
         confirm="kill",
+    )
+
+
+def end_price(now: Situation) -> Price:
+    """After a kill that the supervisor does not answer. Who asked for it has agreed to the loss already."""
+    return Price(
+        title="End the trainer without its supervisor?",
+        lines=(
+            f"{sentence(now.frozen or 'the supervisor does not answer')}.",
+            f"Ends every process of {_trainer(now)} at once (SIGKILL). It cannot save.",
+            "When the supervisor goes on, it reads first that it was to be killed: no restart follows.",
+        ),
+        confirm="end it",
     )
 
 

@@ -30,39 +30,48 @@ DOUBTS: dict[Doubt | None, str] = {
 }
 FRESH_S = 30.0
 """A GPU sample that is older says nothing about now."""
-BEHIND_LINES = 500
-"""Fewer lines of the log wait for less than a second."""
 SILENT = frozenset({"quiet", "hang"})
+DOES = {"w": "wait", "z": "take back"}
+"""By key of the screen."""
 
 
 class Concern(msgspec.Struct, frozen=True, kw_only=True):
     """``incident``: the number of the incident that it is about. ``rank``: its place; 0 = that of ``level``.
 
-    One that was acknowledged is a warning, and keeps its place among the others.
+    ``key``: of the screen, which helps. One that was acknowledged is a warning, and keeps
+    its place among the others.
     """
 
     level: Level
     text: str
     incident: int | None = None
     rank: int = 0
+    key: str = ""
+
+    @property
+    def does(self) -> str:
+        return DOES.get(self.key, "")
 
 
 def concerns(now: Situation) -> tuple[Concern, ...]:
     """The worst first; of one level trainwatch's own troubles, then the training's, then the machine's."""
     found = [Concern(level=t.level if t.level != "info" else "unknown", text=sentence(t.text)) for t in now.troubles]
+    if now.left is not None:
+        asked = f"{now.left.verb} asked {quantity.age(now.now_t - now.left.t)}, not answered yet"
+        text = f"{sentence(asked)}; it is done as soon as the supervisor runs"
+        found.append(Concern(level="warning", text=text, key="z"))
     found += _of_incidents(now)
     if now.story.state in LIVE_STATES:
-        if now.lines_behind >= BEHIND_LINES:
-            found.append(Concern(level="unknown", text=f"Reading {quantity.count(now.lines_behind)} lines behind"))
         found += _of_silence(now)
         found += _of_gpus(now)
     return tuple(sorted(found, key=lambda each: (-(each.rank or SEVERITY[each.level]), each.rank > 0)))
 
 
-def worst_clause(found: tuple[Concern, ...]) -> str:
-    """The worst of them, with the number of the others: ``Loss is NaN since step 100 (+2 more)``."""
-    more = len(found) - 1
-    return found[0].text + (f" (+{more} more)" if more else "")
+def worst_clause(found: tuple[Concern, ...], *, keys: bool = False) -> str:
+    """The worst of them, with the number of the others: ``Loss is NaN since step 100 (+2 more)``. ``keys``: and its."""
+    first, more = found[0], len(found) - 1
+    key = f" ([{first.key}] {first.does})" if keys and first.key else ""
+    return first.text + key + (f" (+{more} more)" if more else "")
 
 
 def nan_since(story: RunStory) -> Incident | None:
@@ -137,10 +146,12 @@ def _of_incidents(now: Situation) -> Iterator[Concern]:
         if incident.severity == "info" or told or moves or not lasting:
             continue
         text, level = _text(incident, now), incident.severity
+        key = "w" if incident.kind in SILENT and now.outlook.hang_t is not None else ""
         if incident.acknowledged:
-            yield Concern(level="warning", text=f"{text}, acknowledged", incident=incident.id, rank=SEVERITY[level])
+            said = f"{text}, acknowledged"
+            yield Concern(level="warning", text=said, incident=incident.id, rank=SEVERITY[level], key=key)
         else:
-            yield Concern(level=level, text=text, incident=incident.id)
+            yield Concern(level=level, text=text, incident=incident.id, key=key)
 
 
 def since_step(incident: Incident) -> str:
@@ -164,7 +175,7 @@ def _then(now: Situation) -> str:
     ended = "the trainer will be ended and restarted"
     what = {"ask": "you are asked", "notify": "you are told"}.get(now.story.act or "", ended)
     when = f"in {quantity.countdown(due_t - now.now_t)}" if due_t > now.now_t else "now"
-    return f"; {what} {when} ([w] wait)"
+    return f"; {what} {when}"
 
 
 def _of_silence(now: Situation) -> Iterator[Concern]:
@@ -175,7 +186,8 @@ def _of_silence(now: Situation) -> Iterator[Concern]:
     step = last_step(now)
     said = any(i.open and i.kind in SILENT for i in now.story.incidents)
     if step is not None and not said and step.level != "safe":
-        yield Concern(level=step.level, text=sentence(f"{step.words}{_then(now)}"))
+        key = "" if now.outlook.hang_t is None else "w"
+        yield Concern(level=step.level, text=sentence(f"{step.words}{_then(now)}"), key=key)
 
 
 def _of_gpus(now: Situation) -> Iterator[Concern]:

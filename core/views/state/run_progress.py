@@ -18,6 +18,8 @@ Bounds = tuple[tuple[float, Level], ...]
 """(highest value that still has this level, level), rising; a value at a bound has the milder level."""
 
 ALL_SAFE: Bounds = ((math.inf, "safe"),)
+BEHIND_LINES = 500
+"""Fewer lines of the log wait for less than a second; of more the newest step that was read is an old one."""
 MARGIN = 0.02
 """Share of a value within which the judge's level is shown: at a bound the level would flap."""
 
@@ -95,7 +97,8 @@ def live_progress(now: Situation) -> Progress:
     left_s, pace_s = seen.eta_s, seen.sec_per_step
     if left_s is None and seen.run_step is not None and seen.run_total_steps is not None and pace_s is not None:
         left_s = (seen.run_total_steps - seen.run_step) * pace_s
-    return msgspec.structs.replace(seen, eta_s=None if now.story.state in HALTED_STATES else left_s)
+    unknown = now.story.state in HALTED_STATES or now.lines_behind >= BEHIND_LINES
+    return msgspec.structs.replace(seen, eta_s=None if unknown else left_s)
 
 
 def run_progress(now: Situation) -> Progress:
@@ -172,7 +175,8 @@ STEPPING = frozenset({"train", "unknown"})
 class LastStep(msgspec.Struct, frozen=True, kw_only=True):
     """``usual_s``: usual distance of the steps that the log shows; ``step_s``: seconds a step.
 
-    ``level``: safe; warning if it is late; unknown for a while in a phase without steps if no pause was seen before.
+    ``level``: safe; warning if it is late; in a phase without steps unknown until half of the time to its end as a hang
+    is over, if no pause was seen before.
     """
 
     age_s: float
@@ -204,7 +208,8 @@ def last_step(now: Situation) -> LastStep | None:
     least_s = LATE_LEAST_S if now.outlook.hang_t is None else LEAST_S
     late_s = max(least_s, LATE * (usual_s or 0.0), PAUSE * now.outlook.pause_s)
     late = usual_s is not None and age_s >= late_s
-    due = progress.phase in STEPPING or now.outlook.pause_s > 0 or age_s >= UNSTEPPED_S
+    halfway = now.outlook.hang_t is not None and age_s >= now.outlook.hang_t - now.now_t
+    due = progress.phase in STEPPING or now.outlook.pause_s > 0 or age_s >= UNSTEPPED_S or halfway
     level: Level = "safe" if not late else "warning" if due else "unknown"
     return LastStep(age_s=age_s, usual_s=usual_s, step_s=progress.sec_per_step, level=level)
 

@@ -120,7 +120,10 @@ def status_object(
         "loss": {"state": summary.loss_state, "floor": story.loss_floor},
         "supervisor": supervisor.shown(),
         "troubles": [msgspec.to_builtins(each) for each in troubles(now, supervisor, own, run_id=run_id)],
-        "concerns": [{"level": each.level, "text": each.text, "incident": each.incident} for each in summary.troubles],
+        "concerns": [
+            {"level": e.level, "text": e.text, "incident": e.incident, "key": e.key or None, "does": e.does or None}
+            for e in summary.troubles
+        ],
     }
 
 

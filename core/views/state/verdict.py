@@ -14,7 +14,7 @@ from ..length_words import by_words, time_words
 from ..words import PHASE_WORDS, STATE_WORDS, STATES, question_clause, sentence, title_of
 from .concerns import NAN, SILENT, concerns, doubt_of, nan_since, reason_of, room_now, worst_clause
 from .lost_time import steps_redone
-from .run_progress import SEVERITY, last_step, live_progress, of_an_epoch, run_progress, usually
+from .run_progress import BEHIND_LINES, SEVERITY, last_step, live_progress, of_an_epoch, run_progress, usually
 
 ABOUT: dict[str, frozenset[str]] = {
     "hung": frozenset({"hang", "quiet"}),
@@ -27,14 +27,15 @@ ABOUT: dict[str, frozenset[str]] = {
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """``clauses`` joined by `` · `` make the sentence, the most important first.
+    """``clauses`` joined by `` · `` make the sentence: the state, what is wrong, what follows and when.
 
-    ``aside``: one more, without its last parts behind ", " if it would need another line. ``vital``: so many of the
-    first ones are never cut.
+    ``where``: step, pace and end, which have a place of their own on the screen. ``aside``: one clause more, without
+    its last parts behind ", " if it would need another line. ``vital``: so many of the first ones are never cut.
     """
 
     level: Level
     clauses: tuple[str, ...]
+    where: tuple[str, ...] = ()
     aside: str = ""
     vital: int = 1
     first_level: Level | None = None
@@ -43,7 +44,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        return " · ".join((*self.clauses, self.aside) if self.aside else self.clauses)
+        return " · ".join(filter(None, (*self.clauses, *self.where, self.aside)))
 
 
 def verdict(now: Situation) -> Verdict:
@@ -53,26 +54,28 @@ def verdict(now: Situation) -> Verdict:
         said = SENTENCES[story.state](now)
     else:
         first = "No supervisor is running: [S] start one" if seen == "unwatched" else now.frozen
-        said = Verdict(level="danger", clauses=(first[:1].upper() + first[1:], last_seen(now), *where(now)[:1]))
+        said = Verdict(level="danger", clauses=(sentence(first), last_seen(now)))
+    if not said.where and story.state != "idle":
+        said = msgspec.structs.replace(said, where=where(now)[:1])
     told = {i.id for i in story.open_incidents if i.kind in ABOUT.get(story.state, ())}
     found = tuple(concern for concern in concerns(now) if concern.incident not in told)
     if not found:
         return said
     wrong = max((concern.level for concern in found), key=SEVERITY.__getitem__)
     worse = SEVERITY[wrong] > SEVERITY[said.level]
-    clause, first_ = worst_clause(found), story.state == "running" and said.level == "safe"
+    clause, first_ = worst_clause(found, keys=True), story.state == "running" and said.level == "safe"
     clauses = (clause, *said.clauses) if first_ else (said.clauses[0], clause, *said.clauses[1:])
     behind = worse and not first_
     return Verdict(
         level=wrong if worse or said.level == "safe" else said.level,
-        clauses=clauses, aside=said.aside, vital=1 if first_ else 1 + said.vital,
+        clauses=clauses, where=said.where, aside=said.aside, vital=1 if first_ else 1 + said.vital,
         first_level=said.level if behind else None, worst=clause if behind else "",
     )  # fmt: skip
 
 
 def _plain(now: Situation) -> Verdict:
     """Of a state of which no more is said than since when, why, and how far the run is."""
-    story, step = now.story, where(now)[:1]
+    story = now.story
     since, ago = quantity.duration(now.now_t - story.state_t), quantity.age(now.now_t - story.state_t)
     at, reason = quantity.clock(story.wall0 + story.state_t, now.now_wall), story.state_reason
     clauses: tuple[str, ...]
@@ -84,16 +87,16 @@ def _plain(now: Situation) -> Verdict:
         case "paused":
             doubt = unconfirmed(story)
             said = f"To be paused, asked {ago}, {doubt}" if doubt else f"Paused {ago}"
-            clauses = (f"{said}: [r] continue", *step)
+            clauses = (f"{said}: [r] continue",)
         case "suspended":
-            clauses = (f"Stopped by a signal {ago}, not by trainwatch: [r] continue", *step)
+            clauses = (f"Stopped by a signal {ago}, not by trainwatch: [r] continue",)
         case "queued":
-            clauses = (f"In the queue since {ago}: {reason}", *step)
+            clauses = (f"In the queue since {ago}: {reason}",)
         case "interrupted":
             key = "[S] start a supervisor, which resumes it" if now.supervisor_alive is False else "resuming"
-            clauses = ("Interrupted", key, reason, *step)
+            clauses = ("Interrupted", key, reason)
         case _:
-            clauses = (f"Ended early {at}", "[r] resume", reason or "the end of the training was not reached", *step)
+            clauses = (f"Ended early {at}", "[r] resume", reason or "the end of the training was not reached")
     vital = 3 if story.state == "ended_early" else 1
     return Verdict(level=STATES[story.state].level, clauses=tuple(filter(None, clauses)), vital=vital)
 
@@ -118,15 +121,15 @@ def _starting(now: Situation) -> Verdict:
 
 
 def _running(now: Situation) -> Verdict:
-    progress = live_progress(now)
-    clauses = [PHASE_WORDS[progress.phase], *where(now)]
-    if len(clauses) == 1:
+    clauses, at = [PHASE_WORDS[live_progress(now).phase]], where(now)
+    if not at:
         told = any(i.open and i.class_ == NO_STEP for i in now.story.incidents)
         clauses += [*(() if told else ("no step seen yet",)), *expected(now)]
     question = question_clause(now)
     if question is not None:
-        return Verdict(level="danger", clauses=(question, *clauses))
-    return Verdict(level="safe", clauses=tuple(clauses), aside=_recoveries(now))
+        return Verdict(level="danger", clauses=(question, *clauses), where=at)
+    level: Level = "unknown" if now.lines_behind >= BEHIND_LINES else "safe"
+    return Verdict(level=level, clauses=tuple(clauses), where=at, aside=_recoveries(now))
 
 
 def _recoveries(now: Situation) -> str:
@@ -163,19 +166,18 @@ def _hung(now: Situation) -> Verdict:
         story.act or "", f"will be ended and restarted{_from_step(now)}"
     )
     if (question := question_clause(now)) is not None:
-        clauses.append(question)
+        clauses.append(f"{question} · [w] wait")
+    elif story.until_t is not None and story.until_t > now.now_t:
+        clauses.append(f"{what} in {quantity.countdown(story.until_t - now.now_t)} ([w] wait)")
     else:
-        utils = [g.util_pct for g in now.gpu.gpus if g.util_pct is not None and g.own is not False] if now.gpu else []
-        cores = None if now.process is None else now.process.cpu_cores
-        signs = [f"GPU {quantity.percent(max(utils))}"] if utils else []
-        signs += [] if cores is None else [f"CPU {quantity.percent(100 * cores)}"]
-        clauses += [", ".join(signs)] if signs else []
-        if story.until_t is not None and story.until_t > now.now_t:
-            clauses.append(f"{what} in {quantity.countdown(story.until_t - now.now_t)}")
-        elif story.act not in {"ask", "notify"}:
-            clauses.append(f"{what} now")
-    clauses.append("[w] wait")
-    return Verdict(level="danger", clauses=tuple(clauses), vital=len(clauses))
+        clauses.append("[w] wait" if story.act in {"ask", "notify"} else f"{what} now ([w] wait)")
+    vital = len(clauses)
+    utils = [g.util_pct for g in now.gpu.gpus if g.util_pct is not None and g.own is not False] if now.gpu else []
+    cores = None if now.process is None else now.process.cpu_cores
+    signs = [f"GPU {quantity.percent(max(utils))}"] if utils else []
+    signs += [] if cores is None else [f"CPU {quantity.percent(100 * cores)}"]
+    clauses += [", ".join(signs)] if signs else []
+    return Verdict(level="danger", clauses=tuple(clauses), vital=vital)
 
 
 def _from_step(now: Situation) -> str:
@@ -209,16 +211,16 @@ def _after_trouble(now: Situation, clauses: tuple[str, ...]) -> Verdict:
 
 
 def _stopped(now: Situation) -> Verdict:
-    story, step = now.story, where(now)[:1]
+    story = now.story
     if (question := question_clause(now)) is not None:
-        return msgspec.structs.replace(_after_trouble(now, (question, *step)), level="danger")
+        return msgspec.structs.replace(_after_trouble(now, (question,)), level="danger")
     at, killed = (
         quantity.clock(story.wall0 + story.state_t, now.now_wall),
         story.attempt and story.attempt.how == "killed",
     )
     by_you = story.state_why.kind == "person" and killed
     said = (f"You killed it at {at}: [r] resume",) if by_you else (f"Stopped {at}: [r] resume", reason_of(story))
-    return Verdict(level=STATES["stopped"].level, clauses=tuple(filter(None, (*said, *step))))
+    return Verdict(level=STATES["stopped"].level, clauses=tuple(filter(None, said)))
 
 
 def _finished(now: Situation) -> Verdict:
@@ -308,6 +310,8 @@ def where(now: Situation) -> tuple[str, ...]:
         clauses.append(f"epoch {progress.epoch:g}{total}")
     if part := of_an_epoch(live_progress(now)):
         clauses.append(part)
+    if now.lines_behind >= BEHIND_LINES:
+        return (*clauses, f"reading {quantity.count(now.lines_behind)} lines behind")
     if progress.sec_per_step is not None and (late is None or late.level == "safe"):
         clauses.append(quantity.pace(progress.sec_per_step))
     if late is not None and late.told and late.level == "safe":
