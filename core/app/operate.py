@@ -28,6 +28,7 @@ from ..views.checkpoint_list import how_to_resume
 from ..views.state.concerns import reason_of
 from .errors import CliError, ExitCode
 from .plan.launch_plan import plan_launch, plan_project
+from .plan.resume_plan import in_this_environment
 from .plan.specs import definitions_of
 from .preflight.check import Check
 from .preflight.checklist import require_startable, told_at_resume
@@ -75,7 +76,8 @@ def require_checked(run: RunDirectory, command: Command, *, forced: bool) -> Che
         return None
 
     plan = plan_launch(run.load_spec(), state=run.path.parents[1])
-    plan = msgspec.structs.replace(plan, begins="" if command.fresh else command.checkpoint)
+    spec = plan.spec if is_held(run.lock) else in_this_environment(plan.spec, plan.preset)  # of a new supervisor
+    plan = msgspec.structs.replace(plan, spec=spec, begins="" if command.fresh else command.checkpoint)
     require_startable(plan, run, known=True, forced=forced, waits_for_room=goes_on_waiting(run, command) != "")
     return told_at_resume(plan)
 

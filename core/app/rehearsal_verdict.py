@@ -124,6 +124,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
     ``told``: the launch named the checkpoint. ``ignored``: the judge saw that the resume did not take. ``finished``:
     the first attempt was done before it could be killed.
+    ``emptied``: what was seen of checkpoints that the second attempt deleted as it began ("" = nothing).
     ``withheld``: the checkpoint that the second attempt was begun without ("" = none).
     ``written``: what was written and is no checkpoint that is understood.
     """
@@ -138,6 +139,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     ignored: str = ""
     withheld: str = ""
     finished: bool = False
+    emptied: str = ""
     failure: str = ""
     last_step: int | None = None
     total_steps: int | None = None
@@ -197,6 +199,10 @@ def _verdict(plan: LaunchPlan, seen: Seen, limit_s: float) -> tuple[Verdict, str
             f"the second attempt was begun without {seen.withheld}: whether the script resumes from it was not seen",
             ["rehearse again with --keep: the journal in the scratch folder says why it was not given"],
         )
+    deletes = plan.spec.second_start.left
+    if deletes and seen.emptied and not seen.steps.holds:
+        keeps = "start it so that it keeps the folder, or give the script an option for the path that it resumes from"
+        return "unsafe", f"the restart lost what was saved ({seen.emptied}): {deletes}", [keeps]
     if seen.ignored or seen.steps.holds is False:
         why = seen.ignored or f"the resume does not take: {seen.steps.why}"
         return "unsafe", why, _how_to_resume(plan, seen)

@@ -30,7 +30,7 @@ from ..model.checkpoint import Checkpoint
 from ..model.fact import Note
 from ..model.launch import Apart, Rehearsal
 from ..model.preset import Preset, ResumeSupport, resume_support
-from ..model.run import TERMINAL_STATES, RunSpec, is_below
+from ..model.run import TERMINAL_STATES, VANISHED, RunSpec, is_below
 from ..model.settings import Settings
 from ..spool import read_start
 from ..store.journal import load_story, read_journal
@@ -41,7 +41,7 @@ from .apart import Job, Judged, Say, done_apart, end_trainer, short_run, short_s
 from .errors import CliError, ExitCode
 from .gpu_survey import GpuSurvey, survey
 from .plan.launch_plan import LaunchPlan
-from .plan.resume_plan import resuming_by_itself
+from .plan.resume_plan import resuming_by_itself, setting_of
 from .plan.specs import definitions_of
 from .runs.ended_attempt import attempts_of
 from .runs.known_runs import end_of, home
@@ -68,7 +68,7 @@ def rehearse(plan: LaunchPlan, limit_s: float, scratch: Path | None, say: Say, *
             f"{'; '.join(others)}: a rehearsal beside it would slow it or take its memory; nothing was started",
         )
     began = time.time()
-    source = source_digest(spec.command, spec.cwd, spec.config)
+    source, setting = source_digest(spec.command, spec.cwd, spec.config), setting_of(spec)
     before = _listing(spec)
     job = Job("rehearsal", "overlay", scratch, keep, say=say)
     seen, apart = _seen_apart(job, plan, limit_s, hasty=False)
@@ -79,7 +79,7 @@ def rehearse(plan: LaunchPlan, limit_s: float, scratch: Path | None, say: Say, *
     changed = sorted(path for path in {**before, **after} if before.get(path) != after.get(path))
     known = Rehearsal(
         run=spec.name, command=spec.command, wall=began, took_s=time.time() - began, apart=apart, preset=spec.preset,
-        touched=tuple(changed) if max(len(before), len(after)) < MOST_FILES else (),
+        touched=tuple(changed) if max(len(before), len(after)) < MOST_FILES else (), setting=setting,
     )  # fmt: skip
     result = verdict.conclude(plan, seen, known, limit_s)
     if result.verdict != "unknown":
@@ -369,6 +369,7 @@ def _seen(stages: Stages, run: RunDirectory, spec: RunSpec, scratch: Path, *, ta
         checkpoint_after_s=stages.checkpoint_after_s,
         told=bool(takes_path and path and after is not None and after.attempt.told_resume),
         ignored=next((i.reason for i in story.incidents if i.kind == "resume" and i.class_ == "started_over"), ""),
+        emptied=next((i.reason for i in story.incidents if i.class_ == VANISHED), ""),
         withheld=base_name(newest.path) if attempt is not None and path is None and newest is not None else "",
         finished=done,
         failure=next((i.reason for i in failed), ""),

@@ -120,7 +120,7 @@ class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
     ``wall``: when it began, epoch seconds. ``apart``: how the user's files were kept untouched; ``touched``: files of
     the working folder that changed meanwhile. ``resume``: whether a crash is resumed, ``how`` and ``source`` as in
     ``status``. ``advice``: what to change, a sentence each. ``saved_in``: where the trainer saved, as
-    tonight.
+    tonight. ``setting``: the variables of the environment that it depends on, with digests of their values.
     """
 
     run: str
@@ -142,6 +142,7 @@ class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
     faults: tuple[FaultOutlook, ...] = ()
     advice: tuple[str, ...] = ()
     touched: tuple[str, ...] = ()
+    setting: dict[str, str] = {}
 
     @property
     def safe(self) -> bool:

@@ -371,8 +371,9 @@ class SecondStart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """What a restart of the command does to the checkpoints, decided before the first launch and kept with the run.
 
     ``destroys``: what the same command deletes or writes over, a sentence each. ``drops``: what a launch that resumes
-    leaves out or switches off. ``left``: what it deletes all the same, ``may``: what it may delete, as clauses; ""
-    = nothing. ``config``: the file with a setting that is switched off.
+    leaves out or switches off. ``left``: what it deletes all the same, or may delete, as its source shows; ``may``:
+    what an option may do by its name, as clauses; "" = nothing. ``config``: the file with a setting that is switched
+    off. ``empties``: the absolute folders that a shell script deletes.
     """
 
     destroys: tuple[str, ...] = ()
@@ -380,6 +381,7 @@ class SecondStart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     left: str = ""
     may: str = ""
     config: str | None = None
+    empties: tuple[str, ...] = ()
 
 
 def with_way(preset: Preset, way: ResumeWay | None) -> Preset:

@@ -585,6 +585,8 @@ IncidentKind = Literal[
 ]
 NAN_CLASSES = frozenset({"nan", "nan_loss"})
 """Classes of incidents of a loss that is not a number."""
+VANISHED = "vanished"
+"""Class of the incident (kind ``checkpoint``) of an attempt that began by deleting what the run had saved."""
 DIVERGING = "diverging"
 """Class of the incident (kind ``loss``) of a loss that had fallen and is far above its lowest; open while it lasts."""
 OTHER_TRAINER = "other_trainer"

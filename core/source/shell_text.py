@@ -1,13 +1,15 @@
-"""The shell text that a command runs, as a list of commands, as far as needed to see which gives the exit status.
+"""The shell text that a command runs, as a list of commands: which gives the exit status, and which of them run.
 
-No shell is run. Quotes, comments, here-documents, substitutions, groups and keywords are understood; functions and
-conditions are read as if they ran. What cannot be read is left out.
+No shell is run. Quotes, comments, here-documents, substitutions, groups and keywords are understood. What cannot be
+read is left out.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+import msgspec
 
 from ..model.wrappers import POSIX_SHELLS
 
@@ -26,43 +28,47 @@ class Operator(str):
 
 
 class ShellCommand(NamedTuple):
-    """One simple command. ``after``: the operator that follows it; ``condition``: its status is asked for by ``if``."""
+    """One simple command. ``after``: the operator that follows it; ``keywords``: those that stand before it."""
 
     words: tuple[str, ...]
     after: str
-    condition: bool = False
+    keywords: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
         return " ".join(self.words)
 
+    @property
+    def condition(self) -> bool:
+        """Whether its status is asked for by ``if``."""
+        return not CONDITIONS.isdisjoint(self.keywords[:1])
+
 
 def commands_of(text: str) -> list[ShellCommand]:
+    """Those of functions and behind conditions as if they ran."""
     found: list[ShellCommand] = []
-    words: list[str] = []
-    for part in _parts(text):
-        if not isinstance(part, Operator):
-            words.append(part)
-            continue
-        if part == "\n" and not words and found and found[-1].after in {"&&", "||", "|", "|&"}:
-            continue
-        condition = bool(words) and words[0] in CONDITIONS
-        plain = _without_keywords(words)
-        if plain:
-            found.append(ShellCommand(tuple(plain), part, condition))
-        elif found and found[-1].after in {";", "\n", ")"} and part in {"|", "|&", "&&", "||", "&"}:
-            found[-1] = found[-1]._replace(after=part)  # "done | tee", "} && next"
-        words = []
-    plain = _without_keywords(words)
-    if plain:
-        found.append(ShellCommand(tuple(plain), ""))
+    for each in _statements(text):
+        if each.words:
+            found.append(each)
+        elif found and found[-1].after in {";", "\n", ")"} and each.after in {"|", "|&", "&&", "||", "&"}:
+            found[-1] = found[-1]._replace(after=each.after)  # "done | tee", "} && next"
     return found
 
 
-def _without_keywords(words: list[str]) -> list[str]:
-    while words and words[0] in KEYWORDS:
-        words = [] if words[0] in {"for", "case", "in"} else words[1:]
-    return words
+def _statements(text: str) -> Iterator[ShellCommand]:
+    """The commands, and keywords and brackets without a command."""
+    words: list[str] = []
+    before = ""
+    for part in (*_parts(text), Operator("")):
+        if not isinstance(part, Operator):
+            words.append(part)
+        elif part != "\n" or words or before not in {"&&", "||", "|", "|&"}:
+            keywords: list[str] = []
+            while words and words[0] in KEYWORDS:
+                keywords.append(words[0])
+                words = [] if words[0] in {"for", "case", "in"} else words[1:]
+            yield ShellCommand(tuple(words), part, tuple(keywords))
+            words, before = [], part
 
 
 def without_assignments(words: tuple[str, ...]) -> tuple[str, ...]:
@@ -151,7 +157,8 @@ def _parts(text: str) -> Iterator[str]:
             at += 2
         elif char in "'\"`":
             end = _end_of_quote(text, at)
-            word, quoted, at = word + text[at + 1 : end], True, end + 1
+            inside = text[at + 1 : end]
+            word, quoted, at = word + (f"$({inside})" if char == "`" else inside), True, end + 1
         elif text.startswith("$(", at) or text.startswith("${", at):
             end = _end_of_group(text, at + 1)
             word, at = word + text[at:end], end
@@ -212,3 +219,182 @@ def _end_of_group(text: str, at: int) -> int:
 def _line_end(text: str, at: int) -> int:
     end = text.find("\n", at)
     return len(text) if end < 0 else end
+
+
+# Which commands run: conditions on variables, with the values that these have.
+
+
+class Variables:
+    """The variables of a shell as far as its text is read. ``exported``: the names that its children get."""
+
+    def __init__(self, env: Mapping[str, str], text: str, args: Sequence[str] | None) -> None:
+        """``args``: the words behind the script; None = not known."""
+        self.known = dict(env)
+        self.exported = set(env)
+        self._unset_known = True
+        self._unsure = _set_elsewhere(text)
+        self.known |= {str(n): word for n, word in enumerate(args or (), 1)}
+        if args is None:
+            self._unsure |= {str(n) for n in range(10)}
+
+    def filled(self, word: str, *, unset: bool = False) -> str:
+        """With the values of variables; what is not known stays as it is. ``unset``: one that is not set is empty."""
+
+        def value(found: re.Match[str]) -> str:
+            name, sign, other = found[1] or found[4], found[2] or "", found[3] or ""
+            told = unset and self._unset_known and name not in self._unsure and not name.startswith("0")
+            there = self.known.get(name, "" if told else None)
+            if there is None or name in self._unsure or (other and not sign):
+                return other if not unset and name not in self._unsure and sign.endswith("-") else found[0]
+            is_set = bool(there) if ":" in sign else name in self.known
+            return there if not sign or is_set is sign.endswith("-") else other if is_set or sign.endswith("-") else ""
+
+        return _VARIABLE.sub(value, word)
+
+    def read(self, words: Sequence[str], folder: Path, runs: bool | None) -> None:
+        """What a command sets, if it runs."""
+        declares = words[0] in {"export", "declare", "typeset", "local", "readonly"}
+        own = assignments(tuple(words[1:] if declares else words))
+        if declares or len(own) < len(words):
+            self.exported |= {word.partition("=")[0] for word in words[1:]} if declares else own.keys()
+        for name, value in own.items() if runs is not False else ():
+            self._unsure.discard(name)
+            self.known[name] = self.filled(value, unset=True)
+            if runs is None or not set("$`").isdisjoint(self.known[name]):
+                self._unsure.add(name)
+        if words[0] not in {"eval", "source", "."} or len(words) < 2 or runs is False:
+            return
+        try:
+            text = "" if words[0] == "eval" else folder.joinpath(self.filled(words[1])).read_text(errors="replace")
+        except (OSError, ValueError):
+            text = ""
+        self._unset_known = self._unset_known and bool(text)
+        self._unsure |= {*re.findall(r"(\w+)\+?=", text), *_set_elsewhere(text)}
+
+    def holds(self, words: Sequence[str], is_there: Callable[[str], bool]) -> bool | None:
+        """The status of a test; None of one of files, or if it cannot be told. ``is_there``: at a restart for sure."""
+        if words[0] in {":", "true", "false"}:
+            return words[0] != "false"
+        ends = {"[": "]", "[[": "]]", "test": None}.get(words[0], "")
+        if ends == "" or (ends and words[-1] != ends):
+            return None
+        test = [self.filled(word, unset=True) for word in (words[1:-1] if ends else words[1:])]
+        negated = len(test) > 1 and test[0] == "!"
+        holds = _status(test[negated:], is_there)
+        return holds if holds is None else holds is not negated
+
+
+_VARIABLE = re.compile(r"\$\{(\w+)(:?[-+]|)([^{}]*)\}|\$(\w+)")
+_READS = re.compile(r"\bfor\s+(\w+)\s+in\b|\b(?:read|getopts|mapfile|unset|let)\s([^\n;|&]*)|\$\{(\w+):?=")
+"""What gives a variable a value that the text does not show."""
+
+
+def _set_elsewhere(text: str) -> set[str]:
+    return {name for found in _READS.findall(text) for name in re.findall(r"[A-Za-z_]\w*", " ".join(found))}
+
+
+_COMPARES: dict[str, Callable[[int, int], bool]] = {
+    "-eq": int.__eq__, "-ne": int.__ne__, "-gt": int.__gt__, "-ge": int.__ge__, "-lt": int.__lt__, "-le": int.__le__,
+}  # fmt: skip
+
+
+def _status(test: Sequence[str], is_there: Callable[[str], bool]) -> bool | None:
+    match test:
+        case ["-d" | "-e", path]:
+            return True if is_there(path) else None
+        case [*all_] if not set("$`").isdisjoint("".join(all_)):
+            return None
+        case [word]:
+            return bool(word)
+        case ["-n" | "-z" as sign, word]:
+            return bool(word) is (sign == "-n")
+        case [left, "=" | "==" | "!=" as sign, right] if not set("*?[") & set(right):
+            return (left == right) is (sign != "!=")
+        case [left, sign, right] if sign in _COMPARES and left.isdigit() and right.isdigit():
+            return _COMPARES[sign](int(left), int(right))
+        case _:
+            return None
+
+
+class _Block(msgspec.Struct):
+    """``opener``: its keyword. ``outer``: whether it is reached; ``gate``: whether its commands run at this place.
+
+    ``taken``: whether an earlier branch of an ``if`` was. ``chain``: of ``&&`` and ``||``. ``why``: the condition.
+    """
+
+    opener: str
+    outer: bool | None
+    gate: bool | None
+    why: str = ""
+    taken: bool | None = False
+    chain: bool | None = True
+    joined: str = ""
+
+
+def _both(one: bool | None, other: bool | None) -> bool | None:
+    return False if one is False or other is False else None if None in {one, other} else True
+
+
+def _not(one: bool | None) -> bool | None:
+    return None if one is None else not one
+
+
+_CLOSES = {"fi": "if", "done": "loop", "esac": "case", "}": "{", ")": "("}
+_OPENS = {"while": "loop", "until": "loop", "for": "loop", "case": "case"}
+
+
+def commands_run(
+    text: str, variables: Variables, is_there: Callable[[str], bool]
+) -> Iterator[tuple[ShellCommand, bool | None, str]]:
+    """(command, whether it runs, the condition for it): None if that cannot be told; what is in a loop or function.
+
+    A caller gives ``variables`` what the command sets before it asks for the next one.
+    """
+    blocks, last, defines = [_Block("", outer=True, gate=True)], "", False
+    status: bool | None = None
+    for each in _statements(text):
+        negated = False
+        for word in each.keywords:
+            here = blocks[-1]
+            runs = _both(here.gate, here.chain)
+            if word in {"if", "{"} or word in _OPENS:
+                opener = _OPENS.get(word, word)
+                gate = runs if opener in {"if", "{"} and not defines else _both(runs, None)
+                blocks.append(_Block(opener, runs, gate, last if here.joined else here.why))
+            elif word == "then":
+                here.gate, here.why = _both(here.outer, _both(_not(here.taken), status)), last
+                here.taken = _not(_both(_not(here.taken), _not(status)))
+            elif word in {"else", "elif"}:
+                here.gate = _both(here.outer, _not(here.taken))
+            elif _CLOSES.get(word) == here.opener:
+                blocks.pop()
+                status = status if word == "}" else None
+            negated = negated is not (word == "!")
+            defines = False
+        here = blocks[-1]
+        if each.words:
+            runs = _both(here.gate, here.chain)
+            new = variables.holds(each.words, is_there)
+            new = _not(new) if negated else new
+            before = status
+            if here.joined:
+                joins = here.joined == "&&"
+                new = _both(status, new) if joins else _not(_both(_not(status), _not(new)))
+            yield each, runs, last if here.joined else here.why
+            status, last = new, each.text
+            leaves = each.words[0] == "exit" or (each.words[0] == "exec" and not re.match(r"exec \d*[<>&]", each.text))
+            for block in reversed(blocks if leaves else ()):
+                block.gate, block.outer = _both(block.gate, _not(runs)), _both(block.outer, _not(runs))
+                if block.opener == "(":
+                    break
+            if each.after in {"|", "|&"}:
+                status = before
+                continue
+        if each.after == "(":
+            blocks.append(_Block("(", here.gate, _both(here.gate, None if each.words else here.chain), here.why))
+        elif each.after == ")" and here.opener == "(":
+            defines = not each.words
+            blocks.pop()
+        else:
+            here.joined = each.after if each.after in {"&&", "||"} else ""
+            here.chain = True if not here.joined else status if here.joined == "&&" else _not(status)

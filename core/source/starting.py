@@ -16,7 +16,7 @@ from .launch_target import Target
 from .options import Option
 from .places import called_in_loops, saves
 from .project import Module, Project, Scope, called, dotted, module_files, own_name, resolved
-from .shell_text import assignments, commands_of
+from .shell_text import Variables, commands_run
 from .steps import Site
 from .values import SAME_PATH, UNKNOWN, KnownValues, all_names, set_options, word_given
 
@@ -194,13 +194,16 @@ KNOWN = (
 class Deletion(NamedTuple):
     """``place``: the line; ``what``: the folder as far as it is known; ``sure``: the tests around it are understood.
 
-    ``options``: destinations of the options without which it would not happen.
+    ``options``: destinations of the options without which it would not happen; ``because``: the command of a shell and
+    its condition. ``folder``: the absolute path if it is known.
     """
 
     place: str
     what: str
     sure: bool
     options: tuple[str, ...] = ()
+    because: str = ""
+    folder: str = ""
 
 
 class StartDeletes(msgspec.Struct, frozen=True, kw_only=True):
@@ -378,37 +381,42 @@ def removed_by(given: Sequence[str]) -> Iterator[str]:
 
 
 def shell_deletes(
-    shells: Sequence[tuple[str, str]], args: Sequence[str], outputs: Sequence[str], cwd: str, env: Mapping[str, str]
-) -> list[Deletion]:
+    shells: Sequence[tuple[str, str]], argv: Sequence[str], args: Sequence[str], outputs: Sequence[str], *,
+    cwd: str, env: Mapping[str, str],
+) -> list[Deletion]:  # fmt: skip
     """What the shell texts on the way to the trainer delete: an output, or what the trainer is given.
 
-    One that stands behind a condition may happen. ``shells``: (name, text). ``args``: the trainer's words.
-    ``outputs``: absolute paths. ``env``: of the shells.
+    Conditions on variables are those of a restart, which has the environment of the launch. ``shells``: (name, text).
+    ``argv``: the command; ``args``: the trainer's words. ``outputs``: absolute paths. ``env``: of the shells.
     """
     found: list[Deletion] = []
     for name, text in shells:
-        known = dict(env)
-        depth, chained = 0, False
-        for command in commands_of(text):
-            known |= {key: _filled(value, known) for key, value in assignments(command.words).items()}
-            depth += command.condition
-            for folder in removed_by([_filled(word, known) for word in command.words]):
-                place = os.path.normpath(os.path.join(cwd, folder))  # noqa: PTH118  no path yet
-                given = {os.path.normpath(_filled(word.rpartition("=")[2], known)) for word in args}
-                if folder in given or any(f"{output}/".startswith(f"{place}/") for output in outputs):
-                    sure = not depth and not chained and "$" not in folder
-                    found.append(Deletion(os.path.basename(name), folder, sure=sure))  # noqa: PTH119
-            chained = command.after in {"&&", "||"}
+        script, folder = os.path.basename(name), cwd  # noqa: PTH119
+        at = next((n for n, word in enumerate(argv) if "/" in name and os.path.basename(word) == script), None)  # noqa: PTH119
+        before = (word for word in argv[:at] if re.match(r"[A-Za-z_]\w*=", word))  # `env KEEP=1 ./run.sh`
+        env = {**env, **dict(word.split("=", 1) for word in before)} if at else env
+        variables = Variables(env, text, None if at is None else argv[at + 1 :])
+
+        def place_of(path: str) -> str:
+            return os.path.normpath(os.path.join(folder, path))  # noqa: B023, PTH118  no path yet
+
+        def is_output(path: str) -> bool:
+            given = {os.path.normpath(variables.filled(word.rpartition("=")[2])) for word in args}  # noqa: B023
+            within = (f"{output}/".startswith(f"{place_of(path)}/") for output in outputs)
+            return os.path.normpath(path) in given or any(within)
+
+        for command, runs, why in commands_run(text, variables, is_output):
+            variables.read(command.words, Path(folder), runs)
+            if command.words[0] == "cd" and len(command.words) > 1 and runs is not False:
+                by_name = re.search(r"dirname|BASH_SOURCE|\$0", command.text) is not None
+                folder = os.path.dirname(name) if by_name and "/" in name else place_of(command.words[1])  # noqa: PTH120
+            because = f" (`{command.text}`{f', decided by `{why}`' if why else ''})"
+            for removed in removed_by([variables.filled(word) for word in command.words]):
+                if runs is not False and is_output(removed):
+                    sure = runs is True and "$" not in removed
+                    found.append(Deletion(script, removed, sure=sure, because=because, folder=place_of(removed)))
+        env = {key: value for key, value in variables.known.items() if key in variables.exported}
     return found
-
-
-def _filled(word: str, known: Mapping[str, str]) -> str:
-    """With the values of variables, or of their defaults (``${OUT:-runs}``); what is not known stays as it is."""
-    return re.sub(
-        r"\$\{(\w+):?-([^{}]*)\}|\$\{?(\w+)\}?",
-        lambda found: known.get(found[1], found[2]) if found[1] else known.get(found[3], found[0]),
-        word,
-    )
 
 
 def known_option(command: Sequence[str], word: str) -> KnownOption | None:

@@ -10,7 +10,16 @@ from typing import Literal
 import msgspec
 
 from ..model.progress import Level
-from ..model.run import DIVERGING, LIVE_STATES, NAN_CLASSES, PAUSED_STATES, TERMINAL_STATES, EvidenceFile, Incident
+from ..model.run import (
+    DIVERGING,
+    LIVE_STATES,
+    NAN_CLASSES,
+    PAUSED_STATES,
+    TERMINAL_STATES,
+    VANISHED,
+    EvidenceFile,
+    Incident,
+)
 from ..model.story import ActionStory, RunStory, Situation, lacks_place
 from ..model.text import LazyPattern
 from . import quantity
@@ -107,8 +116,13 @@ def lasted_s(i: Incident, until_t: float | None = None) -> float:
     return 0.0 if end_t is None else max(0.0, end_t - i.t) + (i.detect_s or 0.0)
 
 
+LOST = "what was saved until then, but for the copies"
+"""The cost of checkpoints that vanished."""
+
+
 def _cost(i: Incident) -> str:
     cost = [] if i.lost_steps is None else [f"{quantity.plural(i.lost_steps, 'step')} again"]
+    cost += [LOST] if i.class_ == VANISHED else []
     if i.closed_t is not None and i.detect_s is not None and (cost or i.kind == "stall"):
         cost.append(f"{quantity.duration(lasted_s(i))} without training")
     return " · ".join(cost)
@@ -254,6 +268,7 @@ def _rows(
             price = f"; cost: {remedy.cost}" if remedy.cost else ""
             yield CardRow(heading="done", text=f"{remedy.title}: {remedy_words(remedy)}{price}")
     step, cost = last_step(now), "not known yet" if incident.open else "nothing that is known"
+    cost = "not known" if incident.kind in {"crash", "hang"} and not incident.open else cost
     if incident.open and step is not None and step.level != "safe":
         cost = f"no step for {quantity.duration(step.age_s)} so far"
     yield CardRow(heading="cost", text=view.cost or cost)

@@ -4,8 +4,10 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import NamedTuple
 
+from ..model.run import VANISHED
 from ..model.text import printable
 from . import quantity
+from .incidents import LOST
 from .report import CHECKPOINTS_SHOWN, IncidentRow, Report, date, state_words, target_cells
 from .state.lost_time import LostTime
 
@@ -136,7 +138,7 @@ def incident_points(i: IncidentRow) -> Iterator[tuple[str, str, bool]]:
     yield from (("Evidence", e, True) for e in i.evidence)
     yield from (("Done", d, False) for d in i.did)
     yield "Outcome", i.ending, False
-    cost = []
+    cost = [LOST] if i.class_ == VANISHED else []
     if i.lost_steps is not None:
         took = f" ({quantity.duration(i.lost_s)})" if i.lost_s and i.lost_steps else ""
         cost.append(f"{quantity.plural(i.lost_steps, 'step')} done again{took}")

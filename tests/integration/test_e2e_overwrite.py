@@ -49,17 +49,6 @@ source = saves[-1] if args.resume else None
 """,
     ("--overwrite",),
 )
-DEMANDS = (
-    """parser.add_argument("--begin-anew", action="store_true"); parser.add_argument("--continue-from")""",
-    """
-if os.path.isdir(args.place):
-    if not args.begin_anew:
-        raise FileExistsError(args.place)
-    shutil.rmtree(args.place)
-source = args.continue_from
-""",
-    ("--begin-anew",),
-)
 ALWAYS = (
     """parser.add_argument("--restore")""",
     """
@@ -72,8 +61,8 @@ source = args.restore
 
 @pytest.mark.parametrize(
     "case",
-    [second(EXCLUDES), second(DEMANDS), ALWAYS],
-    ids=["excludes resuming", "cannot be left out", "always"],
+    [second(EXCLUDES), ALWAYS],
+    ids=["excludes resuming", "always"],
 )
 def test_no_restart_loses_a_checkpoint(world: World, case: tuple[str, str, tuple[str, ...]]) -> None:
     pytest.importorskip("torch")
@@ -90,3 +79,31 @@ def test_no_restart_loses_a_checkpoint(world: World, case: tuple[str, str, tuple
     assert there == {f"step_{step}.pt" for step in (10, 20, 30, 40, 50, 60)}
     assert not any(path.name.endswith(".kept") for path in world.out.iterdir())
     assert "deleted as attempt" not in watcher.said or options != EXCLUDES[2]
+
+
+NEWEST = """
+saves = sorted(glob.glob(args.place + "/step_*.pt"), key=lambda name: int(name.rpartition("_")[2][:-3]))
+source = saves[-1] if saves else None
+"""
+
+
+@pytest.mark.parametrize("keep", ["1", ""])
+def test_a_shell_script_that_deletes_unless_a_variable_is_set(world: World, keep: str) -> None:
+    pytest.importorskip("torch")
+    (world.project / "train.py").write_text(TRAINER.replace("PARSER", "").replace("BEGIN", NEWEST))
+    (world.project / "go.sh").write_text(f'[ -n "$KEEP" ] || rm -rf out\n{sys.executable} train.py\n')
+    world.write(command=["bash", "go.sh"])
+    env = {**world.env, "KEEP": keep}
+    if not keep:
+        refused = world.begin("run", env=env)
+        assert refused.ends() == 1, refused.said
+        assert "restart: go.sh deletes out at the start (`rm -rf out`, decided by `[ -n $KEEP ]`)" in refused.said
+        assert not (world.project / "truth.txt").exists()
+
+    watcher = world.begin("run", *([] if keep else ["--force"]), env=env)
+
+    assert (watcher.ends() == 0) is bool(keep), watcher.said
+    assert (world.project / "truth.txt").read_text().split() == ["0", "30" if keep else "0"]
+    assert ("resume did not take" in watcher.said) is not bool(keep)
+    kept = {path.name for path in (world.project / "out.kept").rglob("*.pt")}
+    assert keep or kept >= {"step_10.pt", "step_20.pt", "step_30.pt"}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.app.plan.resume_plan import rehearsed_words, with_rehearsed
+from trainwatch.core.app.plan.resume_plan import rehearsed_words, setting_of, with_rehearsed
 from trainwatch.core.model.launch import Rehearsal
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.learned import keep_rehearsal, known_rehearsal, source_digest
@@ -53,6 +53,19 @@ def test_only_a_proven_resume_by_itself_lets_a_trainer_start_without_being_told(
     assert way.will == "self"
     assert way.file is not None
     assert way.file.by_itself
+
+
+def test_a_proof_in_another_setting_of_the_environment_proves_nothing(
+    spec: RunSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path(spec.cwd, "src/train.py").write_text('import os\nfresh = not os.environ.get("KEEP")\n')
+    monkeypatch.setenv("KEEP", "1")
+    keep(spec, verdict="safe", will="self", setting=setting_of(spec))
+    monkeypatch.setenv("OTHER", "1")
+    assert "resume proven" in (rehearsed_words(spec) or "")
+    monkeypatch.delenv("KEEP")
+    assert "in another setting, which proves nothing here: KEEP differs" in (rehearsed_words(spec) or "")
+    assert with_rehearsed(spec) is spec
 
 
 def test_a_damaged_file_counts_as_no_rehearsal(spec: RunSpec) -> None:

@@ -27,12 +27,14 @@ if args.resume:
 """
 
 
-def planned(folder: Path, script: str, *words: str, files: dict[str, str] | None = None, program: str = "") -> Any:
+def planned(
+    folder: Path, script: str, *words: str, files: dict[str, str] | None = None, program: str = "", **variables: str
+) -> Any:
     """The object that a dry run prints."""
     for name, text in {"train.py": script, **(files or {})}.items():
         (folder / name).write_text(text)
     command = program.split() if program else [sys.executable, "train.py"]
-    env = {**os.environ, "TRAINWATCH_HOME": str(folder / "home")}
+    env = {**os.environ, "TRAINWATCH_HOME": str(folder / "home"), **variables}
     done = in_this_process(["run", "--dry-run", "--json", "--", *command, *words], folder, env)
     return done.json
 
@@ -166,20 +168,36 @@ def test_a_trainer_that_deletes_what_it_would_resume_from_is_refused_beforehand(
     assert "--force" in found["problem"]
 
 
-def test_a_shell_script_that_removes_the_folder_is_told(tmp_path: Path) -> None:
-    script = f"""{HEAD}
-parser = argparse.ArgumentParser()
-parser.add_argument("--out"); parser.add_argument("--resume")
-args = parser.parse_args()
-out = args.out
-os.makedirs(out, exist_ok=True)
-{RESUMES}{TRAINS}
-"""
-    shell = f'OUT=results\nrm -rf $OUT\n{sys.executable} train.py --out $OUT "$@"\n'
-    found = second(tmp_path, script, files={"go.sh": shell}, program="bash go.sh")
+DELETES = {
+    'if [ -z "$KEEP" ]; then\n  rm -rf $OUT\nfi': (True, False),
+    '[ "$KEEP" != 1 ] && rm -rf "$OUT"': (True, False),
+    '[ -n "${KEEP:-}" ] || { rm -rf "$OUT"; }': (True, False),
+    "if [[ -n $KEEP ]]; then exec python train.py --out $OUT; fi\nrm -rf $OUT": (True, False),
+    "KEEP=${KEEP:-0}\nif test -d $OUT && [ $KEEP -eq 0 ]; then rm -rf $OUT; else true; fi": (True, False),
+    'if [ -f done ]; then true; fi\nrm -rf "$OUT"': (True, True),
+    "if [ -f done ]; then rm -rf $OUT; fi": (None, None),
+    'if [ "`hostname`" = a ]; then rm -rf $OUT; fi': (None, None),
+    'read KEEP\n[ -z "$KEEP" ] && rm -rf $OUT': (None, None),
+    'empty() {\n  rm -rf $OUT\n}\n[ -z "$KEEP" ] && empty': (None, None),
+}
+"""A shell script: whether it deletes its output without KEEP, and with KEEP=1; None: that cannot be told."""
 
-    assert "results" in found["destroys"][0]
-    assert "go.sh" in found["destroys"][0]
+
+@pytest.mark.parametrize("shell", DELETES)
+def test_a_shell_script_that_deletes_its_output_is_refused_unless_its_variables_keep_it(
+    tmp_path: Path, shell: str
+) -> None:
+    script = ALONE.replace('Path("kept_here")', "Path(sys.argv[2])").replace("shutil.rmtree(out)", "pass")
+    text = f"OUT=${{OUT:-results}}\n{shell}\npython train.py --out $OUT\n"
+    for variables, deletes in zip(({}, {"KEEP": "1"}), DELETES[shell], strict=True):
+        found = planned(tmp_path, script, files={"go.sh": text}, program="bash go.sh", **variables)
+        destroys, problem = found["second_start"]["destroys"], found["problem"]
+        if deletes is False:
+            assert (destroys, problem) == ([], None)
+            continue
+        assert ["`rm -rf $OUT`" in each for each in destroys] == [True]
+        assert destroys[0].startswith("may be: go.sh" if deletes is None else "go.sh deletes results at the start")
+        assert problem.startswith(f"restart: {destroys[0]}")
 
 
 def test_a_shell_script_that_removes_what_only_the_source_names_is_told(tmp_path: Path) -> None:
@@ -244,11 +262,3 @@ def test_two_tests_of_which_one_is_not_understood_make_it_a_possibility(tmp_path
 
     assert found["destroys"][0].startswith("may be: ")
     assert json.dumps(found)
-
-
-def test_a_default_in_a_shell_script_names_the_folder_that_it_empties(tmp_path: Path) -> None:
-    shell = 'OUT=${OUT:-mine}\nrm -rf "$OUT"\nexec python train.py --place $OUT\n'
-    alone = f"{HEAD}p = argparse.ArgumentParser(); p.add_argument('--place')\nout = p.parse_args().place\n"
-    alone += f"args = argparse.Namespace(resume=os.path.join(out, 'last.pt'))\nif os.path.exists(args.resume):\n    pass\n{TRAINS}"
-    found = planned(tmp_path, alone, files={"train.sh": shell}, program="bash train.sh")
-    assert found["second_start"]["destroys"] == ["train.sh deletes mine at the start"]

@@ -10,6 +10,7 @@ import os
 import re
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -84,13 +85,14 @@ def second_start_of(spec: RunSpec, preset: Preset, way: ResumeWay) -> SecondStar
     known = frozenset() if source.cut else frozenset(o.name for o in source.options)
     saved = (path.partition(UNKNOWN)[0].rpartition("/")[0] for path, _ in source.saves(env))
     outputs = [spec.output_dir, *(os.path.join(spec.cwd, path) for path in saved if path)]  # noqa: PTH118  no path
-    in_shell = shell_deletes(source.target.shells, args, list(filter(None, outputs)), spec.cwd, env)
-    found = msgspec.structs.replace(found, as_given=(*found.as_given, *in_shell), left=(*found.left, *in_shell))
-    destroys = [_deleted(each, found.words) for each in found.as_given]
+    in_shell = shell_deletes(source.target.shells, argv, args, list(filter(None, outputs)), cwd=spec.cwd, env=env)
+    as_given, left = (*found.as_given, *in_shell), (*found.left, *in_shell)
+    if not all(each.sure for each in as_given) and _stays(rehearsed(spec)):
+        as_given, left = (tuple(each for each in of if each.sure) for of in (as_given, left))
+    destroys = [_deleted(each, found.words) for each in as_given]
     copied = config_in_command(spec, json=True).config is not None  # else the script opens its own file
     drops = list(found.dropped) if way.is_usable and (copied or all(c.where != "config" for c in found.dropped)) else []
-    left = found.left if drops or not way.is_usable else found.as_given
-    may = next((_deleted(each, found.words) for each in left if not each.sure), "")
+    left, may = left if drops or not way.is_usable else as_given, ""
     for name, value in _weak(args, known):
         option = known_option(spec.command, name)
         if option is None:
@@ -103,8 +105,20 @@ def second_start_of(spec: RunSpec, preset: Preset, way: ResumeWay) -> SecondStar
             )
     return SecondStart(
         destroys=tuple(destroys), drops=tuple(drops), may=may, config=config or None if drops else None,
-        left=next((_deleted(each, found.words) for each in left if each.sure), ""),
+        left=next((_deleted(each, found.words) for each in sorted(left, key=lambda each: not each.sure)), ""),
+        empties=tuple(dict.fromkeys(each.folder for each in as_given if each.folder and "$" not in each.folder)),
     )  # fmt: skip
+
+
+def _stays(rehearsal: Rehearsal | None) -> bool:
+    """Whether a rehearsed restart went on from what stood in the folder: what may be deleted there was not."""
+    return rehearsal is not None and rehearsal.safe and rehearsal.will == "self"
+
+
+def in_this_environment(spec: RunSpec, preset: Preset) -> RunSpec:
+    """The run with what its restarts delete in the environment of this process: another one than it was started in."""
+    way = spec.resume_way
+    return spec if way is None else msgspec.structs.replace(spec, second_start=second_start_of(spec, preset, way))
 
 
 def second_argv(spec: RunSpec, preset: Preset) -> tuple[str, ...]:
@@ -121,7 +135,7 @@ NOT_SEEN = "its source is not read"
 def _deleted(found: Deletion, words: Mapping[str, str]) -> str:
     options = [words[name] for name in found.options if name in words]
     because = f" because of {' and '.join(options)}" if options else ""
-    return f"{'' if found.sure else 'may be: '}{found.place} deletes {found.what} at the start{because}"
+    return f"{'' if found.sure else 'may be: '}{found.place} deletes {found.what} at the start{because}{found.because}"
 
 
 def _weak(args: Sequence[str], known: frozenset[str]) -> Iterator[tuple[str, str]]:
@@ -425,7 +439,26 @@ def _declared(source: TrainerSource, names: Collection[str]) -> list[tuple[str, 
 
 
 def rehearsed(spec: RunSpec) -> Rehearsal | None:
-    return known_rehearsal(home(), spec.command, spec.cwd, spec.config)
+    """Its newest rehearsal, if it was one of this source and in this setting."""
+    found = known_rehearsal(home(), spec.command, spec.cwd, spec.config)
+    return None if found is None or _differs(spec, found) else found
+
+
+_OF_A_TERMINAL = frozenset({"PATH", "PWD", "OLDPWD", "PS1", "SHLVL", "HOSTNAME", "SLURM_JOB_ID"})
+"""Variables that differ from one start to the next and decide nothing."""
+
+
+def setting_of(spec: RunSpec) -> dict[str, str]:
+    """The variables of the environment that its shell scripts and its source read: name and digest of the value."""
+    source, env = source_of(spec), {**os.environ, **spec.env}
+    names = {name for _, text in source.target.shells for name in re.findall(r"\$\{?([A-Za-z_]\w*)", text)}
+    names |= {option.dest.removeprefix("$") for option in source.options if option.kind == "environment"}
+    return {name: sha256(env[name].encode()).hexdigest()[:12] for name in names - _OF_A_TERMINAL if name in env}
+
+
+def _differs(spec: RunSpec, rehearsal: Rehearsal) -> list[str]:
+    now, then = setting_of(spec), rehearsal.setting
+    return sorted(name for name in {*now, *then} if now.get(name) != then.get(name))
 
 
 def with_rehearsed(spec: RunSpec) -> RunSpec:
@@ -437,9 +470,11 @@ def with_rehearsed(spec: RunSpec) -> RunSpec:
 
 def rehearsed_words(spec: RunSpec) -> str | None:
     """``rehearsed on 2026-11-22 21:04: resume proven``; None if it was not rehearsed, or its source has changed."""
-    found = rehearsed(spec)
+    found = known_rehearsal(home(), spec.command, spec.cwd, spec.config)
     if found is None:
         return None
+    if other := _differs(spec, found):
+        return f"rehearsed on {_on(found)} in another setting, which proves nothing here: {', '.join(other)} differs"
     how = " (by itself)" if found.will == "self" else ""
     said = {"safe": f"resume proven{how}", "unsafe": f"NOT SAFE: {found.reason}", "unknown": f"unknown: {found.reason}"}
     return f"rehearsed on {_on(found)}: {said[found.verdict]}"

@@ -130,7 +130,8 @@ def check_second_start(plan: LaunchPlan, _machine: Machine) -> Check | None:
         return passed((second_start_line(spec.second_start) or "").removeprefix("Restart: "))
     return failed(
         f"{spec.second_start.left}, and a restart finds its checkpoint only there",
-        "let an option decide about the deletion, or give the script an option for the path that it resumes from",
+        "start it so that it keeps the folder (`trainwatch rehearse` shows whether it does), or give the script an "
+        "option for the path that it resumes from",
     )
 
 

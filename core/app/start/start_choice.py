@@ -310,6 +310,7 @@ class StartChoice(msgspec.Struct, frozen=True, kw_only=True):
 
 def choose_start(plan: LaunchPlan, wish: Wish) -> StartChoice:
     """Choose. Changes nothing. Raises CliError: 4 if something stands in the way, 3 if there is no such checkpoint."""
+    plan = _where_it_deletes(plan)
     spec = plan.spec
     earlier = earlier_run(spec)
     of_earlier = None if earlier is None else origins(earlier.spec.created_wall, earlier.run)
@@ -425,7 +426,8 @@ def _begin(plan: LaunchPlan, there: tuple[Checkpoint, ...], wish: Wish) -> Start
         if other is not None:
             go_on = f"go on with that run: {_command('resume', other.id)}, with another command: "
             go_on += f"{_with_another(other.id)}; "
-        raise _refused(f"{holds}, and a start from the beginning may write over them; {go_on}{_ways(spec, wish)}")
+        over = spec.second_start.left or "a start from the beginning may write over them"
+        raise _refused(f"{holds}, and {over}; {go_on}{_ways(spec, wish)}")
     has_no_place = _has_no_place(plan)
     if has_no_place and spec.settings.restart.if_not_told == "go_on":
         return StartChoice(said=f"{holds}: the trainer finds the newest one by itself", by_itself=True)
@@ -461,6 +463,15 @@ def _require_other_folder(plan: LaunchPlan, other: RunSpec, wish: Wish) -> None:
 def _takes_a_path(spec: RunSpec) -> bool:
     preset = definitions_of(spec).preset_of(spec)
     return preset.resume != "none" and bool(resume_support(preset, spec.command).forms)
+
+
+def _where_it_deletes(plan: LaunchPlan) -> LaunchPlan:
+    """With the folder that its shell script deletes as the output folder, if that is not known and holds something."""
+    for folder in plan.spec.second_start.empties if plan.spec.output_dir is None else ():
+        spec = msgspec.structs.replace(plan.spec, output_dir=folder)
+        if standing(spec, plan.preset, plan.profile):
+            return msgspec.structs.replace(plan, spec=spec)
+    return plan
 
 
 def _has_no_place(plan: LaunchPlan) -> bool:

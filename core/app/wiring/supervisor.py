@@ -43,7 +43,7 @@ from ...supervisor.loop import TICK_S, Supervisor
 from ..errors import CliError, ExitCode
 from ..gpu_survey import named_users
 from ..plan.launch_plan import LaunchPlan, plan_launch
-from ..plan.resume_plan import as_declared, with_way_now
+from ..plan.resume_plan import as_declared, in_this_environment, with_way_now
 from ..plan.specs import definitions_of
 from ..plan.trainer_settings import save_request
 from ..preflight.checklist import ReadinessCheck
@@ -80,7 +80,7 @@ def build_supervisor(
     notes: deque[str] = deque()
     note = notes.append
     output = RunOutput(run, spec, story, note)
-    spec = output.spec
+    spec = in_this_environment(output.spec, preset)
     clock = RunClock(spec.created_wall, not_before=story.t)
     inbox = BoundedInbox(patient=spec.settings.watch.interval_s >= 2 * TICK_S)
     keeper = vitality.keeper

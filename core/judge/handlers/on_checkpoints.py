@@ -7,7 +7,7 @@ from ...model.checkpoint_files import kind_of_name
 from ...model.decision import DeleteCheckpoint, PlanRetention
 from ...model.fact import CheckpointsSetAside, OutputKnown
 from ...model.observation import CheckpointEvent, Outcome, OutputSeen
-from ...model.run import OTHER_TRAINER, is_below
+from ...model.run import OTHER_TRAINER, VANISHED, is_below
 from .. import memory
 from ..attempt_progress import AttemptProgress, places_at, with_saved
 from ..findings import slow
@@ -16,16 +16,12 @@ from ..recovery import commands, exits, gate, ramp, remedies, restarts, unclear_
 from ..resume import checkpoint_index, resume_point
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
 from ..resume.resume_check import counts_since, slack_of
-from ..run_states import EndedEarly, Finished, GivenUp, Stopping, is_live, is_watched
+from ..run_states import EndedEarly, Finished, GivenUp, Starting, Stopping, is_live, is_watched
 from ..scales import TWICE
 from ..state import JudgeState, StepBuilder
 from . import hang_check, hints
 
 replace = msgspec.structs.replace
-
-
-VANISHED = "vanished"
-"""Class of the incident (kind ``checkpoint``) of a start that deleted what the run had saved."""
 
 
 def saved_position(
@@ -224,13 +220,17 @@ def _removed(builder: StepBuilder, gone: KnownCheckpoint | None) -> None:
     index = checkpoint_index.without(state.saved.checkpoints, gone.path)
     builder.change("saved", checkpoints=index)
     builder.tell_checkpoint(gone, "complete", removed=True)
-    attempt, copies = state.attempt, state.saved.found_resume.copies
+    attempt, copies, machine = state.attempt, state.saved.found_resume.copies, state.machine
     left = [k for k in index.known if k.own and k.complete and not any(is_below(k.path, each) for each in copies)]
-    at_start = is_live(state.machine) and attempt.beat_t is None and gone.own and (gone.complete or gone.is_state)
-    lost = gone.path == attempt.resume_from or not left
+    begins = isinstance(machine, Starting) and not machine.launched  # a shell script deletes before it is known to run
+    number, path = attempt.number + begins, attempt.resume_from
+    if isinstance(machine, Starting) and begins:
+        path = None if machine.plan is None else machine.plan.path
+    at_start = (begins or (is_live(machine) and attempt.beat_t is None)) and gone.own
+    lost = (gone.complete or gone.is_state) and (gone.path == path or not left)
     if at_start and lost and builder.open_of(VANISHED) is None:
         kept = f"copies are in {copies[-1]}" if copies else "there is no copy of it"
-        what = f"{base_name(gone.path)} was deleted as attempt {attempt.number} began; {kept}"
+        what = f"{base_name(gone.path)} was deleted as attempt {number} began; {kept}"
         number = builder.open_incident("checkpoint", VANISHED, what, severity="danger")
         builder.notify("warning", "checkpoints were deleted at the start of an attempt", what, incident=number)
 

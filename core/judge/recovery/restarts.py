@@ -8,7 +8,7 @@ from ...model.decision import ClearGpu, CopyAside, EndLeftovers, EndWatch, StopA
 from ...model.fact import BudgetChanged
 from ...model.observation import Exit, HostSample, Outcome
 from ...model.progress import Why
-from ...model.run import Evidence, Incident, has_inodes
+from ...model.run import VANISHED, Evidence, Incident, has_inodes
 from ...model.settings import SAVE_WAIT_S
 from ...model.text import plural, sizes_apart, typed
 from .. import memory, run_states
@@ -266,8 +266,9 @@ def on_beat(builder: StepBuilder) -> None:
         at = attempt.resumed_at or 0
         position = None if attempt.step is None else at + attempt.step
         attempt = replace(attempt, counts_anew=True, offset=at, position=position)
-    found = resume_check.judge(attempt, reading) if shows in {"anew", "unclear"} else None
     point, kept = builder.checkpoint(attempt.resume_from), builder.state.saved.found_resume.kept
+    gone = point is None and builder.open_of(VANISHED) is not None
+    found = resume_check.judge(attempt, reading, gone=gone) if shows in {"anew", "unclear"} else None
     if first and point is not None and point.kept is None and (kept is None or kept[0] != point.path):
         # Also if the loss goes on: saves of the new count may have the names of those before.
         why = f"copy {base_name(point.path)} aside: the trainer counts from the beginning and may write over it"

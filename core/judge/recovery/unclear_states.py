@@ -347,7 +347,7 @@ def on_copied(builder: StepBuilder, machine: Preparing, outcome: Outcome) -> Non
                     copy = replace(there, path=str(place))
                     builder.change("saved", checkpoints=checkpoint_index.with_entry(builder.index, copy))
                     builder.tell_checkpoint(copy, "complete")
-            if support.deletes:
+            if support.deletes and not support.by_itself:
                 plan = replace(plan, path=str(places.get(path, path)))
         launch_after_delay(builder, plan)
         return

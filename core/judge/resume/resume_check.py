@@ -19,7 +19,7 @@ from typing import Literal
 
 import msgspec
 
-from ...model.run import Incident
+from ...model.run import VANISHED, Incident
 from ...model.text import LazyPattern
 from ..attempt_progress import STARTED_OVER_STEPS, AttemptProgress
 from ..hang.deadlines import AGAIN_SHARE
@@ -183,7 +183,7 @@ def losses_of(attempt: AttemptProgress, reading: Reading) -> Compared | None:
 
 def stays_open(incident: Incident) -> bool:
     """Whether an incident is one that neither a later resume nor the end of the training puts right."""
-    return incident.kind == "resume" and incident.class_ == WEIGHTS_NOT_LOADED
+    return incident.class_ in {WEIGHTS_NOT_LOADED, VANISHED}
 
 
 def _median(values: Iterable[float]) -> float:
@@ -203,13 +203,20 @@ class Evidence(msgspec.Struct, frozen=True):
     by: str = "loss"
 
 
-def judge(attempt: AttemptProgress, reading: Reading) -> Evidence | None:
-    """The best evidence, first what shows that it went on; None: nothing shows it (yet)."""
+def judge(attempt: AttemptProgress, reading: Reading, *, gone: bool) -> Evidence | None:
+    """The best evidence, first what shows that it went on; None: nothing shows it (yet).
+
+    ``gone``: its resume point does not exist any more.
+    """
     found = losses_of(attempt, reading)
     if found is not None and found.goes_on:
         return Evidence(went_on=True, why=f"the {attempt.former.losses.name or 'loss'} goes on: {found.words}")
     if attempt.says_so:
         return Evidence(went_on=True, why=f"the trainer says that it loads {name_of(attempt.resume_from)}", by="words")
+    first, fresh = attempt.first_epoch, attempt.former.fresh_epoch
+    if gone and (attempt.counts_anew or (first is not None and fresh is not None and int(first) <= int(fresh))):
+        why = f"{name_of(attempt.resume_from)} was deleted as the attempt began, and the log begins anew"
+        return Evidence(went_on=False, why=why)
     if found is None or not found.surely_anew or attempt.weights_only:  # with those alone its loss may rise again
         return None
     return Evidence(went_on=False, why=f"the loss begins again: {found.words}")
