@@ -29,11 +29,12 @@ import argparse, os, time
 p = argparse.ArgumentParser()
 p.add_argument("--out", default="ckpts"); p.add_argument("--steps"); p.add_argument("--resume")
 a = p.parse_args(); os.makedirs(a.out, exist_ok=True)
+if os.environ.get("SAVES"):
+    with open(a.out + "/step_20.pt", "wb") as f: f.write(bytes(20000))
 open(a.out + "/started", "w").close()
 if a.resume and os.path.exists(a.resume):
     import torch
     c = torch.load(a.resume); model.load_state_dict(c["model"]); opt.load_state_dict(c["opt"]); first = c["step"]
-if os.environ.get("HOLD"): kept = open(a.out + "/events.out.tfevents.1", "w")
 if os.environ.get("FORK"): os.fork()
 time.sleep(120)
 """
@@ -92,10 +93,18 @@ def test_an_argument_that_is_called_as_we_are_makes_no_trainer_ours(folder: Path
     assert _pids(_plan("--out", "trainwatch"), folder) == [pid]
 
 
-@pytest.mark.parametrize("words", [("--steps", "200"), ("--steps", "300", "--out", "other")])
-def test_other_options_are_no_evidence(folder: Path, start: Start, words: Sequence[str]) -> None:
-    start(sys.executable, "train.py", *words, ready=None)
-    assert _pids(_plan("--steps", "300"), folder) == []
+@pytest.mark.parametrize(
+    ("out", "saves", "evidence"), [("ckpts", "1", ["script"]), ("./ckpts", "", ["weak"]), ("other", "1", [])]
+)
+def test_other_options_count_if_they_name_the_output_folder(
+    folder: Path, start: Start, out: str, saves: str, evidence: Sequence[str]
+) -> None:
+    """Nothing is open there now. One that has saved nothing since it began may be an evaluation."""
+    pid = start(sys.executable, "train.py", "--steps=200", "--out", out, ready=f"{out}/started", SAVES=saves)
+    plan = _plan("--steps", "300", "--out", "ckpts")
+    assert [each.evidence for each in other_trainers(plan, _run(plan, folder))] == evidence
+    assert (f"pid {pid}" in (why_not_start(plan, known=True) or ("", ""))[1]) == bool(evidence)
+    assert (refusal_at_launch(plan, _run(plan, folder)) is not None) == (evidence == ["script"])
 
 
 def test_the_same_command_in_another_folder_is_no_evidence(folder: Path, start: Start) -> None:
@@ -133,20 +142,12 @@ def test_one_training_of_several_processes_is_named_once(folder: Path, start: St
     assert _pids(_plan(), folder) == [pid]
 
 
-def test_a_file_that_is_written_in_the_output_folder_counts(folder: Path, start: Start) -> None:
-    pid = start(sys.executable, "train.py", "--steps", "7", HOLD="1", ready="ckpts/events.out.tfevents.1")
-    plan = _plan("--steps", "300", output_dir="ckpts")
-    found = other_trainers(plan, _run(plan, folder))
-    assert [(each.process.pid, each.evidence) for each in found] == [(pid, "script")]
-    assert "events.out.tfevents.1 open for writing" in (why_not_start(plan, known=True) or ("", ""))[1]
-
-
 def test_a_program_of_another_kind_refuses_a_person_and_never_a_restart(folder: Path, start: Start) -> None:
     (folder / "ckpts").mkdir()
     (folder / "serve.py").write_text("import time\nkept = open('ckpts/study.db', 'a')\ntime.sleep(60)\n")
     start(sys.executable, "serve.py", ready="ckpts/study.db")
     plan = _plan(output_dir="ckpts")
-    assert [each.evidence for each in other_trainers(plan, _run(plan, folder))] == ["file"]
+    assert [each.evidence for each in other_trainers(plan, _run(plan, folder))] == ["weak"]
     assert refusal_at_launch(plan, _run(plan, folder)) is None
 
 

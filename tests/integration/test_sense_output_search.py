@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -49,8 +50,8 @@ def header(size_bytes: int) -> str:
 class Writer:
     """A process that does what it is told and saves checkpoints in one call. ``stranger``: nobody here started it."""
 
-    def __init__(self, folder: Path, size_bytes: int, *, stranger: bool = False) -> None:
-        words = [sys.executable, "-S", "-c", WRITER, header(size_bytes), str(size_bytes)]
+    def __init__(self, folder: Path, size_bytes: int, *, stranger: bool = False, names: str = "") -> None:
+        words = [sys.executable, "-S", "-c", WRITER, header(size_bytes), str(size_bytes), names]
         left = ["sh", "-c", 'exec 3<&0; "$@" <&3 & echo $!', "sh"] if stranger else []
         self.process = subprocess.Popen(
             [*left, *words], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -245,6 +246,22 @@ def test_caches_trackers_and_watched_folders_are_left_out(world: World) -> None:
     world.saves("out/checkpoint_2.safetensors")
     wait_until(lambda: "out" in world.seen(), "the folder of the run is found")
     assert list(world.seen()) == ["out"]
+
+
+@pytest.mark.parametrize("whose", ["unsure", None])
+def test_in_a_folder_that_was_told_only_one_that_names_it_and_wrote_as_much_speaks_against_the_run(
+    tmp_path: Path, whose: str | None
+) -> None:
+    (tmp_path / "out").mkdir()
+    made = World(tmp_path, looks=False)
+    with made.trainer, made.stranger, Writer(tmp_path, 4096, stranger=True, names="out") as other, running(made.search):
+        made.watched.append(str(tmp_path / "out"))
+        made.follow()
+        (other if whose else made.trainer).do("put('out/checkpoint_2.safetensors')")
+        path = tmp_path / "out/checkpoint_2.safetensors"
+        wait_until(lambda: str(path) in made.written, "it is seen")
+        made.writers.look_beside(time.monotonic(), 0.0)
+        assert (made.search.whose(path, told=True) is None) == (whose is None)
 
 
 @pytest.mark.parametrize(("stranger", "sure"), [("gone", True), ("above", True), ("inside", False), ("writes", False)])

@@ -106,16 +106,22 @@ def test_in_a_folder_that_others_use_only_saves_of_the_run_count(whose: Whose | 
     assert world.of(StartAttempt)[-1].resume_from == f"/data/out/{resumed}"
 
 
-def test_the_nan_of_a_checkpoint_of_another_process_ends_nothing() -> None:
-    world = running(judge())
-    event = CheckpointEvent(
-        t=world.t, path="/data/out/b_40.pt", event="complete", step=40, mtime=world.t, whose="other"
-    )
-    world.see(event)
-    world.see(CheckpointValues(t=world.t + 1.0, path=event.path, mtime=world.t, nonfinite=("w",), nan=("w",)))
-    world.watch(Story(meta=False, period_s=5.0).train(20))
-    assert world.word == "running"
-    assert not world.of(NotifyPeople)
+@pytest.mark.parametrize(("step", "whose"), [(80, "other"), (80, "unsure"), (20, None), (60, None)])
+def test_the_nan_of_a_save_of_another_process_ends_nothing(step: int, whose: Whose | None) -> None:
+    """As seen by its process, by who works there, by a number that the run has passed, or by finite losses since."""
+    world = World(told("/data/out")).begin()
+    for at in range(1, 120):
+        world.see(LogChunk(t=world.t + 1.0, text=f"\nstep {at}/900 loss: {1.0 / at:.4f}"))
+        saved, by, names = {40: (40, None, ()), 60 if step == 60 else 80: (step, whose, ("w",))}.get(at, (0, None, ()))
+        if saved:
+            path = f"/data/out/a_{saved}.pt"
+            world.see(CheckpointEvent(t=world.t, path=path, event="complete", step=saved, mtime=world.t, whose=by))
+            world.see(CheckpointValues(t=world.t, path=path, mtime=world.t, nonfinite=names, nan=names))
+    assert (world.word, world.of(StopAttempt)) == ("running", [])
+    is_told = whose == "unsure" or step == 20
+    assert [(i.class_, i.kind) for i in world.incidents] == [("other_trainer", "checkpoint")] * is_told
+    crashed(world)
+    assert world.of(StartAttempt)[-1].resume_from == "/data/out/a_40.pt"
 
 
 def test_a_run_without_steps_in_its_log_shows_its_folder_by_two_saves() -> None:

@@ -1,8 +1,11 @@
 """Trainers that nobody started with trainwatch and that write where a run would write: two would overwrite each other.
 
-Evidence is a process of this user that runs the command of the run in its working folder, or a Python program that has
-a file in its output folder open for writing. What cannot be read is unknown and refuses nothing. A person who starts
-the run all the same (``--force``) accepts exactly the processes that are there then.
+Evidence is a process of this user that runs the command of the run in its working folder, a Python program that has a
+file in its output folder open for writing, or one of the same script, whatever its options, whose arguments, settings
+or defaults name that folder: saves of small models are open for milliseconds. It trains if it has written as much as
+what was saved there since it began; an evaluation has not, and a board, a notebook or an editor is another script. What
+cannot be read is unknown and refuses nothing. A person who starts the run all the same (``--force``) accepts exactly
+the processes that are there then.
 """
 
 import contextlib
@@ -28,6 +31,8 @@ from ...model.run import APART
 from ...model.text import printable, typed
 from ...processes import ATTEMPT_VARIABLE, Process, ancestors, boot_id, descendants, identify, is_alive
 from ...sense.files.inotify import open_for_writing
+from ...sense.files.output_search import written_since
+from ...sense.files.writers import PYTHON
 from ...source.launch_target import (
     Training,
     is_of_one_launch,
@@ -42,26 +47,29 @@ from ...store.run_directory import RunDirectory
 from ...views.quantity import clock
 from ..errors import CliError, ExitCode
 from ..plan.launch_plan import LaunchPlan, plan_launch
+from ..plan.trainer_folders import output_folder
 from ..runs.ended_attempt import attempts_of, newest_attempt
 from .check import Check, Machine, failed
 
 ACCEPTED = "accepted.json"
 """File in the run's folder: processes beside which a person started the run all the same."""
-PYTHON = ("python", "pypy")
+SEARCH_S = 1.0
+"""Longest search for what was saved since another trainer began."""
 SHOWN_COMMAND = 120
 """Characters of the other trainer's command in a sentence."""
 
 
 class OtherTrainer(NamedTuple):
-    """``evidence``: it is the same training; the same script has a file there open for writing; another program has.
+    """``evidence``: of the same training ("command"), of one of the same ``script`` there, or ``weak``.
 
-    ``file``: what it has open for writing in the run's output folder; "" for the same training.
+    ``weak``: another program that has a file there open for writing, or the same script, which may only read there.
+    ``what``: a clause about it.
     """
 
     process: Process
     argv: tuple[str, ...]
     evidence: str
-    file: str = ""
+    what: str
 
     @property
     def command(self) -> str:
@@ -81,7 +89,7 @@ def check_other_trainer(plan: LaunchPlan, machine: Machine) -> Check | None:
 
 def refusal_at_launch(plan: LaunchPlan, run: RunDirectory) -> str | None:
     """Why a supervisor that nobody looks at starts nothing now: the same script trains there. None: it can start."""
-    found = [each for each in other_trainers(plan, run) if each.evidence != "file"]
+    found = [each for each in other_trainers(plan, run) if each.evidence != "weak"]
     return sentence(plan, found[0]) if found else None
 
 
@@ -100,10 +108,9 @@ def require_no_other(run: RunDirectory) -> None:
 def what_it_is(plan: LaunchPlan, other: OtherTrainer) -> str:
     spec, pid = plan.spec, other.process.pid
     since = f", since {began}" if (began := other.began) else ""
-    what = f"it has {other.file} open for writing" if other.file else f"it is the same training in {spec.cwd}"
     where = spec.output_dir or "the same output folder"
     started = f"`{other.command}` (pid {pid}{since}) was started without trainwatch"
-    return f"{started}, and {what}: both would write to {where}"
+    return f"{started}, and {other.what}: both would write to {where}"
 
 
 def what_to_do(other: OtherTrainer) -> str:
@@ -216,25 +223,42 @@ class Look:
             return
         with open(f"/proc/{pid}/cmdline", "rb") as command:  # noqa: PTH123
             argv = tuple(word.decode() for word in command.read().removesuffix(b"\0").split(b"\0"))
-        training, evidence, file = None, "", ""
-        if python and (here or files_in(pid, self.folders)):
-            training = training_run_by(argv, Path(os.readlink(f"/proc/{pid}/cwd")), os.environ)  # noqa: PTH115
+        cwd = os.readlink(f"/proc/{pid}/cwd")  # noqa: PTH115
+        training = training_run_by(argv, Path(cwd), os.environ) if python else None
         bare = None if training is None else without_options(training, self._resume_options)
+        same = training is not None and training.script in {each.script for each in self.trainings}
+        evidence, what, there = "", "", files_in(pid, self.folders) if python else []
         if here and (argv in self._commands or (bare is not None and bare in self.trainings)):
-            evidence = "command"
-        elif python and (there := files_in(pid, self.folders)):
-            if training is not None and training.script in {each.script for each in self.trainings}:
-                evidence, file = "script", there[0]
-            else:  # a program whose output goes there need not write anything else there
-                outputs = {_file_key(f"/proc/{pid}/fd/{number}") for number in (1, 2)}
-                file = next((path for path in there if _file_key(path) not in outputs), "")
-                evidence = "file" if file else ""
+            evidence, what = "command", f"it is the same training in {cwd}"
+        elif same and there:
+            evidence, what = "script", f"it has {there[0]} open for writing"
+        elif same and self._saves_here(argv, cwd):
+            evidence = "script" if self._has_saved(process) else "weak"
+            what = "it runs the same script with the same output folder"
+        else:  # a program whose output goes there need not write anything else there
+            outputs = {_file_key(f"/proc/{pid}/fd/{number}") for number in (1, 2)}
+            for file in (path for path in there if _file_key(path) not in outputs):
+                evidence, what = "weak", f"it has {file} open for writing"
         if not evidence or processes.is_trainwatch(pid):
             return
         # What belongs, or may belong, to an attempt of any run is known by its records and locks.
         variables, mark = processes.variables_of(pid), os.fsencode(f"{ATTEMPT_VARIABLE}=")
         if variables is not None and not any(each.startswith(mark) for each in variables):
-            yield OtherTrainer(process, argv, evidence, file)
+            yield OtherTrainer(process, argv, evidence, what)
+
+    def _saves_here(self, argv: Sequence[str], cwd: str) -> bool:
+        """Whether the command names one of the folders, or its settings or defaults do."""
+        spec = msgspec.structs.replace(self._plan.spec, command=tuple(argv), cwd=cwd)
+        values = (part for word in argv for part in (word, word.partition("=")[2]))
+        named = (each for each in (*values, output_folder(spec, self._plan.preset)) if each)
+        return any(os.path.realpath(os.path.join(cwd, each)) in self.folders for each in named)  # noqa: PTH118
+
+    def _has_saved(self, process: Process) -> bool:
+        """Whether it has written as much as the largest file that was saved there since it began."""
+        io, began = processes.read_io(process.pid), time.time() - processes.age_s(process.start_ticks)
+        found = map(processes.status_of, written_since(self.folders, began, SEARCH_S))
+        largest = max((each.st_size for each in found if each is not None), default=0)
+        return io is not None and 0 < largest <= io.given_bytes
 
 
 def files_in(pid: int, folders: Sequence[str]) -> list[str]:
@@ -271,9 +295,9 @@ FILES = 20
 class BesideAttempt:
     """Examines processes for the sensor ``OtherTrainers``. ``folders``: the output folders that are known now.
 
-    Evidence is what refuses a launch: the same training in the working folder, or the same script with a file open for
-    writing in an output folder. Another program that writes there is none: an evaluation that a person starts, a
-    notebook. Nor is the same training alone if each launch makes an output folder of its own.
+    Evidence is what refuses a launch: the same training in the working folder, or the same script that saves to an
+    output folder. Another program that writes there is none: an evaluation that a person starts, a notebook. Nor is the
+    same training alone if each launch makes an output folder of its own.
     """
 
     def __init__(self, plan: LaunchPlan, run: RunDirectory, folders: Callable[[], Sequence[str]]) -> None:
@@ -286,7 +310,7 @@ class BesideAttempt:
     ) -> tuple[told.OtherTrainer, ...]:
         outputs = tuple(self._folders())
         self._look.in_folders(outputs)
-        seen = [each for each in self._look.found(pids) if each.evidence != "file"]
+        seen = [each for each in self._look.found(pids) if each.evidence != "weak"]
         if not seen:
             return ()
         own = own_processes(self._run)
@@ -295,7 +319,7 @@ class BesideAttempt:
         held = set(self._files(members(target))) if others else set()
         trainers = tuple(self._told(each, held, outputs) for each in others)
         alone = bool(outputs) and all(is_of_one_launch(folder, self._cwd) for folder in outputs)
-        return tuple(each for each in trainers if each.files or not alone)
+        return tuple(each for each in trainers if each.files or each.same == "script" or not alone)
 
     def _files(self, of: Iterable[Process]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(path for each in of for path in files_in(each.pid, self._look.folders)))

@@ -7,7 +7,7 @@ from ...model.checkpoint_files import kind_of_name
 from ...model.decision import DeleteCheckpoint, PlanRetention
 from ...model.fact import CheckpointsSetAside, OutputKnown
 from ...model.observation import CheckpointEvent, Outcome, OutputSeen
-from ...model.run import is_below
+from ...model.run import OTHER_TRAINER, is_below
 from .. import memory
 from ..attempt_progress import AttemptProgress, places_at, with_saved
 from ..findings import slow
@@ -73,6 +73,36 @@ def _by_the_log(state: JudgeState, before: KnownCheckpoint | None, event: Checkp
     return replace(event, step=number, epoch=None) if is_step else event
 
 
+def _by_writer(
+    state: JudgeState, before: KnownCheckpoint | None, event: CheckpointEvent, t: float, least: int | None
+) -> CheckpointEvent:
+    """Return the event as of an unknown writer if the run saved a later step before, and its log did not go back.
+
+    ``before``: what is known of the same save: who wrote it is not told by a later look. ``t``: when it was written;
+    ``least``: the position by the log before that. What counts something else than the log is no evidence, so the later
+    one must have lain at the log's place.
+    """
+    attempt, step, kind = state.attempt, event.step, kind_of_name(base_name(event.path))
+    slack = LINES_LATER * max(attempt.printed_every, attempt.stride)
+
+    def place(stored: int | None) -> int:
+        return (attempt.offset or 0) + (stored or 0) * attempt.stride
+
+    def follows(known: KnownCheckpoint) -> bool:
+        low, high = places_at(attempt, known.t)
+        alike = known.own and known.complete and kind_of_name(base_name(known.path)) == kind
+        if not alike or low is None or high is None or not attempt.start_t <= known.t < t:
+            return False
+        return low - slack <= place(known.step) <= high + slack
+
+    if before is not None:
+        back = before.unsure
+    else:
+        back = step is not None and least is not None and place(step) < least - slack
+        back = back and any((k.step or 0) > (step or 0) and follows(k) for k in state.checkpoints.known)
+    return replace(event, whose="unsure") if back and event.whose is None else event
+
+
 def on_checkpoint(builder: StepBuilder, event: CheckpointEvent) -> None:
     """Process a checkpoint that appeared, grew, is complete, or was removed."""
     state, created_wall = builder.state, builder.knowledge.created_wall
@@ -94,7 +124,10 @@ def on_checkpoint(builder: StepBuilder, event: CheckpointEvent) -> None:
         since = counts_since(attempt, state.reading.now.run, event.step, pace_s, places)
         of_epoch = since is not None
     event = replace(event, step=None) if of_epoch else event
-    if event.step is not None and live and is_new:
+    if (is_new and live) or same:
+        t = checkpoint_index.written_t(event, created_wall)
+        event = _by_writer(state, before if same else None, event, t, places[0])
+    if event.step is not None and live and is_new and event.whose is None:
         late = checkpoint_index.may_be_of_before(state.checkpoints, event.t)
         attempt = with_saved(attempt, event.step, least=places[0], late=late)
     slack = slack_of(attempt, pace_s, every=state.reading.now.run.gap)
@@ -132,9 +165,25 @@ def on_checkpoint(builder: StepBuilder, event: CheckpointEvent) -> None:
     hang_check.check_hang(builder)
 
 
+def _tell_other_writer(builder: StepBuilder, event: CheckpointEvent) -> None:
+    """Tell once that another process saves into the folder that the run was told. What it writes decides nothing."""
+    folder, _, name = event.path.rpartition("/")
+    told = builder.knowledge.output_dir
+    if told is not None and is_below(event.path, told) and builder.open_of(OTHER_TRAINER) is None:
+        builder.warn(
+            "checkpoint",
+            OTHER_TRAINER,
+            f"another process writes to {folder}, too: it may have written {name}",
+            title="another process writes there",
+            explanation=f"{name} is no resume point and ends nothing; each may overwrite what the other saves",
+        )
+
+
 def _complete(builder: StepBuilder, event: CheckpointEvent, known: KnownCheckpoint, *, news: bool) -> None:
     if news:
         builder.tell_checkpoint(known, event.verdict or "complete")
+        if known.unsure and event.whose == "unsure" and is_live(builder.machine):
+            _tell_other_writer(builder, event)
     aside = _set_aside(builder, known)
     if not news:
         return

@@ -354,16 +354,27 @@ def on_nan_due(builder: StepBuilder) -> None:
 
 
 def _first_lost(state: JudgeState) -> KnownCheckpoint | None:
-    """The first checkpoint of this attempt that is not finite and was, or is while the loss is NaN."""
+    """The first checkpoint of this attempt that is not finite and was, or is while the loss is NaN.
+
+    None if the loss of a later step is finite: who trains on with finite losses has lost nothing.
+    """
     index, attempt = state.checkpoints, state.attempt
     for known in sorted(index.known, key=checkpoint_index.age_of):
         ours = known.own and known.complete and known.left is None and known.t >= attempt.start_t
-        if not ours or not known.nonfinite:
+        if not ours or not known.nonfinite or _is_finite_since(state, known.latest):
             continue
         found = values_of(index, known)
         if found.new and (found.compared or attempt.nan_t is not None):
             return known
     return None
+
+
+def _is_finite_since(state: JudgeState, position: int | None) -> bool:
+    """Whether the log shows a new finite loss of a step after this position."""
+    losses, at = state.reading.now.losses, state.attempt.position
+    if position is None or at is None or losses.at is None or losses.last is None or losses.nan_values:
+        return False
+    return at - losses.without - (losses.last - losses.at) > position
 
 
 def _is_stained(state: JudgeState, losses: LossRun) -> bool:

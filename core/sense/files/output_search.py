@@ -129,16 +129,15 @@ class OutputSearch(Observer):
         """Who wrote a checkpoint in a folder of the run; None: nothing speaks against the run. For any thread.
 
         ``unsure``: nobody was seen with it, and another process works there, too; above it counts, unless the run was
-        seen writing there. ``told``: the run's folder was told; then only one that was seen writing there counts.
+        seen writing there. ``told``: the run's folder was told; then only one counts that was seen writing there, or
+        works there and has written as much since the save was made.
         """
         path, folder = str(checkpoint), str(checkpoint.parent)
         writer = self._writers.whose(path)
         if writer is not None:
             return "other" if writer[0] == "other" else None
         told = told or not self._saved.keys().isdisjoint((path, folder))
-        if told and folder not in self._writers.shared:
-            return None
-        used = self._writers.beside(path, above=folder not in self._writers.own)
+        used = self._writers.beside(path, above=folder not in self._writers.own, told=told)
         return None if used is None and folder not in self._writers.shared else "unsure"
 
     @property

@@ -22,6 +22,7 @@ from ...model.run import is_below
 from ...processes import (
     DEAD_STATES,
     Process,
+    age_s,
     all_processes,
     ancestors,
     comm_of,
@@ -50,8 +51,11 @@ COUNTS = 128
 ANY_BYTES = 1 << 63
 CLOCK_NS = 20_000_000
 """The times of files are so much behind the clock at most: those of a tick of the kernel."""
+BEGAN_S = 1.0
+"""A process that began so long after a file was last changed did not write it."""
 PARTS = 64
 """Files of a checkpoint folder that are compared."""
+PYTHON = ("python", "pypy")
 OWN_MARK = b"TRAINWATCH_ATTEMPT="
 """In the environment of all that an attempt starts (core/processes.py)."""
 _NO_WRITERS = """
@@ -121,12 +125,16 @@ class WrittenBytes:
 
 
 class Other(NamedTuple):
-    """A live process outside the run. ``at``: its working folder, path arguments and folders of its open files."""
+    """A live process outside the run. ``at``: its working folder, path arguments and folders of its open files.
+
+    ``trains``: it is a Python program, which may be a trainer; no copy or synchronisation of the folder.
+    """
 
     key: tuple[int, int]
     name: str
     owner: int
     at: tuple[str, ...]
+    trains: bool
 
 
 class Writers:
@@ -238,39 +246,44 @@ class Writers:
             if is_trainwatch(pid) or not words[0]:
                 return None
             owner = os.stat(place).st_uid  # noqa: PTH116
+            trains = os.path.basename(os.readlink(f"{place}/exe")).startswith(PYTHON)  # noqa: PTH115, PTH119
             if self._apart and os.readlink(f"{place}/ns/mnt") != os.readlink("/proc/self/ns/mnt"):  # noqa: PTH115
                 return None
             if any(word.startswith(self._mark) for word in variables_of(pid) or ()):
                 return None
         except OSError:
             return None  # of another user, whose files are not the run's, or it has ended
-        # The paths that arguments name: ``--out=/data/a``, ``../b``.
-        named = (word.partition("=")[2] if word.startswith("-") else word for word in words[1:] if "/" in word)
+        # The paths that arguments may name: ``--out=/data/a``, ``../b``, ``exp``.
+        named = (part for word in words[1:] for part in (word, word.partition("=")[2]) if part)
         at = {cwd, *(os.path.normpath(os.path.join(cwd, path)) for path in named)}  # noqa: PTH118
         for each in open_for_writing([pid], reading=True):
             at.add(os.path.dirname(each.path))  # noqa: PTH120
             if each.writable:
                 self._remember(each, "other")
-        return Other(process.key, name, owner, tuple(at))
+        return Other(process.key, name, owner, tuple(at), trains)
 
-    def beside(self, path: str, *, above: bool = True) -> str | None:
+    def beside(self, path: str, *, above: bool = True, told: bool = False) -> str | None:
         """Who else may have written a file to that folder, for people; None: nobody.
 
         ``above``: processes in a folder above it count, too, if they have written as much. A folder in which the run
         was seen needs a working folder, an argument or an open file in it. A process that ended between the last two
         looks counts. If the owner of the file does not tell who made it (a container, a mapped disk), processes of all
-        users count.
+        users count. ``told``: the folder is the run's, so only a Python program in it that has written as much counts:
+        no board, no copy to another disk.
         """
         folder = os.path.dirname(path)  # noqa: PTH120
-        if self._is_network(folder):
+        if self._is_network(folder) and not told:
             return "another host"
         status = status_of(path)
         if status is None:
             return None
-        owner, told = status.st_uid, status.st_uid == os.geteuid()
-        there = [o for o in (*self._others, *self._before) if not told or o.owner == owner]
+        owner, tells = status.st_uid, status.st_uid == os.geteuid()
+        there = [o for o in (*self._others, *self._before) if not tells or o.owner == owner]
         found = [o for o in there if self._is_in(o, folder)]
-        found += [o for o in there if above and self._is_above(o, folder) and self._may_have_written(o, path)]
+        if told:
+            found = [o for o in found if o.trains and self._may_have_written(o, path, told=True)]
+        elif above:
+            found += [o for o in there if self._is_above(o, folder) and self._may_have_written(o, path)]
         return f"{found[0].name} (pid {found[0].key[0]})" if found else None
 
     def _is_in(self, other: Other, folder: str) -> bool:
@@ -279,10 +292,11 @@ class Writers:
     def _is_above(self, other: Other, folder: str) -> bool:
         return any(place != self._top and is_below(folder, place) for place in other.at)
 
-    def _may_have_written(self, other: Other, path: str) -> bool:
+    def _may_have_written(self, other: Other, path: str, *, told: bool = False) -> bool:
         """Whether a process may have written the largest file of a checkpoint, or none of the run can have done so.
 
-        Clones of files are not counted, and empty blocks are not written; so the run's own count has to tell it, too.
+        Clones of files are not counted, and empty blocks are not written; so the run's own count has to tell it, too,
+        unless the folder is the run's (``told``).
         """
         self._above |= {other.key}
         self._bytes.look([other.key])
@@ -290,7 +304,11 @@ class Writers:
         written = [(min(s.st_size, s.st_blocks * BLOCK_BYTES), s.st_ctime_ns, part) for s, part in found]
         least, changed, largest = max(written, default=(0, 0, Path(path)))
         born, most = born_ns(largest), self._bytes.at(other.key, changed + CLOCK_NS)[1]
-        if born is None or most is None or not any(self._bytes.has_written(each, least, born) for each in self._run):
+        if told and time.time() - age_s(other.key[1]) > changed / 1e9 + BEGAN_S:
+            return False  # it began later
+        if born is None or most is None:
+            return True
+        if not told and not any(self._bytes.has_written(each, least, born) for each in self._run):
             return True
         return most - self._bytes.at(other.key, born)[0] >= least
 
