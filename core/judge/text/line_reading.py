@@ -19,6 +19,8 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
     if low.startswith("wandb:"):  # what it prints about a run that it has watched
         _, end = shapes.words_of_line(low)
         return reading if end is None else finish(reading, end, line, number)
+    if _USAGE.match(low) is not None:  # another start, which ended at once: the end that an older one said is not its
+        return reading if reading.end_words is None else announce(reading, "load", number)
     if low[:1] == "|" and (figure := _FIGURE.match(low)) is not None:
         low = f"{figure['name']}: {figure['value']}"
     if low.count("=") + low.count(":") >= SETTINGS and sum(1 for _ in _FLAG.finditer(low)) >= FLAGS:
@@ -364,6 +366,7 @@ def judged(
     return replace(reading, name=word, rank=rank, run=run, opening=before), True
 
 
+_USAGE = LazyPattern(r"usage: (?:python\S* )?\S+ \[-")
 _STEP_LINES_HEAD = LazyPattern(r"\A\W*+[a-z]+\d?(?:\]|\s?[:|]|\s-)")
 """A word apart in front of the message, as a logger writes its name."""
 
