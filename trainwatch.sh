@@ -407,6 +407,11 @@ case $verb in
         ;;
     help | -h | --help) usage ;;
     *)
+        known=$here/src/trainwatch/cli/parser.py # every verb stands there in quotes; options need none
+        if [ "${verb#-}" = "$verb" ] && [ -r "$known" ] && ! grep -qF "\"$verb\"" "$known"; then
+            say "there is no verb \"$verb\"; see ./trainwatch.sh help"
+            exit 2
+        fi
         setup_base
         export TRAINWATCH_SCRIPT="$0"
         exec "$venv/bin/trainwatch" "$verb" "$@"

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
@@ -225,11 +226,14 @@ def ordered(job: Job, work: Work[_Kind], folder: Path, run: RunSpec, overlays: O
     log = folder / "own-process.log"
     said, says = SPAWN.Pipe(duplex=False)
     child = SPAWN.Process(target=_obey, args=(says, os.getpid(), log, work, folder, run, overlays))
+    resource_tracker.ensure_running()  # its start would allow the signal again
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until it can answer: an import would end in a traceback
     child.start()
     says.close()
     outcome: Any = ""
     try:
         with _passed_on(child) as interrupted, suppress(EOFError):
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
             while isinstance(outcome := said.recv(), str):
                 job.say(outcome)
             child.join()
@@ -257,6 +261,7 @@ def _obey(  # noqa: PLR0917
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)  # this process ends with its parent
     outcome: object = None
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         if os.getppid() == parent:  # else it died before the kernel was asked
             if overlays is not None:
                 wanted, kept, hidden = overlays

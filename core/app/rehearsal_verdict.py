@@ -184,7 +184,7 @@ def resume_words(plan: LaunchPlan, seen: Seen) -> tuple[Will, str, str]:
         return "no", seen.ignored or (seen.steps.why if seen.steps.holds is False else seen.loss.why), "none"
     how = f"{way.how} ({way.place})" if way.place and way.place not in way.how else way.how
     if not seen.steps.holds:
-        return "unknown", how, way.source
+        return "no" if way.will == "no" else "unknown", how, way.source
     if way.is_usable:
         return way.will, how, way.source
     if seen.told:
@@ -193,6 +193,10 @@ def resume_words(plan: LaunchPlan, seen: Seen) -> tuple[Will, str, str]:
 
 
 def _verdict(plan: LaunchPlan, seen: Seen, limit_s: float) -> tuple[Verdict, str, list[str]]:
+    way = plan.spec.resume_way
+    unproven = seen.steps.holds is None and seen.checkpoint is not None and not seen.failure
+    if unproven and way is not None and way.will == "no":
+        return "unsafe", f"it does not resume: {way.how}", _how_to_resume(plan, seen)
     if seen.withheld and not seen.steps.holds:
         return (
             "unknown",

@@ -49,17 +49,18 @@ def job_fact(job: JobRecord, wall: float) -> str:
 
 def _facts(now: Situation) -> tuple[str, ...]:
     story, attempt, facts = now.story, now.story.attempt, list[str]()
+    will = None if story.run is None or story.run.resume is None else story.run.resume.will
     if attempt is not None:
         facts.append(f"attempt {attempt.number}")
-        facts += restarts_left(story.state, story.restarts_made, story.budget_max)
+        facts += restarts_left(story.state, story.restarts_made, story.budget_max, will)
     if now.job is not None and attempt is not None and attempt.ended_t is None and story.state in LIVE_STATES:
         facts.append(job_fact(now.job, now.now_wall))
     if story.act in {"ask", "notify"}:
         facts.append("asks first" if story.act == "ask" else "only notifies")
     if story.profile is not None:
         facts.append(f"{story.profile} next" if story.profile_pending else story.profile)
-    if story.run is not None and story.run.resume is not None:
-        facts.append(RESUME[story.run.resume.will])
+    if will is not None:
+        facts.append(RESUME[will])
     return tuple(facts)
 
 

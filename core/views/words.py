@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from ..model.fact import RemedyApplied, RemedyProposed
-from ..model.preset import Change
+from ..model.preset import Change, ResumeWay
 from ..model.progress import Level, reading_name
 from ..model.run import TERMINAL_STATES, Incident
 from ..model.settings import Act, Settings
@@ -156,13 +156,15 @@ ACT_WORDS: dict[Act, str] = {
 }
 
 
-def by_itself(settings: Settings) -> str:
+def by_itself(settings: Settings, way: ResumeWay | None) -> str:
     """What will be done without a person, and how to have it otherwise; one sentence."""
     number = settings.restart.max_restarts
     restarts = "never" if number == 0 else f"at most {number} time{'' if number == 1 else 's'}"
+    ends_at_save = way is not None and way.will == "no" and settings.restart.if_not_told == "wait"
+    until = " before its first save" if ends_at_save else ""
     doing = [
         "ends a trainer that hangs",
-        f"restarts one that hung or crashed ({restarts} without a new checkpoint in between)",
+        f"restarts one that hung or crashed{until} ({restarts} without a new checkpoint in between)",
     ]
     if settings.profiles.ramp:
         doing.append("switches between the profiles of the ladder")
@@ -182,9 +184,14 @@ def by_itself(settings: Settings) -> str:
 # How many restarts are left, as the screen and ``status`` say it.
 
 
-def restarts_left(state: str, made: int, most: int) -> Iterator[str]:
-    """``3 restarts left``; nothing if none can follow. ``made``: without progress in between."""
-    if most and state not in TERMINAL_STATES:
+def ended_words(resume: ResumeWay | None) -> str:
+    """What follows a hang. Where nothing resumes, no restart is promised: once something is saved, none may come."""
+    return f"will be ended{'' if resume is not None and resume.will == 'no' else ' and restarted'}"
+
+
+def restarts_left(state: str, made: int, most: int, will: str | None) -> Iterator[str]:
+    """``3 restarts left``; nothing if none can follow, or may. ``made``: without progress in between."""
+    if most and will != "no" and state not in TERMINAL_STATES:
         yield f"{quantity.plural(max(0, most - made), 'restart')} left"
 
 

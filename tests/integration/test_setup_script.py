@@ -370,3 +370,9 @@ def test_clean_removes_the_environment_and_caches_only(checkout: Checkout) -> No
 def test_a_wrong_option_of_setup_is_a_usage_error(checkout: Checkout) -> None:
     done = checkout.call("setup", "--devel")
     assert (done.returncode, done.stderr) == (2, "trainwatch.sh: setup knows only --dev, not --devel\n")
+    cli = checkout.path / "src" / "trainwatch" / "cli"
+    cli.mkdir()
+    shutil.copy(REPOSITORY / "src" / "trainwatch" / "cli" / "parser.py", cli)
+    done = checkout.call("claen")
+    assert (done.returncode, 'there is no verb "claen"' in done.stderr) == (2, True)
+    assert not checkout.asked.exists(), "nothing is installed for it"

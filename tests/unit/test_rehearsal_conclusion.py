@@ -69,4 +69,6 @@ def test_a_trainer_that_went_on_without_being_told_resumes_by_itself_whatever_it
     found = conclude(LaunchPlan(spec=spec), seen, known, 60.0)
     assert (found.verdict, found.will, found.source) == ("safe", "self", "self")
     assert "half-written was not tried" in found.advice[-1]
+    found = conclude(LaunchPlan(spec=spec), msgspec.structs.replace(seen, steps=StepProof()), known, 60.0)
+    assert (found.verdict, found.will) == ("unsafe" if will == "no" else "unknown", will)
     assert "not tried" not in " ".join(result(PROVEN).advice)

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.app.plan.resume_plan import rehearsed_words, setting_of, with_rehearsed
+from trainwatch.core.app.plan.resume_plan import decided, rehearsed_words, setting_of
 from trainwatch.core.model.launch import Rehearsal
+from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.learned import keep_rehearsal, known_rehearsal, source_digest
 
@@ -40,15 +41,15 @@ def test_a_proof_is_forgotten_when_a_script_or_config_changes(spec: RunSpec, nam
     keep(spec, verdict="safe", will="self")
     Path(spec.cwd, name).write_text("2\n")
     assert rehearsed_words(spec) is None
-    assert with_rehearsed(spec) is spec
+    assert not decided(spec, Preset(name="generic")).resumes
 
 
 def test_only_a_proven_resume_by_itself_lets_a_trainer_start_without_being_told(spec: RunSpec) -> None:
     for verdict, will in (("safe", "yes"), ("unsafe", "self"), ("unknown", "self")):
         keep(spec, verdict=verdict, will=will)
-        assert with_rehearsed(spec) is spec
+        assert not decided(spec, Preset(name="generic")).resumes
     keep(spec, verdict="safe", will="self")
-    way = with_rehearsed(spec).resume_way
+    way = decided(spec, Preset(name="generic")).resume_way
     assert way is not None
     assert way.will == "self"
     assert way.file is not None
@@ -65,7 +66,7 @@ def test_a_proof_in_another_setting_of_the_environment_proves_nothing(
     assert "resume proven" in (rehearsed_words(spec) or "")
     monkeypatch.delenv("KEEP")
     assert "in another setting, which proves nothing here: KEEP differs" in (rehearsed_words(spec) or "")
-    assert with_rehearsed(spec) is spec
+    assert not decided(spec, Preset(name="generic")).resumes
 
 
 def test_a_damaged_file_counts_as_no_rehearsal(spec: RunSpec) -> None:

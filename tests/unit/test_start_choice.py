@@ -24,13 +24,15 @@ from trainwatch.core.app.plan.trainer_folders import partly_used_when_adopted
 from trainwatch.core.app.runs.output_claim import rival_of
 from trainwatch.core.app.runs.supervisor_life import as_found
 from trainwatch.core.app.start.project_run import create_run, give_command, project_run
-from trainwatch.core.app.start.start_choice import StartChoice, Wish, choose_start, resumes_by_itself
+from trainwatch.core.app.start.start_choice import StartChoice, Wish, choose_start, read_way_again, resumes_by_itself
 from trainwatch.core.config.project import Overrides
 from trainwatch.core.model.fact import ActionWithheld, AttemptEnded, AttemptStarted, RunCreated, StateChanged
+from trainwatch.core.model.launch import Rehearsal
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.progress import PLAIN, Why
-from trainwatch.core.model.run import RunState
+from trainwatch.core.model.run import OutputPlace, RunState
 from trainwatch.core.store.journal import JournalWriter, load_story
+from trainwatch.core.store.learned import keep_rehearsal, source_digest
 from trainwatch.core.store.lock import SupervisorLock
 from trainwatch.core.store.run_directory import RunDirectory
 
@@ -144,7 +146,7 @@ def test_a_run_that_ended_is_refused_and_the_ways_are_named(state: RunState) -> 
 
 
 @pytest.mark.parametrize("state", ["finished", "given_up", "stopped"])
-def test_only_what_works_is_named_if_the_command_has_no_place_for_a_checkpoint(state: RunState) -> None:
+def test_only_what_works_is_named_if_the_command_has_no_place_for_a_checkpoint(state: RunState, folder: Path) -> None:
     """It named `--from newest`, which was refused, too."""
     run = ran(NO_PLACE, state=state)
     saved()
@@ -153,6 +155,11 @@ def test_only_what_works_is_named_if_the_command_has_no_place_for_a_checkpoint(s
     assert f"`trainwatch resume {run.id}`" not in message
     for way in (f"trainwatch resume {run.id} -- NEW COMMAND", "run --fresh"):
         assert way in message
+    proven = Rehearsal(run="true", command=NO_PLACE, wall=0.0, verdict="safe", will="self")  # after a repair
+    keep_rehearsal(folder / "home", str(folder), proven, source_digest(NO_PLACE, str(folder), None))
+    assert (f"go on with it: `trainwatch resume {run.id}`" in refused(NO_PLACE)) == (state != "finished")
+    assert "by itself" in (read_way_again(run) or "")
+    assert run.load_spec().resumes
 
 
 def test_a_run_whose_saves_are_of_an_unknown_make_is_not_written_over() -> None:
@@ -192,6 +199,12 @@ def test_an_unknown_output_folder_may_hold_what_the_run_made() -> None:
     assert "give --output-dir D" in refused(("true", "x"))
     ran(("true", "y"), state="given_up", step=None)
     assert chosen(("true", "y")) == StartChoice()
+    saved()
+    run = ran(("true", "z"), state="stopped")
+    run.save_outputs((OutputPlace(folder=str(Path("out").absolute()), why="seen"),))
+    message = refused(("true", "z"))
+    assert "model-step00000020" in message, "where it was seen to save"
+    assert f"`trainwatch resume {run.id}`" not in message
 
 
 def test_an_interrupted_run_that_cannot_be_told_its_checkpoint_is_refused() -> None:
@@ -346,6 +359,8 @@ def test_a_refused_start_is_suggested_as_it_was_typed(folder: Path, capsys: pyte
     assert f"`trainwatch run --from newest {typed}`" in said
     assert f"`trainwatch run --fresh {typed}`" in said
     assert f"`trainwatch resume {run.id} --from newest`" in said
+    assert main(["run", *COMMAND, "--dry-run"]) == ExitCode.OWNED
+    assert "--dry-run went to the trainer" in capsys.readouterr().err
 
 
 def test_a_state_of_nobody_that_is_not_understood_is_not_written_over(folder: Path) -> None:

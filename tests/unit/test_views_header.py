@@ -19,6 +19,7 @@ from tests.fakes.feed import (
     unwatched,
 )  # fmt: skip
 from trainwatch.core.model.fact import AttemptEnded, Fact, IncidentOpened
+from trainwatch.core.model.preset import ResumeWay
 from trainwatch.core.model.progress import Outlook, Why
 from trainwatch.core.model.run import Incident
 from trainwatch.core.model.story import Situation, Trouble
@@ -195,7 +196,12 @@ def test_restarts_are_told_with_the_last_recovery_and_are_shortened_before_they_
 
 
 def test_a_hang_names_what_follows_and_when() -> None:
-    assert " · will be ended and restarted from step 6,148 in 0:54" in said(hung()).sentence
+    now = hung()
+    assert " · will be ended and restarted from step 6,148 in 0:54" in said(now).sentence
+    assert now.story.run is not None
+    never = replace(now, story=replace(now.story, run=replace(now.story.run, resume=ResumeWay(will="no"))))
+    assert " · will be ended in 0:54" in said(never).sentence
+    assert not any("restarts left" in fact for fact in header_view(never).facts)
     assert " · you are told in 0:54" in said(replace(hung(), story=replace(hung().story, act="notify"))).sentence
 
 

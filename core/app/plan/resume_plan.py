@@ -63,11 +63,13 @@ def decided(spec: RunSpec, preset: Preset, profile: Profile | None = None) -> Ru
     """
     way = way_of(spec, preset, profile)
     told = next(written_in(spec.command), None) if way.will == "unknown" else None
-    rehearsal = rehearsed(spec) if way.is_unproven or told is not None else None
+    rehearsal = rehearsed(spec) if way.is_unproven or not way.is_usable else None
     if rehearsal is not None and rehearsal.safe:
         way = way.proven("a rehearsal resumed by it")
         if told is not None and rehearsal.will == "yes":
             way = msgspec.structs.replace(way, will="yes", how=told.shown)
+        elif rehearsal.will == "self" and not way.is_usable:
+            way = by_itself(f" on {_on(rehearsal)}")
     source = source_of(spec)
     ends = () if _is_installed(source.target.file) else source.own_ends
     spec = msgspec.structs.replace(spec, resume_way=way, own_ends=ends)
@@ -461,13 +463,6 @@ def _differs(spec: RunSpec, rehearsal: Rehearsal) -> list[str]:
     return sorted(name for name in {*now, *then} if now.get(name) != then.get(name))
 
 
-def with_rehearsed(spec: RunSpec) -> RunSpec:
-    """The run as its rehearsal proved it: a trainer that finds its newest checkpoint by itself need not be told."""
-    found = rehearsed(spec)
-    by_itself = found is not None and found.safe and found.will == "self"
-    return resuming_by_itself(spec, f" on {_on(found)}") if found is not None and by_itself else spec
-
-
 def rehearsed_words(spec: RunSpec) -> str | None:
     """``rehearsed on 2026-11-22 21:04: resume proven``; None if it was not rehearsed, or its source has changed."""
     found = known_rehearsal(home(), spec.command, spec.cwd, spec.config)
@@ -484,11 +479,13 @@ def _on(found: Rehearsal) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(found.wall))
 
 
-def resuming_by_itself(spec: RunSpec, when: str = "") -> RunSpec:
+def resuming_by_itself(spec: RunSpec) -> RunSpec:
     """The run whose trainer is known to find its newest checkpoint by itself: it need not be told which one."""
-    if spec.resumes:
-        return spec
+    return spec if spec.resumes else msgspec.structs.replace(spec, resume_way=by_itself())
+
+
+def by_itself(when: str = "") -> ResumeWay:
+    """The way of a trainer that was seen to go on by itself."""
     style = ResumeStyle(by_itself=True)
     how = f"the trainer goes on from its newest checkpoint by itself, as its rehearsal{when} showed"
-    way = ResumeWay(will="self", source="self", how=how, file=style, directory=style)
-    return msgspec.structs.replace(spec, resume_way=way)
+    return ResumeWay(will="self", source="self", how=how, file=style, directory=style)

@@ -21,7 +21,7 @@ from ...source.trainer_source import source_facts
 from ...store.run_directory import new_run_id, run_id_for
 from ..errors import CliError, ExitCode, config_errors, ends_verb, file_errors
 from ..runs.known_runs import here, home
-from .resume_plan import way_of, with_rehearsed
+from .resume_plan import way_of
 from .trainer_folders import logging_folder, output_folder, with_output_folder
 
 # Presets and profiles: the shipped ones, and those in the project's folder beside its trainwatch.toml.
@@ -60,7 +60,7 @@ def spec_of_command(command: Sequence[str], overrides: Overrides, definitions: D
     """
     spec = bare_spec(command, overrides, definitions, here())
     spec = msgspec.structs.replace(spec, id=new_run_id(home(), spec.name, here()))
-    return with_rehearsed(with_output_folder(spec, definitions.preset_of(spec)))
+    return with_output_folder(spec, definitions.preset_of(spec))
 
 
 def bare_spec(command: Sequence[str], overrides: Overrides, definitions: Definitions, cwd: Path) -> RunSpec:
@@ -112,7 +112,7 @@ def spec_of_project(
         typed=tuple(key.removeprefix("run.") for key in given if key.startswith("run.")),
         id=(new_run_id(home(), section.name, path) if fresh else run_id_for(section.name, path)),
     )  # fmt: skip
-    return with_rehearsed(with_output_folder(spec, definitions.preset_of(spec)))
+    return with_output_folder(spec, definitions.preset_of(spec))
 
 
 def _spec(run: projects.RunSection, settings: Settings, definitions: Definitions) -> RunSpec:

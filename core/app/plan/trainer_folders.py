@@ -29,7 +29,7 @@ from ...sense.host.host_sensor import is_wsl
 from ...source.trainer_source import LONGEST, Default, read_source, source_of
 from ...source.values import UNKNOWN
 from ..runs.known_runs import here
-from .resume_plan import config_settings, defaults_of_options
+from .resume_plan import config_settings, defaults_of_options, rehearsed
 
 CHECKPOINTS = (
     "output_dir", "out_dir", "outdir", "output_folder", "checkpoint_dir", "ckpt_dir", "save_dir", "save_path",
@@ -68,6 +68,10 @@ def with_output_folder(spec: RunSpec, preset: Preset) -> RunSpec:
     if spec.output_dir is not None:
         return spec
     named, hint = _named(spec, preset), output_hint(spec, preset)
+    found = rehearsed(spec) if named is None and hint is None else None
+    # a trainer that found its checkpoint again has one folder; that of a single launch is not there
+    if found is not None and found.safe and found.will == "self" and found.saved_in and Path(found.saved_in).is_dir():
+        named = found.saved_in, "where its rehearsal saved"
     if named is None:
         return msgspec.structs.replace(spec, output_hint=hint)
     folder = _absolute(spec.cwd, named[0])

@@ -21,7 +21,6 @@ from ...store.lock import is_held
 from ...store.run_directory import RunDirectory, run_id_for
 from ..errors import CliError, ExitCode, config_errors
 from ..plan.launch_plan import NO_OPTIONS, LaunchPlan, plan_launch, spec_and_definitions
-from ..plan.resume_plan import with_rehearsed
 from ..plan.specs import bare_spec, definitions_of
 from ..plan.trainer_folders import output_folder
 from ..plan.trainer_settings import asked_changes, with_asked, without_a_place, words_of
@@ -283,7 +282,6 @@ def _with_command(known: RunSpec, words: tuple[str, ...]) -> RunSpec:
     )  # fmt: skip
     if spec.preset != "generic":
         detected = msgspec.structs.replace(detected, preset=spec.preset, preset_why=spec.preset_why)
-    detected = with_rehearsed(detected)
     folder = output_folder(msgspec.structs.replace(detected, output_dir=None), definitions.preset_of(detected))
     if folder is None:
         return detected

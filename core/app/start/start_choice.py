@@ -313,6 +313,9 @@ def choose_start(plan: LaunchPlan, wish: Wish) -> StartChoice:
     plan = _where_it_deletes(plan)
     spec = plan.spec
     earlier = earlier_run(spec)
+    if earlier is not None and spec.output_dir is None:  # where it was seen to save
+        spec = msgspec.structs.replace(spec, output_dir=earlier.spec.output_dir)
+        plan = msgspec.structs.replace(plan, spec=spec)
     of_earlier = None if earlier is None else origins(earlier.spec.created_wall, earlier.run)
     there = standing(spec, plan.preset, plan.profile, of_earlier)
     trains = earlier is not None and earlier.condition == "trains"
@@ -512,7 +515,7 @@ def _running(earlier: EarlierRun) -> str:
 
 
 def _ended(earlier: EarlierRun, there: tuple[Checkpoint, ...], wish: Wish) -> str:
-    run, spec = earlier.run.id, earlier.spec
+    run, spec = earlier.run.id, with_way_now(earlier.spec, definitions_of(earlier.spec).preset_of(earlier.spec))
     finished = earlier.story.state == "finished"
     newest = ("--from", NEWEST) if finished else ()
     works = _takes_a_path(spec) if there else not finished

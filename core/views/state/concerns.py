@@ -14,7 +14,7 @@ from ...model.run import DIVERGING, LIVE_STATES, NAN_CLASSES, TERMINAL_STATES, I
 from ...model.story import RunStory, Situation, SupervisorLife, Trouble, lacks_place
 from ...model.text import typed
 from ...views import quantity
-from ..words import answers, question_text, sentence, title_of
+from ..words import answers, ended_words, question_text, sentence, title_of
 from .run_progress import SEVERITY, Bounds, bounds_now, last_step, level_of, limit_in
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def _then(now: Situation) -> str:
     due_t = now.outlook.hang_t
     if due_t is None:
         return ""
-    ended = "the trainer will be ended and restarted"
+    ended = f"the trainer {ended_words(None if now.story.run is None else now.story.run.resume)}"
     what = {"ask": "you are asked", "notify": "you are told"}.get(now.story.act or "", ended)
     when = f"in {quantity.countdown(due_t - now.now_t)}" if due_t > now.now_t else "now"
     return f"; {what} {when}"

@@ -11,7 +11,7 @@ from ...model.story import RunStory, Situation
 from .. import quantity
 from ..checkpoint_list import how_many, resume_point
 from ..length_words import by_words, time_words
-from ..words import PHASE_WORDS, STATE_WORDS, STATES, question_clause, sentence, title_of
+from ..words import PHASE_WORDS, STATE_WORDS, STATES, ended_words, question_clause, sentence, title_of
 from .concerns import NAN, SILENT, concerns, doubt_of, nan_since, reason_of, room_now, worst_clause
 from .lost_time import steps_redone
 from .run_progress import BEHIND_LINES, SEVERITY, last_step, live_progress, of_an_epoch, run_progress, usually
@@ -162,9 +162,9 @@ def _hung(now: Situation) -> Verdict:
     clauses = [
         f"Seems to hang: no step for {quantity.duration(now.now_t - last_sign_t)}{f' ({usual})' if usual else ''}"
     ]
-    what = {"ask": "you are asked", "notify": "you are told"}.get(
-        story.act or "", f"will be ended and restarted{_from_step(now)}"
-    )
+    way = None if story.run is None else story.run.resume
+    ended = f"{ended_words(way)}{'' if way is not None and way.will == 'no' else _from_step(now)}"
+    what = {"ask": "you are asked", "notify": "you are told"}.get(story.act or "", ended)
     if (question := question_clause(now)) is not None:
         clauses.append(f"{question} · [w] wait")
     elif story.until_t is not None and story.until_t > now.now_t:

@@ -128,6 +128,8 @@ def run_verb(args: argparse.Namespace) -> int:
             warn(unused)
         return _show(args, plan, wish)
     outlive_reader()
+    if "--dry-run" in args.words:
+        warn("--dry-run went to the trainer: an option of trainwatch stands before the command")
     for warning in command_warnings(plan.spec):
         warn(warning)
     if (rehearsed := rehearsed_words(plan.spec)) is not None:
@@ -263,7 +265,7 @@ def _show(args: argparse.Namespace, plan: "LaunchPlan", wish: "Wish") -> int:
         *(f"env      {key}={value}" for key, value in sorted(added.items())),
         resume_line(spec.resume_way),
         *([] if restart is None else [restart]),
-        f"then     {by_itself(spec.settings)}",
+        f"then     {by_itself(spec.settings, spec.resume_way)}",
         *(script.splitlines() if told["job_script"] else ()),
         "nothing was started (--dry-run)" + ("; it would be refused: see *problem* above" if problem else ""),
     )
@@ -408,8 +410,8 @@ def supervise_run(ready: "RunToStart", args: argparse.Namespace, word: str) -> i
 
     run = ready.run
     spec, out = run.load_spec(), sys.stderr if args.json else sys.stdout
-    told = f"trainwatch: {by_itself(spec.settings)}", resume_line(spec.resume_way), second_start_line(spec.second_start)
-    for line in filter(None, told):
+    way, doing = spec.resume_way, f"trainwatch: {by_itself(spec.settings, spec.resume_way)}"
+    for line in filter(None, (doing, resume_line(way), second_start_line(spec.second_start))):
         print(printable(line), file=out, flush=True)
     tell(ready)
     screen = not (args.run_headless or args.json or args.detach)

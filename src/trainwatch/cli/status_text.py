@@ -93,7 +93,8 @@ def status_lines(status: dict[str, Any]) -> list[str]:
 
 def attempt_line(status: dict[str, Any]) -> str:
     """The attempt and its process, the restarts that are left, the profile."""
-    left = restarts_left(status["state"], status["budget"]["made"], status["budget"]["max"])
+    budget, resume = status["budget"], status["resume"]
+    left = restarts_left(status["state"], budget["made"], budget["max"], resume and resume["will"])
     process = f"attempt {status['attempt']}", f"pid {status['pid'] or '–'}"
     return " · ".join((*process, *left, f"profile {status['profile'] or '–'}"))
 
