@@ -11,14 +11,12 @@ import msgspec
 
 from ...model.checkpoint import DAMAGED, Checkpoint
 from ...model.log_lines import LogLine
-from ...model.observation import Request
 from ...model.progress import Outlook, Progress, Why
 from ...model.run import TERMINAL_STATES, AttemptStory, RunSpec
 from ...model.settings import Health
 from ...model.story import RESPONSIVE_S, RunStory, Situation, SupervisorLife, Trouble
 from ...processes import is_alive, read_process
 from ...spool import read_exit, read_start
-from ...store.control_client import ControlError, order_left, send
 from ...store.journal import load_story
 from ...store.latest import Latest, ProgressPoint, latest_of
 from ...store.lock import holder_pid, is_held, read_life_sign
@@ -73,6 +71,9 @@ def _asked(run: RunDirectory) -> dict[str, Any] | None:
     """The data of its answer; None: no answer in time."""
     if not Path(run.control).exists():
         return None
+    from ...model.observation import Request
+    from ...store.control_client import ControlError, send
+
     try:
         reply = send(run, Request(), ANSWER_S)
     except (ControlError, OSError):
@@ -123,7 +124,11 @@ def read_situation(
             latest = msgspec.structs.replace(latest, progress=ProgressPoint(t=story.t, progress=seen))
     life = supervisor_life(run, ask=ask)
     now = situation_of(story, life, latest, created_wall=spec.created_wall, health=spec.settings.health)
-    return msgspec.structs.replace(now, left=order_left(run, now.now_t)), life
+    if run.order.exists():
+        from ...store.control_client import order_left
+
+        now = msgspec.structs.replace(now, left=order_left(run, now.now_t))
+    return now, life
 
 
 # What the journal of a run does not have: that supervisor and trainer have ended, who is the trainer now, and what was
