@@ -86,12 +86,13 @@ def test_a_trainer_whose_log_shows_its_failure_has_a_minute_to_end(order: tuple[
     assert troubles(process_ended(world))[0] == ("crash", "cuda_unknown_error")
 
 
-def test_a_trainer_that_goes_on_is_ended_for_its_nan() -> None:
+def test_a_trainer_that_goes_on_is_ended_for_its_nan_unless_its_losses_are_finite() -> None:
     world = nan_found(saved()).wait(LASTS_S - 1.0)
     assert world.of(StopAttempt) == []
-    told(world, *noisy(2))
+    told(world, "", "", shape="step {}{}\n")
     assert troubles(world) == [("crash", "nan_loss")]
     assert world.of(StartAttempt)[-1].resume_from == "out/step-40"
+    assert troubles(told(nan_found(saved()).wait(LASTS_S - 1.0), *noisy(2))) == []
 
 
 def test_a_trainer_that_stays_after_its_error_is_ended_for_its_nan_after_a_minute() -> None:
