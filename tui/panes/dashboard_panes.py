@@ -387,14 +387,14 @@ class IncidentsPane(Pane):
         if not self.views:
             return [(("label", "None so far."),)]
         newest, *others = self.views
-        room = height - 1 - min(len(others), max(0, height - 5))
+        kept = min(len(others), max(0, height - 5))
+        title = headline(newest, width, self.glyphs, spare=max(0, height - 1 - kept) // 2, costed=bool(newest.cost))
+        room = max(0, height - len(title) - kept)
         first = {row.heading: row.text for row in reversed(self.card.rows)} if self.card is not None else {}
         parts = [name for name in DETAILS if name in first][:room]
         told = (Paragraph(first[name], f"  {LABELS[name]}") for name in LABELS if name in parts)
         details = [line for each in told for line in rows_of(each, width, LABEL)][:room]
-        spare = max(0, height - 1 - len(details) - len(others))
-        lines = [*headline(newest, width, self.glyphs, spare=spare, costed=bool(newest.cost)), *details]
-        return [*lines, *(headline(v, width, self.glyphs)[0] for v in others)][:height]
+        return [*title, *details, *(headline(v, width, self.glyphs)[0] for v in others)][:height]
 
 
 def headline(
