@@ -77,11 +77,13 @@ def test_a_run_is_operated_by_keys_from_launch_to_finish(world: World, person: T
 
     person.see("◼ hang", "recovered", "attempt 2")
     person.press("3")
-    person.see("evidence", "no step and no sign of life", "step 90")
-    person.press("s")
+    person.see("no step and no sign of life", "step 90", "Enter what to do")
+    person.press("Enter")
+    card = person.until(lambda text: "see the stacks" in text, "the card of the hang")
+    person.press(card.partition("] see the stacks")[0][-1])
     person.see("first look", "hang", "e2e_trainer.py")
     person.press("Escape")
-    person.see("evidence")
+    person.see("Enter what to do")
     person.press("Escape")
     person.see("a attach")
 

@@ -40,7 +40,7 @@ async def test_a_pane_is_zoomed_and_others_follow_at_full_size() -> None:
         await pilot.pause()
         shown = [name for name, pane in board(app).panes.items() if pane.display]
         assert shown == ["head", "timeline", "keys"]
-        assert board(app).timeline.region.height == 24 - 2 - 1
+        assert board(app).timeline.region.height == 24 - 3 - 1
         assert any("phase" in line for line in board(app).timeline.plain_lines())
         await pilot.press("tab", "tab")
         await pilot.pause()

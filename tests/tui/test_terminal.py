@@ -47,7 +47,7 @@ def screen_on_pty() -> Iterator[tuple[int, int]]:
         nonlocal seen
         with contextlib.suppress(BlockingIOError):
             seen += os.read(master, 65536)
-        return b"Training" in seen
+        return b"restarts left" in seen
 
     try:
         wait_for(drawn, "nothing was drawn")
