@@ -22,6 +22,8 @@ from ..state import JudgeState, StepBuilder
 from . import hang_check, hints
 
 replace = msgspec.structs.replace
+SEEN_LATE_S = 2.0
+"""So much later a deletion may be told: a folder that was deleted as a whole is looked for once a second."""
 
 
 def saved_position(
@@ -212,7 +214,8 @@ def _complete(builder: StepBuilder, event: CheckpointEvent, known: KnownCheckpoi
 def _removed(builder: StepBuilder, gone: KnownCheckpoint | None) -> None:
     """Record it, and tell of an attempt that begins by deleting what the run saved, while a person can still stop it.
 
-    Its resume point is gone, or all checkpoints are: a trainer that deletes old ones keeps the newest.
+    Its resume point is gone, or all checkpoints are: a trainer that deletes old ones keeps the newest. The first steps
+    may be there before that is seen; a trainer that went on has come to the step of what it deletes.
     """
     if gone is None:
         return
@@ -226,7 +229,10 @@ def _removed(builder: StepBuilder, gone: KnownCheckpoint | None) -> None:
     number, path = attempt.number + begins, attempt.resume_from
     if isinstance(machine, Starting) and begins:
         path = None if machine.plan is None else machine.plan.path
-    at_start = (begins or (is_live(machine) and attempt.beat_t is None)) and gone.own
+    first_t, step = attempt.first_beat_t, attempt.step
+    behind = step is not None and gone.step is not None and step < gone.step * attempt.stride
+    early = attempt.beat_t is None or (behind and first_t is not None and builder.t - first_t <= SEEN_LATE_S)
+    at_start = (begins or (is_live(machine) and early)) and gone.own
     lost = (gone.complete or gone.is_state) and (gone.path == path or not left)
     if at_start and lost and builder.open_of(VANISHED) is None:
         kept = f"copies are in {copies[-1]}" if copies else "there is no copy of it"
