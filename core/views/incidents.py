@@ -404,11 +404,11 @@ def _choices(
         yield Choice(text="kill it", act="kill")
     if incident.open and not incident.acknowledged:
         yield Choice(text="acknowledge it; it stays in the list until it is over", act="acknowledge")
-    for line in dict.fromkeys(lines):
-        yield Choice(text=f"see the log at line {quantity.count(line)}", act="log", line=line, acts=False)
     if captured:
         kept = "evidence" if incident.kind == "crash" else "stacks"  # a process that has ended has no stacks
         yield Choice(text=f"see the {kept}", act="stacks", acts=False)
+    for line in dict.fromkeys(lines):
+        yield Choice(text=f"see the log at line {quantity.count(line)}", act="log", line=line, acts=False)
     yield Choice(text="copy as Markdown", act="copy", acts=False)
 
 

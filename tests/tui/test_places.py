@@ -31,7 +31,7 @@ from trainwatch.tui.screens.place_screen import PlaceScreen
 SIZES = [(80, 24), (120, 40), (200, 50), (45, 30), (30, 10)]
 
 
-STACKS = ("3", "enter", "6")
+STACKS = ("3", "enter", "5")
 
 
 @asynccontextmanager

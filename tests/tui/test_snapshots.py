@@ -46,7 +46,7 @@ def test_dialogs_equal_their_snapshots(snap_compare: Callable[..., bool], key: s
 
 PLACES: dict[str, tuple[tuple[str, ...], Callable[[Any], bool]]] = {
     "incidents": (("3",), lambda s: s.chosen == 2),
-    "stacks": (("3", "enter", "6"), lambda s: bool(getattr(s, "pages", ()))),
+    "stacks": (("3", "enter", "5"), lambda s: bool(getattr(s, "pages", ()))),
     "checkpoints": (("4", "down", "s"), lambda s: s.state.report is not None),
     "profiles": (("5", "down"), lambda s: bool(s.changes)),
     "runs": (("6",), lambda s: bool(s.cards)),
