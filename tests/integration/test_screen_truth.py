@@ -98,6 +98,7 @@ def test_nan_is_danger_through_acknowledgement_and_the_end(world: World) -> None
     with terminal((100, 30), world.project, world.env) as person:
         person.trainwatch("--run", "nan")
         person.until(lambda text: "✖ Loss is NaN since step 4" in head(text), "the NaN")
+        person.press("Escape")  # the card of what needs somebody, if the NaN was there before the screen
         first = world.do("status", "nan").out.splitlines()[0]
         assert not repeated(lines_of(world.do("report", "nan", "--short")))
         assert re.fullmatch(r"nan: running \(Loss is NaN since step 4\d\)", first), first
