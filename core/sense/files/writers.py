@@ -299,10 +299,12 @@ class Writers:
         unless the folder is the run's (``told``).
         """
         self._above |= {other.key}
-        self._bytes.look([other.key])
         found = [(s, part) for part in files_of(Path(path), PARTS) if (s := status_of(part)) is not None]
         written = [(min(s.st_size, s.st_blocks * BLOCK_BYTES), s.st_ctime_ns, part) for s, part in found]
         least, changed, largest = max(written, default=(0, 0, Path(path)))
+        if 0 <= (left_ns := changed + CLOCK_NS - time.time_ns()) <= CLOCK_NS:
+            time.sleep((left_ns + 1) / 1e9)  # a look before that tells nothing
+        self._bytes.look([other.key])
         born, most = born_ns(largest), self._bytes.at(other.key, changed + CLOCK_NS)[1]
         if told and time.time() - age_s(other.key[1]) > changed / 1e9 + BEGAN_S:
             return False  # it began later
