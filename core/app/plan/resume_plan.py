@@ -109,6 +109,7 @@ def second_start_of(spec: RunSpec, preset: Preset, way: ResumeWay) -> SecondStar
         destroys=tuple(destroys), drops=tuple(drops), may=may, config=config or None if drops else None,
         left=next((_deleted(each, found.words) for each in sorted(left, key=lambda each: not each.sure)), ""),
         empties=tuple(dict.fromkeys(each.folder for each in as_given if each.folder and "$" not in each.folder)),
+        setting=setting_of(spec),
     )  # fmt: skip
 
 
@@ -120,7 +121,9 @@ def _stays(rehearsal: Rehearsal | None) -> bool:
 def in_this_environment(spec: RunSpec, preset: Preset) -> RunSpec:
     """The run with what its restarts delete in the environment of this process: another one than it was started in."""
     way = spec.resume_way
-    return spec if way is None else msgspec.structs.replace(spec, second_start=second_start_of(spec, preset, way))
+    if way is None or setting_of(spec) == spec.second_start.setting:
+        return spec
+    return msgspec.structs.replace(spec, second_start=second_start_of(spec, preset, way))
 
 
 def second_argv(spec: RunSpec, preset: Preset) -> tuple[str, ...]:
