@@ -211,6 +211,8 @@ POLL_S = 1.0
 """Period of looking at the queue and at the locks of its runs."""
 SURVEY_S = 5.0
 """Period of reading the GPUs while something waits. A reading takes a third of a second of CPU."""
+REFUSED_S = 60.0
+"""A start that has to wait for another run is tried again after this, or as soon as a run of the queue has ended."""
 START_S = 120.0
 """Longest time of one start: its checks may ask the trainer's own PyTorch."""
 OVER_KEPT = 20
@@ -233,6 +235,7 @@ class QueueWorker:
         self._home, self._file = home, QueueFile(home)
         self._start, self._read_gpus, self._boot, self._now = start, read_gpus, boot, now
         self._next_survey = 0.0
+        self._not_before: dict[str, float] = {}
 
     def turn(self) -> bool:
         """Do what is due. Returns whether anything is left to do."""
@@ -248,6 +251,7 @@ class QueueWorker:
         found = tuple(self._as_found(entry) if entry.state == "started" else entry for entry in queue.entries)
         if found != queue.entries:
             self._next_survey = 0.0
+            self._not_before.clear()
         over = [entry for entry in found if entry.state == "over"]
         return msgspec.structs.replace(queue, entries=tuple(e for e in found if e not in over[:-OVER_KEPT]))
 
@@ -285,6 +289,8 @@ class QueueWorker:
             run = None if entry.run is None else RunDirectory(runs_folder(self._home) / entry.run)
             trains = run is not None and trainer_pid(run) is not None  # it has its GPUs already
             chosen = Placement(gpus=entry.on) if trains else place(entry, seen, started, owners)
+            if chosen.gpus is not None and self._now() < self._not_before.get(entry.key, 0.0):
+                continue
             if chosen.gpus is not None:
                 if self._begin(entry, chosen.gpus):
                     return True
@@ -311,6 +317,7 @@ class QueueWorker:
             after = _over(begun, "failed", str(error))
             if error.code is ExitCode.OWNED:
                 after = replace(entry, boot=self._boot, why=f"waits: {error}")
+                self._not_before[entry.key] = self._now() + REFUSED_S
         log.info("entry %s (%s): %s %s", after.id, after.name, after.state, after.run or after.why)
         self._put(begun, after)
         return after.state != "queued"
