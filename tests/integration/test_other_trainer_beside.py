@@ -249,8 +249,7 @@ def test_a_supervisor_tells_it_in_journal_status_and_report_and_ends_nothing(wor
         [sys.executable, *words], cwd=world.project, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as other:
         try:
-            incident = until(lambda: _told(world, open_=True), "it is told", 90)
-            assert f"pid {other.pid}" in incident.reason
+            incident = until(lambda: _told(world, open_=True, naming=f"pid {other.pid}"), "it is told and named", 90)
             assert any("both have open for writing" in each.what for each in incident.evidence)
             assert any(f"pid {other.pid}" in each["text"] for each in world.status()["troubles"])
             assert f"pid {other.pid}" in world.asks("report", "--short").out
@@ -262,6 +261,6 @@ def test_a_supervisor_tells_it_in_journal_status_and_report_and_ends_nothing(wor
     until(lambda: _told(world, open_=False), "it is over", 90)
 
 
-def _told(world: World, *, open_: bool) -> Incident | None:
+def _told(world: World, *, open_: bool, naming: str = "") -> Incident | None:
     found = (each for each in world.story().incidents if each.class_ == "other_trainer")
-    return next((each for each in found if each.open is open_), None)
+    return next((each for each in found if each.open is open_ and naming in each.reason), None)

@@ -49,8 +49,8 @@ def test_what_needs_a_person_has_a_key_that_does_it(world: World) -> None:
     assert world.headless().ends() == 1
     with terminal((80, 24), world.project, world.env) as person:
         person.trainwatch()
-        person.see("What needs you", "[r] No further attempt is made", "bitsandbytes")
-        person.press("r")
+        person.see("What needs you", "[1] No further attempt is made", "bitsandbytes")
+        person.press("1")
         person.see("Which checkpoint?")
         person.press("Escape")
         person.until(lambda text: "Which checkpoint?" not in text and "Given up" in text, "the dashboard")

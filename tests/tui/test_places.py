@@ -31,7 +31,7 @@ from trainwatch.tui.screens.place_screen import PlaceScreen
 SIZES = [(80, 24), (120, 40), (200, 50), (45, 30), (30, 10)]
 
 
-STACKS = ("3", "enter", "5")
+STACKS = ("3", "enter", "see the stacks")
 
 
 @asynccontextmanager
@@ -42,7 +42,7 @@ async def open_place(
     read_only: bool = False,
     **doors: Any,
 ) -> AsyncIterator[tuple[TrainwatchApp, Pilot[None]]]:
-    """The app on a rich run, on the screen that the keys lead to."""
+    """The app on a rich run, on the screen that the keys lead to; a key of several words is what a card offers."""
     app = TrainwatchApp(
         rich_run(now or troubled(), **doors), picker=FakePicker(),
         interval_s=0, read_only=read_only,
@@ -51,7 +51,7 @@ async def open_place(
         await pilot.pause()
         look(app)
         for key in keys:
-            await pilot.press(key)
+            await (choose(pilot, key) if " " in key else pilot.press(key))
             await pilot.pause()
         yield app, pilot
 
@@ -95,12 +95,14 @@ def checkpoints_of(app: TrainwatchApp) -> FakeCheckpoints:
 @pytest.mark.parametrize("scene", ["troubled", "empty", second("healthy")])
 async def test_every_screen_fits_every_terminal_size(place: str, scene: str) -> None:
     now = {"troubled": troubled, "empty": empty, "healthy": healthy}[scene]()
+    if (place, scene) == ("stacks", "empty"):
+        pytest.skip("a run without an incident has no stacks")
     keys: Sequence[str] = {
         "incidents": "3",
         "checkpoints": "4",
         "profiles": "5",
         "runs": "6",
-        "stacks": STACKS,
+        "stacks": ("3", "enter", "see the evidence") if scene == "healthy" else STACKS,
         "metrics": "7",
     }[place]
     async with open_place(keys, now) as (app, pilot):
