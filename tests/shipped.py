@@ -1,6 +1,9 @@
-"""The shipped tables of log shapes and failure classes, compiled once for all tests that read logs."""
+"""The shipped tables of log shapes and failure classes, compiled once for all tests that read logs; and texts to read."""
 
+import json
 from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
 
 from trainwatch.core.config.shipped import load_failures, load_log_shapes
 from trainwatch.core.judge import progress
@@ -13,6 +16,24 @@ LOG_SHAPES = load_log_shapes()
 SHAPES = ShapeTable(LOG_SHAPES)
 FAILURES = load_failures()
 CATALOGUE = CompiledCatalogue(FAILURES, SHAPES)
+PROGRESS = Path(__file__).parent / "fixtures" / "progress"
+
+
+def rows_of(name: str) -> list[dict[str, Any]]:
+    """The rows of a file of texts that show progress, or do not."""
+    return [json.loads(line) for line in (PROGRESS / name).read_text(encoding="utf-8").splitlines()]
+
+
+def progress_cases() -> dict[str, str]:
+    """The texts of ``cases.jsonl``; a row with a ``form`` stands for a long log: numbered lines with quiet ones between."""
+    return {
+        row["id"]: row.get("text") or long_log(row["form"], row["last"], row["quiet"]) for row in rows_of("cases.jsonl")
+    }
+
+
+def long_log(form: str, last: int, quiet: int) -> str:
+    between = "nothing here\n" * quiet
+    return "".join(f"{form.format(n, 3 - n / 100)}\n{between}" for n in range(1, last + 1))
 
 
 def read_progress(state: ProgressState, text: str) -> ProgressState:

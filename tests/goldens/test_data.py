@@ -16,6 +16,7 @@ from tests.fakes.hostile_pickles import archives, broken_streams, tricks, write_
 from tests.goldens.asking import ask
 from tests.goldens.commands import lay_out, plans
 from tests.goldens.facts import check, check_keys, facts, keys
+from tests.shipped import progress_cases, rows_of
 
 TESTS = Path(__file__).resolve().parents[1]
 MTIME = 1_700_000_000
@@ -57,10 +58,9 @@ def test_diagnose_of_all_logs() -> None:
 
 
 def test_progress_of_all_logs() -> None:
-    rows = (TESTS / "fixtures" / "progress" / "texts.jsonl").read_text(encoding="utf-8").splitlines()
-    texts = {row["id"]: row["text"] for row in map(json.loads, rows)}
+    texts = {row["id"]: row["text"] for row in rows_of("texts.jsonl")}
     said = {}
-    for name, text in {**texts, **{name: text for name, text, _ in logs()}}.items():
+    for name, text in {**texts, **{name: text for name, text, _ in logs()}, **progress_cases()}.items():
         Path("train.log").write_text(text, encoding="utf-8")
         said[name] = ask("progress", "train.log")
     compare("progress", "progress", said)

@@ -109,54 +109,6 @@ def test_a_name_within_the_message_decides_nothing(line: str) -> None:
         assert (found.phase, found.step, found.loss) == ("train", 13, 0.13), name
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "2026-01-01 10:00:00 - INFO - my_run - Validation loss: 0.9",
-        "2026-01-01 10:00:00 INFO my/train.py:12 Test: [10/50] loss 0.9",
-        "INFO:my_run:eval step 3/50 loss 0.9",
-        "[my_run/train.py:12] Validation Epoch: 3 loss: 0.9",
-        "INFO evaluating: 3/50 loss 0.9",
-        "INFO epoch 1 val_loss 0.9 val_acc 0.5",
-        "INFO {'eval_loss': 0.9, 'epoch': 1.0}",
-    ],
-)
-def test_the_message_itself_says_what_is_an_evaluation(line: str) -> None:
-    found = read("INFO step 11/100 loss 0.5", "INFO step 12/100 loss 0.4", line)
-    assert (found.step, found.loss) == (12, 0.4)
-
-
-def test_what_carries_a_learning_rate_is_training_whatever_it_is_called() -> None:
-    found = read(*(f"test step {n}/100 loss 0.{n} lr 1e-4" for n in (11, 12, 13)))
-    assert (found.phase, found.step, found.loss) == ("train", 13, 0.13)
-
-
-@pytest.mark.parametrize(
-    ("line", "other"),
-    [
-        ("Epoch 3 [train] {n}/90 loss=0.{n} lr=0.001", "Epoch 3 [val] 12/90 loss=0.5 lr=0.001"),
-        ("Training step {n}/90 lr 0.001 loss 0.{n}", "Evaluation step 12/90 lr 0.001 loss 0.5"),
-    ],
-)
-def test_a_second_count_that_begins_anew_is_an_evaluation_even_with_a_learning_rate(line: str, other: str) -> None:
-    found = read(*(line.format(n=n) for n in (70, 80)), other)
-    assert (found.phase, found.step, found.loss) == ("eval", 80, 0.8)
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "[{n}]\tvalid_0's l2: 0.25",
-        "[{n}]\ttrain-rmse:0.5\tvalid-rmse:0.6",
-        "[{n}]\ttest-auc:0.9",
-        "[{n}]\tvalidation_0-logloss:0.5",
-    ],
-)
-def test_rounds_that_are_evaluated_are_rounds_of_the_training(line: str) -> None:
-    found = read(*(line.format(n=n) for n in (10, 20, 30)))
-    assert (found.phase, found.step) == ("train", 30)
-
-
 WORDS = ["eval", "val", "test", "inference", "validation", "dev"]
 ONLY = [
     "2026-01-01 10:00:00 INFO {0}: step {n}/100 loss 0.{n}",
@@ -221,14 +173,6 @@ def test_of_two_counts_with_such_words_the_one_that_goes_on_is_the_training(trai
     state = state_of(*checks[:2], *(line for at in (0, 2, 4, 6) for line in (*steps[at : at + 2], *checks)))
     assert (state.phase, state.progress.step, state.progress.total_steps) == ("eval", 8, 900)
     assert state.progress.loss == 0.8
-
-
-@pytest.mark.parametrize("word", ["Validation", "eval", "Test"])
-def test_a_loss_behind_a_word_between_dashes_is_no_loss_of_the_training(word: str) -> None:
-    line = f"2026-01-01 12:00:00 - INFO - {word} - loss 0.9"
-    assert read(line).loss is None
-    assert read(*(f"2026-01-01 12:00:00 - INFO - Train - loss 0.{n}" for n in (5, 4)), line).loss == 0.4
-    assert read(*(f"INFO step {n}/90 loss 0.{n}" for n in (5, 4)), line).loss == 0.4
 
 
 @pytest.mark.parametrize("word", WORDS)

@@ -2,18 +2,16 @@
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from tests.shipped import SHAPES
+from tests.shipped import SHAPES, rows_of
 from trainwatch.core.judge.progress import progress_of
 
 FIELDS = ("step", "total_steps", "epoch", "total_epochs", "loss", "lr", "sec_per_step")
-TEXTS = Path(__file__).parents[1] / "fixtures" / "progress" / "texts.jsonl"
-ROWS = [json.loads(line) for line in TEXTS.read_text(encoding="utf-8").splitlines()]
+ROWS = rows_of("texts.jsonl")
 
 
 def each_line(wrapped: Callable[[int, str], str]) -> Callable[[str], str]:
@@ -25,7 +23,6 @@ def as_record(number: int, line: str) -> str:
 
 
 TRANSPORTS: dict[str, Callable[[str], str]] = {
-    "as it is": lambda text: text,
     "CRLF": lambda text: text.replace("\n", "\r\n"),
     "ANSI": each_line(lambda _, line: f"\x1b[36m{line}\x1b[0m"),
     "rank": each_line(lambda _, line: f"[rank0]: {line}"),

@@ -55,12 +55,31 @@ def test_settings_recorded_in_the_trace_apply_unless_others_are_given() -> None:
 
 def test_lines_of_a_later_version_are_skipped() -> None:
     trace = [b'{"t":1,"kind":"weather","sky":"grey"}\n', b"\n", b'{"t":2,"kind":"tick"}\n']
-    assert replay(trace)["observations"] == 1
+    result = replay(trace)
+    assert (result["observations"], "unreadable_lines" in result) == (1, False)
+
+
+def test_a_trace_of_windows_is_read() -> None:
+    trace = [b'\xef\xbb\xbf{"t":0,"kind":"tick"}\r\n', b"\r\n", b'{"t":1,"kind":"tick"}\r\n']
+    result = replay(trace)
+    assert (result["observations"], "unreadable_lines" in result) == (2, False)
 
 
 @pytest.mark.parametrize(
     ("line", "said"),
-    [(b"not json\n", "2: no JSON object"), (b'{"t":"now","kind":"tick"}\n', "2: "), (b"[1]\n", "2: ")],
+    [
+        (b"not json\n", "2: no JSON object"),
+        (b'{"t":2,"kind":"ti\n', "2: "),
+        (b"\x00\xff\xfe binary\n", "2: "),
+        (b"[1]\n", "2: "),
+        (b"[" * 5000 + b"\n", "2: "),
+        (b'{"t":"now","kind":"tick"}\n', "2: "),
+        (b'{"t":null,"kind":"tick"}\n', "2: "),
+        (b'{"kind":"tick"}\n', "2: "),
+        (b'{"t":1}\n', "2: "),
+        (b'{"t":1,"kind":"log","text":null}\n', "2: "),
+        (b'{"t":1,"kind":"checkpoint","path":"a","event":"melted"}\n', "2: "),
+    ],
 )
 def test_broken_line_is_reported_and_skipped(line: bytes, said: str) -> None:
     result = replay([b'{"t":0,"kind":"tick"}\n', line, b'{"t":2,"kind":"tick"}\n'])

@@ -1,4 +1,4 @@
-"""A table of secrets as logs and command lines show them, and of the ordinary text of trainings that looks like them."""
+"""Secrets stay at home: by name, by shape, by value; the ordinary text of trainings that looks like them stays."""
 
 import json
 import random
@@ -9,7 +9,7 @@ import time
 import pytest
 
 from tests.tiers import SECOND_TIER
-from trainwatch.core.model.redact import HIDDEN, PREFIXES, Redaction
+from trainwatch.core.model.redact import HIDDEN, PREFIXES, Redaction, is_secret
 
 
 def made(length: int, alphabet: str = string.ascii_letters + string.digits) -> str:
@@ -194,6 +194,43 @@ def test_a_secret_of_a_command_line_never_leaves(argv: list[str]) -> None:
     shown = Redaction().words(argv)
     assert HIDDEN in " ".join(shown)
     assert not any(secret in " ".join(shown) for secret in (HEX, "hunter2"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["WANDB_API_KEY", "HF_TOKEN", "--api-key", "--api_key", "apiKey", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "--token",
+     "hub_token", "SLACK_WEBHOOK_URL", "PRIVATE_KEY", "Authorization"],
+)  # fmt: skip
+def test_secret_names_are_recognised(name: str) -> None:
+    assert is_secret(name, "hunter2")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["max_token_length", "--tokenizer", "num_tokens", "key", "--keep_tokens", "learning_rate", "CUDA_VISIBLE_DEVICES",
+     "DATASET_URL", "url", "", "---", "author", "keyboard"],
+)  # fmt: skip
+def test_names_that_are_not_secret_are_not_redacted(name: str) -> None:
+    assert not is_secret(name, "hunter2")
+
+
+def test_redaction_hides_only_secret_values_in_a_command_line() -> None:
+    words = ("python", "t.py", "--api-key", "s3cr3t", "--hf_token=abc123", "-v", "--token", "--steps", "4")
+    assert Redaction().words(words) == (
+        "python", "t.py", "--api-key", HIDDEN, f"--hf_token={HIDDEN}", "-v", "--token", "--steps", "4"
+    )  # fmt: skip
+
+
+def test_values_of_secret_variables_are_hidden_in_any_text() -> None:
+    hide = Redaction({"MY_TOKEN": "correct-horse", "SHORT_TOKEN": "1", "HOME": "/home/luca"})
+    assert (
+        hide.text("failed for correct-horse in /home/luca at step 1") == f"failed for {HIDDEN} in /home/luca at step 1"
+    )
+
+
+def test_environment_shows_only_allowed_variables_and_counts_the_others() -> None:
+    shown = Redaction().environment({"CUDA_VISIBLE_DEVICES": "0", "HF_TOKEN": "hf_x", "HOME": "/home/luca"})
+    assert shown == ("CUDA_VISIBLE_DEVICES=0", "2 more, values withheld")
 
 
 HOSTILE = [

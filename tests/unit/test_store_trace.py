@@ -2,10 +2,24 @@
 
 import io
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from trainwatch.core.model.observation import Exit, GpuReading, GpuSample, LogChunk, Meta, Observation, Start, Tick
+from trainwatch.core.model.observation import (
+    Exit,
+    GpuReading,
+    GpuSample,
+    LogChunk,
+    Meta,
+    Observation,
+    ProcessSample,
+    Start,
+    Tick,
+)
 from trainwatch.core.store.trace import TraceReading, TraceWriter, members_of, trace_lines
 
 
@@ -106,3 +120,48 @@ def test_a_trace_that_cannot_be_written_reports_trouble_and_does_not_raise(tmp_p
 def test_size_limit_of_a_trace_must_be_positive(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="more than 0"):
         TraceWriter(tmp_path / "t", limit_bytes=0)
+
+
+@pytest.mark.parametrize(
+    ("line", "seen"),
+    [
+        ({"kind": "gpu", "gpus": [{"util": 3}]}, GpuSample(t=1, gpus=(GpuReading(index=0, util_pct=3),))),
+        (
+            {"kind": "gpu", "gpus": [{"index": None, "util": 3}, {"index": None}]},
+            GpuSample(t=1, gpus=(GpuReading(index=0, util_pct=3), GpuReading(index=1))),
+        ),
+        ({"kind": "gpu", "gpus": [{"index": 1.0, "own": None}]}, GpuSample(t=1, gpus=(GpuReading(index=1),))),
+        ({"kind": "gpu", "gpus": None}, GpuSample(t=1)),
+        (
+            {"kind": "process", "cpu": None, "procs": 9.0, "states": {"R": None}, "read_bytes": 7},
+            ProcessSample(t=1, procs=9, read_bytes=7, states={}),
+        ),
+        ({"kind": "start", "attempt": 2}, Start(t=1, attempt=2, pid=0)),
+        ({"kind": "meta", "version": None, "settings": None, "command": None}, Meta(t=1)),
+    ],
+)
+def test_what_is_missing_or_null_in_a_trace_is_unknown_and_not_zero(line: dict[str, Any], seen: Observation) -> None:
+    reading = TraceReading([msgspec.json.encode({"t": 1, **line})])
+    assert list(reading) == [seen]
+    assert reading.skipped == 0
+
+
+KINDS = ["meta", "start", "gpu", "host", "process", "log", "checkpoint", "kernel", "exit", "tick", "learned"]
+FIELDS = ["t", "pid", "attempt", "gpus", "states", "cpu", "text", "path", "event", "size", "code", "signal", "changes", "settings"]  # fmt: skip
+ANY = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-5, 5)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text("ab", max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["index", "util", "own", "R"]), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@given(st.sampled_from(KINDS), st.dictionaries(st.sampled_from(FIELDS), ANY))
+def test_every_trace_line_is_read_or_counted_as_invalid(kind: str, fields: dict[str, Any]) -> None:
+    reading = TraceReading([msgspec.json.encode({**fields, "kind": kind})])
+    assert len(list(reading)) + reading.skipped == 1
