@@ -233,9 +233,7 @@ def knows_its_step(attempt: AttemptProgress) -> bool:
     return attempt.printed_every <= attempt.stride or made >= PLACES * attempt.printed_every
 
 
-def with_saved(
-    attempt: AttemptProgress, saved_step: int, *, least: int | None, late: bool = False
-) -> AttemptProgress:
+def with_saved(attempt: AttemptProgress, saved_step: int, *, least: int | None, late: bool = False) -> AttemptProgress:
     """Add a checkpoint of this attempt. From two of them follows how many printed counts make one stored step.
 
     ``least``: the position before it was written; the newest may be further on, and where the two tell another number,

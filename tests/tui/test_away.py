@@ -99,7 +99,9 @@ async def test_somebody_who_pressed_a_key_before_the_run_was_known_is_not_interr
         await pilot.pause()
         await pilot.press("escape")
         look(app)
-        await until(pilot, lambda: app.dashboard is not None and "m shows" in app.dashboard.key_bar.message, "the offer")
+        await until(
+            pilot, lambda: app.dashboard is not None and "m shows" in app.dashboard.key_bar.message, "the offer"
+        )
         assert app.screen is app.dashboard
 
 
