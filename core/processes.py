@@ -32,6 +32,8 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 KTHREADD = 2
 """The parent of all kernel threads. A container does not see them; there the pid is another process."""
+EXEC_S = 1.0
+"""How long the end of an exec is waited for. A program that has neither words nor variables is rare: PR_SET_MM."""
 _WRITABLE = 0o200
 """The mode of a link below ``/proc/PID/fd`` shows whether the file was opened for writing."""
 
@@ -186,12 +188,22 @@ def read_children(pid: int) -> list[int]:
 
 
 def variables_of(pid: int) -> list[bytes] | None:
-    """The environment that a process was started with, ``NAME=value`` each; None if it cannot be read."""
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123
-            return file.read().split(b"\0")
-    except OSError:
-        return None
+    """The environment that a process was started with, ``NAME=value`` each; None if it cannot be read.
+
+    In the midst of an exec the kernel shows neither words nor variables, on a busy machine for tens of milliseconds: a
+    survivor of an attempt that just starts a program is found all the same.
+    """
+    end = time.monotonic() + EXEC_S
+    while True:
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123
+                data = file.read()
+        except OSError:
+            return None
+        # Who has ended has no link to its program either.
+        if data or kernel_bytes(f"/proc/{pid}/cmdline") or not link_of(f"/proc/{pid}/exe") or time.monotonic() > end:
+            return data.split(b"\0")
+        time.sleep(0.001)
 
 
 def words_of(pid: int) -> list[bytes]:

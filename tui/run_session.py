@@ -162,13 +162,13 @@ class AwayWatch:
     def _read(self, since: float | None, *, asked: bool) -> None:
         if self._reading:
             return
-        self._reading, keys = True, self._keys
+        self._reading = True
 
         def show(said: Summary | None, trouble: str) -> None:
             self._reading = False
             if said is None:
                 self._on.show_message(f"The summary cannot be read: {trouble}")
-            elif asked or keys == self._keys:
+            elif asked or not self._keys:
                 from .dialogs.cards import AwayDialog  # the first picture does not wait for it
 
                 self._on.app.push_screen(AwayDialog(said, self._on.explain, read_only=self._on.context.read_only))

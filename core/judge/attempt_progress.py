@@ -233,23 +233,24 @@ def knows_its_step(attempt: AttemptProgress) -> bool:
     return attempt.printed_every <= attempt.stride or made >= PLACES * attempt.printed_every
 
 
-def with_saved(
-    attempt: AttemptProgress, saved_step: int, *, least: int | None = None, late: bool = False
-) -> AttemptProgress:
+def with_saved(attempt: AttemptProgress, saved_step: int, *, least: int | None, late: bool = False) -> AttemptProgress:
     """Add a checkpoint of this attempt. From two of them follows how many printed counts make one stored step.
 
-    ``least``: the position before it was written, None = unknown; the newest may be further on, and where the two tell
-    another number, none follows. ``late``: it may have been saved before the last lines of the log; none follows.
+    ``least``: the position before it was written; the newest may be further on, and where the two tell another number,
+    none follows. None = unknown: it was there before the log was read, as those of an adopted training are, and none
+    follows. ``late``: it may have been saved before the last lines of the log; none follows.
     """
     position, before = attempt.position, attempt.saved_at
     if attempt.step is None and attempt.log_epoch is not None:  # the log prints no step: the checkpoint tells it
         made = saved_step + (attempt.offset if attempt.offset is not None else _first_offset(attempt))
         return replace(attempt, position=max(made, position or 0))
-    if late or position is None or attempt.step is None or (before is not None and saved_step <= before[1]):
+    if late or least is None or position is None or attempt.step is None:
+        return attempt
+    if before is not None and saved_step <= before[1]:
         return attempt
     stride = attempt.stride
     if before is not None:
-        ratio, low = ((at - before[0]) / (saved_step - before[1]) for at in (position, least or position))
+        ratio, low = ((at - before[0]) / (saved_step - before[1]) for at in (position, least))
         if round(low) == round(ratio) >= 1 and abs(ratio - round(ratio)) <= TOLERANCE * round(ratio):
             stride = round(ratio)
     return replace(attempt, stride=stride, saved_at=(position, saved_step))

@@ -171,6 +171,8 @@ class Supervisor:
         """Supervise until the run is over or ``end`` was called. Returns the exit code of ``--headless``."""
         self._t = self.clock.now()
         self._write((facts.SupervisorStarted(pid=self.pid, adopted_attempt=self.live.number if self.live else None),))
+        if self.live is not None:  # before they look: each process of its training would be one beside it
+            self._follow(self.live)
         for sensor in self.sensors:
             sensor.start()
         try:
@@ -189,7 +191,6 @@ class Supervisor:
             self._turn(self.learned)
         live = self.live
         if live is not None:
-            self._follow(live)
             found = _start(live, self.live_order, self._t)
             self._turn(msgspec.structs.replace(found, adopted=True, changes=()))
         self.state, entries = self.judge.begin(self.state, self._t)

@@ -56,3 +56,12 @@ def test_a_single_rank_is_none(started: list["subprocess.Popen[str]"]) -> None:
     tree, ranks = _tree(started), Ranks(variables_of)
     ranks.look(tree, 0.0)
     assert ranks.look(tree, 0.0)[0] == []
+
+
+def test_a_process_in_the_midst_of_an_exec_has_its_variables() -> None:
+    """Until then the kernel shows none: a lock was taken from a run whose last rank just started a program."""
+    for number in range(20):
+        with subprocess.Popen(["sleep", "60"], env=os.environ | {"RANK": str(number)}) as process:
+            variables = variables_of(process.pid)
+            process.kill()
+        assert f"RANK={number}".encode() in (variables or ())

@@ -76,9 +76,7 @@ async def test_a_digit_of_the_card_does_what_it_says() -> None:
         await pilot.press("1")
         await until(pilot, lambda: isinstance(app.screen, Choice), "the choice of a checkpoint")
         await pilot.press("escape")
-        await pilot.pause()
-        assert app.screen is app.dashboard
-        assert app.dashboard is not None
+        await until(pilot, lambda: app.dashboard is not None and app.screen is app.dashboard, "the dashboard")
 
 
 async def test_somebody_who_just_looked_is_not_greeted_and_can_ask() -> None:
@@ -93,6 +91,18 @@ async def test_somebody_who_just_looked_is_not_greeted_and_can_ask() -> None:
         await pilot.press("m")
         await until(pilot, lambda: isinstance(app.screen, AwayDialog), "the card")
         assert looks.asked == [None]
+
+
+async def test_somebody_who_pressed_a_key_before_the_run_was_known_is_not_interrupted() -> None:
+    app = app_with(FakeLooks(Look(wall=given_up().now_wall - 8 * 3600)))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        await pilot.press("escape")
+        look(app)
+        await until(
+            pilot, lambda: app.dashboard is not None and "m shows" in app.dashboard.key_bar.message, "the offer"
+        )
+        assert app.screen is app.dashboard
 
 
 async def test_a_screen_that_nobody_touched_for_hours_offers_the_summary_at_the_first_key(

@@ -11,7 +11,7 @@ from tests.unit.test_judge_epoch_counters import labelled
 from tests.unit.test_judge_recovery import quick
 from trainwatch.core.judge.resume.checkpoint_index import KnownCheckpoint
 from trainwatch.core.model.decision import StartAttempt
-from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk
+from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk, Start
 from trainwatch.core.model.preset import resume_support
 from trainwatch.core.model.run import Incident
 
@@ -62,6 +62,18 @@ def test_a_checkpoint_that_is_seen_late_does_not_make_two_printed_steps_of_one()
     assert see_save(train(world, range(21, 29)), written_t, "out/step-20.pt", 20).position == 20
     done, crash = resumed(world, range(21, 29))
     assert (done, crash.lost_steps) == (20, 8)
+
+
+def test_checkpoints_of_before_the_first_look_at_the_log_make_no_two_printed_steps_of_one() -> None:
+    """Adopted at step 600 on a busy machine: a minute later each save was one of four times its step."""
+    world = run().wait(100.0)
+    world = train(world.see(Start(t=world.t, attempt=1, pid=4243, adopted=True)), range(600, 603))
+    for number, step in enumerate((530, 560, 590)):
+        see_save(train(world, range(603 + 120 * number, 723 + 120 * number, 10)), 40.0 + number, f"out/{step}.pt", step)
+    written_t = train(world, range(961, 971)).t
+    see_save(world, written_t, "out/970.pt", 970)
+    _, crash = resumed(world, range(971, 980))
+    assert (crash.resumed_step, crash.lost_steps) == (970, 0)
 
 
 def test_where_the_log_was_not_read_meanwhile_the_step_is_not_known() -> None:

@@ -279,6 +279,25 @@ FOUND = AttemptTarget(
 )
 
 
+class NotedSensor:
+    """Notes what it is told, in order."""
+
+    def __init__(self) -> None:
+        self.told: list[object] = []
+
+    def start(self) -> None:
+        self.told.append("start")
+
+    def follow(self, target: AttemptTarget | None) -> None:
+        self.told.append(target)
+
+    def stop(self) -> None:
+        self.told.append("stop")
+
+
+SENSOR = NotedSensor()
+
+
 def found_dead(journal: MemoryJournal, ends: tuple[Entry, ...], resumed: tuple[Entry, ...]) -> tuple[Any, ...]:
     """A supervisor that adopts a dead attempt with ``resume`` as its first command: its code, what was judged, reply."""
     inbox = BoundedInbox()
@@ -299,7 +318,7 @@ def found_dead(journal: MemoryJournal, ends: tuple[Entry, ...], resumed: tuple[E
 
     judge = ScriptedJudge((), answer)
     watch = supervisor(judge, journal, inbox=inbox, clock=Clock(1.0), live=FOUND)
-    watch.found_dead = True
+    watch.found_dead, watch.sensors, SENSOR.told = True, (SENSOR,), []
     reply = watch.ask(Command(t=0.0, verb="resume", by="ann"))
     code = watch.run()
     return code, [type(o) for o in judge.told if isinstance(o, Start | Exit | Command)], reply.result(0.0)
@@ -310,6 +329,7 @@ def test_a_resume_waits_for_the_end_of_an_attempt_that_was_found_dead() -> None:
     _, told, reply = found_dead(MemoryJournal(), (), ())
     assert told == [Start, Exit, Command]
     assert reply.ok
+    assert SENSOR.told[:2] == [FOUND, "start"], "else the first look takes its processes for those of another"
 
 
 def test_the_supervisor_stays_if_a_resume_goes_on_after_the_end_that_was_found() -> None:
