@@ -15,7 +15,7 @@ from ...model.story import RunStory, Situation, SupervisorLife, Trouble, lacks_p
 from ...model.text import typed
 from ...views import quantity
 from ..words import answers, ended_words, question_text, sentence, title_of
-from .run_progress import SEVERITY, Bounds, bounds_now, last_step, level_of, limit_in
+from .run_progress import SEVERITY, Bounds, bounds_now, last_step, level_of, limit_in, live_progress
 
 if TYPE_CHECKING:
     from ...model.observation import GpuSample, HostSample
@@ -31,6 +31,10 @@ DOUBTS: dict[Doubt | None, str] = {
 FRESH_S = 30.0
 """A GPU sample that is older says nothing about now."""
 SILENT = frozenset({"quiet", "hang"})
+IDLE_PCT, BUSY_PCT = 10.0, 70.0
+"""Utilisation of a GPU of the run that does nothing, and of those beside which it is told."""
+FAR = 3.0
+"""x the lowest loss: no run is shown green there. Whether it diverged is judged over many steps."""
 DOES = {"w": "wait", "z": "take back"}
 """By key of the screen."""
 
@@ -63,6 +67,7 @@ def concerns(now: Situation) -> tuple[Concern, ...]:
     found += _of_incidents(now)
     if now.story.state in LIVE_STATES:
         found += _of_silence(now)
+        found += _of_loss(now)
         found += _of_gpus(now)
     return tuple(sorted(found, key=lambda each: (-(each.rank or SEVERITY[each.level]), each.rank > 0)))
 
@@ -190,6 +195,16 @@ def _of_silence(now: Situation) -> Iterator[Concern]:
         yield Concern(level=step.level, text=sentence(f"{step.words}{_then(now)}"), key=key)
 
 
+def _of_loss(now: Situation) -> Iterator[Concern]:
+    """A loss far above its lowest, of the newest step and of that in the journal: one batch is no trend."""
+    floor, newest, told = now.story.loss_floor, live_progress(now).loss, now.story.progress.loss
+    if floor is None or newest is None or told is None or floor <= 0.0 or min(newest, told) < FAR * floor:
+        return
+    if not any(i.open and i.kind == "loss" for i in now.story.incidents):
+        text = f"Loss {quantity.number(newest)} is {newest / floor:.1f} times its lowest ({quantity.number(floor)})"
+        yield Concern(level="warning", text=text)
+
+
 def _of_gpus(now: Situation) -> Iterator[Concern]:
     sample = now.gpu
     if sample is None or now.now_t - sample.t > FRESH_S:
@@ -202,6 +217,13 @@ def _of_gpus(now: Situation) -> Iterator[Concern]:
         slowed = [each for each in gpu.throttle or () if each in SLOWED_BY_FAULT]
         if slowed and f"gpu{gpu.index}.slowed" not in told:
             yield Concern(level="warning", text=f"GPU {gpu.index} is slowed down by {' and '.join(slowed)}")
+    own = [gpu for gpu in sample.gpus if gpu.own and gpu.util_pct is not None]
+    busy = [gpu for gpu in own if (gpu.util_pct or 0.0) >= BUSY_PCT]
+    watts = min((gpu.power_w or 0.0 for gpu in busy), default=0.0)
+    for gpu in own if len(busy) > 1 else ():  # its power is of the last seconds: a moment without work is none
+        if (gpu.util_pct or 0.0) <= IDLE_PCT and (gpu.power_w is None or gpu.power_w <= watts / 2):
+            beside = f"{quantity.percent(gpu.util_pct)} beside {len(busy)} at {BUSY_PCT:.0f} % or more"
+            yield Concern(level="underused", text=f"GPU {gpu.index} does not work: {beside}")
 
 
 # The readings of now with their levels: the judge's levels are of the moment at which they changed.
