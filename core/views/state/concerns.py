@@ -150,7 +150,8 @@ def _of_incidents(now: Situation) -> Iterator[Concern]:
         moves = incident.kind in SILENT and now.step_t is not None and now.step_t > incident.t
         if incident.severity == "info" or told or moves or not lasting:
             continue
-        text, level = _text(incident, now), incident.severity
+        text, reading = _text(incident, now), reading_of(incident, now)
+        level = "danger" if reading is not None and reading.level == "danger" else incident.severity
         key = "w" if incident.kind in SILENT and now.outlook.hang_t is not None else ""
         if incident.acknowledged:
             said = f"{text}, acknowledged"
@@ -261,15 +262,20 @@ def _values(gpu: "GpuSample | None", host: "HostSample | None") -> Iterator[tupl
         yield "disk_free", host.disk_free_bytes, "B"
 
 
+def reading_of(incident: Incident, now: Situation) -> HealthReading | None:
+    """The newest reading that an open incident is about; None if it is about none."""
+    if not incident.open or incident.kind not in {"health", "disk"}:
+        return None
+    readings = current_readings(now.story, now.gpu, now.host, bounds_now(now))
+    return next((r for r in readings if r.metric == incident.class_), None)
+
+
 def reason_now(incident: Incident, now: Situation) -> str:
     """The reason of an open incident; of one about a reading, with its newest value, and its time if that is not now.
 
     For example "GPU 0 too hot: 86 °C (limit 85)".
     """
-    if not incident.open or incident.kind not in {"health", "disk"}:
-        return incident.reason
-    readings = current_readings(now.story, now.gpu, now.host, bounds_now(now))
-    found = next((r for r in readings if r.metric == incident.class_), None)
+    found = reading_of(incident, now)
     if found is None or found.value is None:
         return incident.reason
     limit = limit_in(bounds_now(now)[found.metric.rpartition(".")[2]], found.level)
