@@ -237,5 +237,6 @@ def _title(now: Situation) -> str:
         return "no checkpoint yet" if story.attempts else ""
     c = story.checkpoints[-1]
     age = quantity.age(max(0.0, now.now_wall - c.mtime))
-    what = f"{step_words(c)} · {quantity.size(c.size_bytes)} · {verdict_in_words(c.verdict)}"
-    return " · ".join(filter(None, (f"checkpoint {age}", what, DOUBTS[doubt_of(c, story)], scores_of(story))))
+    judged = DOUBTS[doubt_of(c, story)] or verdict_in_words(c.verdict)
+    what = (f"checkpoint {age}", step_words(c), quantity.size(c.size_bytes), judged, scores_of(story))
+    return " · ".join(filter(None, what))
