@@ -17,10 +17,7 @@ class GpuDetail(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     clock_mem_max_mhz: float | None = None
     mem_util_pct: float | None = None
     """Share of the time in which the memory was read or written."""
-    encoder_pct: float | None = None
-    decoder_pct: float | None = None
     fan_pct: float | None = None
-    pstate: int | None = None
     slowdown_c: float | None = None
     """Temperature at which the hardware slows down."""
     shutdown_c: float | None = None
@@ -38,10 +35,6 @@ class GpuDetail(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rows_remapped: int | None = None
     """Rows of the memory that were replaced for errors; ``rows_pending``: more wait for a reset."""
     rows_pending: bool | None = None
-    mig: bool | None = None
-    compute_mode: str | None = None
-    """default, exclusive (one process), prohibited (none)."""
-    persistence: bool | None = None
 
 
 class GpuProcess(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

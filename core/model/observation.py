@@ -211,13 +211,15 @@ class LogChunk(Base, frozen=True, kw_only=True, tag="log"):
     r"""Text as the trainer wrote it, in any chunking, ``\r`` and ANSI included. ``source`` None = its stdout/stderr.
 
     ``skipped_bytes``: left out between the previous chunk and this one in a burst (only lines without news);
-    ``skipped_lines``: line ends in it, None = not counted. A chunk that skipped begins a line.
+    ``skipped_lines``: line ends in it, None = not counted. A chunk that skipped begins a line. ``written_t``: about
+    when it was written, in run seconds, if nobody read the log then; None = just now.
     """
 
     text: str
     source: str | None = None
     skipped_bytes: int = 0
     skipped_lines: int | None = 0
+    written_t: float | None = None
 
 
 CheckpointChange = Literal["created", "growing", "complete", "removed"]

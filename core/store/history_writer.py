@@ -70,8 +70,11 @@ class HistoryWriter:
         self._newest = NewestSamples(path)
         self._commit_t, self._kept_t = -COMMIT_S, -KEEP_S
 
-    def add(self, entry: Observation | ProgressPoint) -> None:
-        """Take a sample, a progress point or metrics for the next commit. Other observations are ignored."""
+    def add(self, entry: Observation | ProgressPoint, *, drawn: bool = True) -> None:
+        """Take a sample, a progress point or metrics for the next commit. Other observations are ignored.
+
+        ``drawn``: else it is the newest of its kind only, without a point of a chart.
+        """
         if self._refused:
             return
         second = int(entry.t)
@@ -85,7 +88,9 @@ class HistoryWriter:
             case ProcessSample():
                 self._take(kind := "process", second, 0, entry)
             case ProgressPoint():
-                self._take(kind := "progress", second, 0, entry.progress)
+                kind = "progress"
+                if drawn:
+                    self._take(kind, second, 0, entry.progress)
             case MetricValues():
                 self._metrics.append(entry)
                 del self._metrics[:-PENDING_ROWS]
@@ -99,6 +104,14 @@ class HistoryWriter:
     def _take(self, source: str, second: int, gpu: int, value: Reading) -> None:
         self._rows[source].append((second, gpu, *readings(source, value)))
         del self._rows[source][:-PENDING_ROWS]
+
+    def drawn_t(self) -> float:
+        """The newest second of the progress that was drawn; 0 without any."""
+        with contextlib.suppress(sqlite3.Error, UnicodeDecodeError, OSError):
+            if self.path.exists() and (connection := self._connection or self._open()) is not None:
+                (newest,) = connection.execute(f"SELECT MAX(t) FROM {table('progress', TIERS[0])}").fetchone()  # noqa: S608
+                return float(newest or 0.0)
+        return 0.0
 
     def show(self, t: float, *, whole: bool = False, before_commit: Callable[[], None] = lambda: None) -> None:
         """Show readers the newest samples; more if somebody reads charts. ``t``: run seconds.

@@ -78,6 +78,14 @@ class LogIndex:
                 return None if size & BEGIN else t
         return None
 
+    def since(self, t: float) -> list[Point]:
+        """The points from ``t`` on, and the one before them."""
+        with contextlib.suppress(OSError), self._path.open("rb") as file:
+            fd, count = file.fileno(), os.fstat(file.fileno()).st_size // POINT.size
+            first = bisect_left(range(count), t, key=lambda number: _point(fd, number)[0])
+            return [(at, size & ~BEGIN) for at, size in (_point(fd, n) for n in range(max(0, first - 1), count))]
+        return []
+
 
 def _point(fd: int, number: int) -> Point:
     t, size = POINT.unpack(os.pread(fd, POINT.size, number * POINT.size))

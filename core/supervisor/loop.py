@@ -41,6 +41,8 @@ from .action_threads import ActionThreads, BoundedInbox
 
 TICK_S = 0.5
 """Longest time without an observation. Deadlines of the judge become due at this interval."""
+LATE_S = 5.0
+"""Text of the log that waited longer is of the time at which it was read, not of now: it shows no pace."""
 AFTER_SAMPLES_S = 0.02
 """The wait for an observation ends this long after the sensors take their samples, so that it finds them."""
 SNAPSHOT_S = 300.0
@@ -206,6 +208,8 @@ class Supervisor:
             self._turn(msgspec.structs.replace(left, t=self.clock.now()))
         command = self._commands.pop(id(observation), None)
         if observation.t < self._t:  # a sensor reads the clock before it waits for space in the inbox
+            if isinstance(observation, LogChunk) and observation.written_t is None and self._t - observation.t > LATE_S:
+                observation = msgspec.structs.replace(observation, written_t=observation.t)
             observation = msgspec.structs.replace(observation, t=self._t)
         self._t = observation.t
         self.recorder.add(observation)
@@ -213,6 +217,8 @@ class Supervisor:
         reply = self.answer(self.state, command[0]) if command is not None else None
         rested = self.at_rest
         self._write_entries(self._judged(observation))
+        if isinstance(observation, LogChunk) and observation.written_t is not None:
+            self.recorder.draw(observation.written_t, self.state)
         if command is not None and reply is not None:
             if command[0].verb in ENDS and rested and self.at_rest:
                 reply = msgspec.structs.replace(reply, message=f"{reply.message}; its supervisor ends")

@@ -22,6 +22,8 @@ from .words import restarts_left
 # The head of the screen: verdict, progress, attempt, budget.
 
 RESUME = {"yes": "Resume: yes", "self": "Resume: by itself", "no": "Resume: NO", "unknown": "Resume: unknown"}
+HELD = "after a crash nothing follows by itself once it has saved"
+"""What follows in a run that cannot be resumed."""
 
 
 class HeaderView(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,6 +63,8 @@ def _facts(now: Situation) -> tuple[str, ...]:
         facts.append(f"{story.profile} next" if story.profile_pending else story.profile)
     if will is not None:
         facts.append(RESUME[will])
+    if will == "no" and story.state in LIVE_STATES and story.act not in {"ask", "notify"}:
+        facts.append(HELD)
     return tuple(facts)
 
 

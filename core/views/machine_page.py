@@ -383,12 +383,6 @@ def _gpu_facts(reading: GpuReading, detail: GpuDetail) -> Iterator[Paragraph]:
         waits = ", more after a reset" if detail.rows_pending else ""
         text = f"{quantity.count(detail.rows_remapped)} replaced{waits}"
         yield _fact("bad rows", text, "warning" if detail.rows_pending else "safe")
-    yield _fact("state", "" if detail.pstate is None else f"P{detail.pstate}")
-    codes = f"encodes {quantity.percent(detail.encoder_pct)}, decodes {quantity.percent(detail.decoder_pct)}"
-    yield _fact("video", "" if detail.encoder_pct is None and detail.decoder_pct is None else codes)
-    yield _fact("MIG", whether(detail.mig))
-    yield _fact("compute", detail.compute_mode or "")
-    yield _fact("persists", whether(detail.persistence))
     yield _fact("own memory", quantity.memory(reading.own_mem_bytes))
     yield _fact("bus", reading.pci or "")
 

@@ -106,9 +106,10 @@ def words_of(metric: str) -> SeriesWords:
     if source == "metric":
         rate = _PER_SECOND.search(column)
         return SeriesWords(column, f"{rate[1].lower()}s/s" if rate else "")
-    gpu = re.fullmatch(r"gpu(\d+)", source)
+    gpu = re.fullmatch(r"gpu(\d+|\*)", source)
     known = KNOWN.get(f"gpu.{column}" if gpu else metric, SeriesWords(column.replace("_", " ")))
-    return msgspec.structs.replace(known, title=f"GPU {gpu[1]} {known.title}") if gpu else known
+    which = f"GPU {gpu[1]} ".replace("* ", "") if gpu else ""
+    return msgspec.structs.replace(known, title=f"{which}{known.title}")
 
 
 def stored_unit(metric: str) -> str:
@@ -139,6 +140,30 @@ def without_doubles(metrics: Sequence[str]) -> tuple[str, ...]:
             named = [m for m in metrics if m.startswith("metric.") and same.fullmatch(m.partition(".")[2])]
             doubles |= set(named) if len(named) == 1 or series in ALWAYS_SAME else set()
     return tuple(m for m in metrics if m not in doubles)
+
+
+def overlaid(metrics: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The charts of these metrics, each with what it draws: a reading of several GPUs is one chart, ``gpu*.util``."""
+    several = len({m.partition(".")[0] for m in metrics if _OF_GPU.match(m)}) > 1
+    found: dict[str, tuple[str, ...]] = {}
+    for metric in metrics:
+        chart = _OF_GPU.sub("gpu*.", metric) if several else metric
+        found[chart] = (*found.get(chart, ()), metric)
+    return found
+
+
+_OF_GPU = re.compile(r"gpu\d+\.")
+HIGH_IS_WORSE = frozenset({"vram", "temp", "fan"})
+
+
+def worst_of(newest: Mapping[str, float]) -> tuple[str, str]:
+    """The GPU that one looks for among several, by the newest value of each: lowest GPU 6, highest GPU 3; its series.
+
+    Heat and full memory are worse where they are high; work that is not done where it is low.
+    """
+    high = next(iter(newest)).partition(".")[2] in HIGH_IS_WORSE
+    worst = (max if high else min)(newest, key=newest.__getitem__)
+    return worst, f"{'highest' if high else 'lowest'} GPU {worst.partition('.')[0][3:]}"
 
 
 def matching(metrics: Sequence[str], sought: str) -> tuple[str, ...]:

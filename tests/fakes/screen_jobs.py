@@ -259,9 +259,8 @@ RICH_PROFILES = tuple(
 
 GPU_DETAIL = GpuDetail(
     index=0, clock_sm_mhz=2706, clock_sm_max_mhz=3105, clock_mem_mhz=11_201, clock_mem_max_mhz=11_201, mem_util_pct=47,
-    fan_pct=59, pstate=2, slowdown_c=101, shutdown_c=104, pcie_generation=4, pcie_generation_max=4, pcie_width=8,
+    fan_pct=59, slowdown_c=101, shutdown_c=104, pcie_generation=4, pcie_generation_max=4, pcie_width=8,
     pcie_width_max=16, pcie_received=8.6e6, pcie_sent=2.2e6, ecc=True, ecc_corrected=3, ecc_uncorrected=0,
-    persistence=False,
 )  # fmt: skip
 GPU_PROCESSES = (
     GpuProcess(gpu=0, pid=4202, mem_bytes=14.2 * 2**30, sm_pct=80, own=True, user="mira", cpu_pct=112, rss_bytes=3e9,

@@ -2,11 +2,12 @@ import os
 import resource
 import threading
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
-from tests.integration.sense_world import ListInbox, RunClock, identity, running, target, wait_until
+from tests.integration.sense_world import HandClock, ListInbox, RunClock, identity, running, target, wait_until
 from trainwatch.core.model.observation import LogChunk
 from trainwatch.core.sense.log.log_tail import AHEAD_CHARACTERS, BURST_BYTES, CHUNK_BYTES, LogTail
 from trainwatch.core.supervisor.action_threads import BoundedInbox
@@ -110,6 +111,33 @@ def test_the_log_of_an_adopted_trainer_is_read_from_near_its_end(inbox: ListInbo
     assert chunks[0].skipped_lines is None
     assert text(inbox).startswith("step ")
     assert len(text(inbox)) <= 400
+
+
+def test_what_was_written_while_nobody_read_has_the_time_at_which_it_was_written(
+    inbox: ListInbox, tmp_path: Path
+) -> None:
+    """1,500 steps of seven minutes were drawn at the moment at which the next supervisor read them."""
+    log, clock = tmp_path / "train.log", HandClock()
+    old, silent = [b"step %03d\n" % i for i in range(60)], [b"step %03d\n" % i for i in range(60, 160)]
+    append(log, b"".join(old + silent))
+    os.utime(log, (clock.wall() + 300.0, clock.wall() + 300.0))
+    clock.t = 500.0
+    sensor = LogTail(inbox=inbox, clock=clock, poll_s=0.01, known=lambda _log: [(100.0, 9 * len(old))])
+    with running(sensor):
+        sensor.follow(target(US, log=str(log)))
+        wait_until(lambda: text(inbox).endswith("step 159\n"), "the backlog")
+        clock.t = 501.0
+        append(log, b"step 160\n")
+        wait_until(lambda: text(inbox).endswith("step 160\n"), "a line of now")
+        stamp = datetime.fromtimestamp(clock.wall() + 40.0).strftime("%F %T")  # noqa: DTZ006  as a logger writes it
+        clock.t = 600.0
+        append(log, f"{stamp} step 161\n".encode())
+        wait_until(lambda: text(inbox).endswith("step 161\n"), "a line with its time")
+    *late, now, stamped = inbox.of(LogChunk)
+    assert (late[0].written_t, late[-1].written_t, now.written_t) == (100.0, 300.0, None)
+    middle = next(chunk for chunk in late if "step 110" in chunk.text)
+    assert middle.written_t == pytest.approx(200.0, abs=25.0)
+    assert stamped.written_t == pytest.approx(541.0, abs=1.0)
 
 
 def test_the_next_attempts_log_is_read_from_its_start(tail: LogTail, inbox: ListInbox, tmp_path: Path) -> None:

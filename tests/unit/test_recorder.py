@@ -60,6 +60,25 @@ def test_numbers_of_the_log_are_kept_by_name_over_attempts(tmp_path: Path) -> No
     assert b'"kind":"metrics"' not in b"".join(trace_lines(tmp_path / "trace.jsonl")), "the log of the trace has them"
 
 
+def test_progress_of_a_backlog_is_drawn_when_it_was_written(tmp_path: Path) -> None:
+    history, trace, world = tmp_path / "history.sqlite", TraceWriter(tmp_path / "trace.jsonl"), running(steps=40)
+    for begin, step in ((0.0, 1), (world.t, 41)):  # two supervisors, the second one 500 s later
+        recorder = RunRecorder(HistoryWriter(history), trace, None, HabitsFile(tmp_path, ("true",), "/"), shapes=SHAPES)
+        for n in range(5 if begin else 0):
+            bar = f"steps: {step + n}/10260 [00:10<00:10, 2.50s/it, avr_loss=0.09, gn={n}.0]\r"
+            chunk = LogChunk(t=begin + 500.0, text=bar, written_t=begin - 50 + 100 * n)
+            recorder.add(chunk)
+            world.see(chunk)
+            recorder.draw(chunk.written_t or 0.0, world.state)
+        recorder.commit(begin + 500.0 if begin else world.t, world.state)
+        recorder.close()
+    with HistoryReader(history) as reader:
+        drawn = [(round(point[0] - begin), point[2]) for point in reader.rows("progress.step")]
+        named = [round(point[0] - begin) for point in reader.rows("metric.gn")]
+    assert drawn == [(0, 40), (50, 42), (150, 43), (250, 44), (350, 45)], "not at the reading, nor again"
+    assert named == [50, 150, 250, 350]
+
+
 def test_numbers_of_text_that_waited_are_kept_for_when_they_were_logged(tmp_path: Path) -> None:
     """Nobody reads the charts until the end: the text of twenty seconds is searched at once."""
     history, trace = HistoryWriter(tmp_path / "history.sqlite"), TraceWriter(tmp_path / "trace.jsonl")

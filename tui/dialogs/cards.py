@@ -40,6 +40,9 @@ class Card(Dialog[None]):
             first, *more = wrap_words(text, width - 6)
             lines.append(Content.assemble("  ", (f"[{number}]", "bold"), f" {first}"))
             lines += [Content(f"      {part}") for part in more]
+        if left := len(self.offers[9:]):
+            text = f"and {left} more: page 3 lists the incidents, page 4 the checkpoints"
+            lines += [Content(f"      {part}") for part in wrap_words(text, width - 6)]
         parts = (lines, told) if self.offers_first else (told, lines)
         return Content("\n").join([*parts[0], *[Content("")][: len(lines)], *parts[1]])
 

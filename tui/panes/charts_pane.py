@@ -1,6 +1,6 @@
 """Charts of metrics in a grid, or a single one, over the time of the run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 from textual import events
@@ -8,10 +8,10 @@ from textual.message import Message
 
 from ...core.model.text import MIB
 from ...core.views.charts import value_range
-from ...core.views.metrics import BYTES, COUNT, MEMORY, RATE, axis_unit, fitted, value_text, words_of
+from ...core.views.metrics import BYTES, COUNT, MEMORY, RATE, axis_unit, fitted, value_text, words_of, worst_of
 from ...core.views.timeline import TimelineView
 from ..ui.cells import Line, beside, cut, pad, right, sentence, spread, width_of
-from ..ui.chart import Columns, SeriesQuery, TimeWindow, tick_rows
+from ..ui.chart import Columns, SeriesQuery, TimeWindow, merged, tick_rows
 from .timeline_pane import STEPS, AxisPane
 
 GUTTER = 8
@@ -26,9 +26,12 @@ LEAST_SPANS: dict[str, float] = {"%": 5.0, "°C": 4.0, MEMORY: 8 * MIB, BYTES: 1
 
 
 class ChartsPane(AxisPane):
-    """``charts``: metrics. ``single``: only the chosen one is shown. ``message``: why there are none."""
+    """``charts``: each with the metrics that it draws. ``single``: only the chosen one is shown.
 
-    charts: tuple[str, ...] = ()
+    ``message``: why there are none.
+    """
+
+    charts: tuple[tuple[str, tuple[str, ...]], ...] = ()
     chosen = 0
     single = False
     message = ""
@@ -47,9 +50,9 @@ class ChartsPane(AxisPane):
         self.view, self.series, self.zoomed = replace(view, later=""), series, zoomed  # ticks need the room
         self.redraw()
 
-    def take(self, charts: Sequence[str], chosen: int, message: str, *, single: bool) -> None:
+    def take(self, charts: Mapping[str, tuple[str, ...]], chosen: int, message: str, *, single: bool) -> None:
         """What is drawn by the next ``show``."""
-        self.charts, self.chosen, self.message, self.single = tuple(charts), chosen, message, single
+        self.charts, self.chosen, self.message, self.single = tuple(charts.items()), chosen, message, single
 
     def grid(self, width: int, height: int) -> tuple[int, int, int]:
         """(charts beside each other, charts above each other, columns of each)."""
@@ -74,7 +77,7 @@ class ChartsPane(AxisPane):
         columns = self.grid(*self.size)[2] - GUTTER
         if not self.charts or columns < 4:
             return ()
-        shown = [self.charts[number] for number in self.in_view]
+        shown = [metric for number in self.in_view for metric in self.charts[number][1]]
         return tuple(self.query_of(metric, columns) for metric in dict.fromkeys((*shown, STEPS)))
 
     def range_of(self, metric: str, values: Columns) -> tuple[float, float] | None:
@@ -99,20 +102,27 @@ class ChartsPane(AxisPane):
 
     def _chart(self, number: int, width: int, rows: int) -> list[Line]:
         """Title with the newest value, and the curve behind its ticks."""
-        metric, columns = self.charts[number], width - GUTTER
+        (metric, drawn_ones), columns = self.charts[number], width - GUTTER
         if columns < 4 or rows < 2:
             return [(("text", " " * width),)] * rows
         unit, chosen = self.unit(metric), number == self.chosen
-        drawn, scale = self._drawn(metric, rows - 1, columns)
-        known = self._answer(metric, columns)
-        newest = next((v for v in reversed(known[1] if known else ()) if v is not None), None)
+        answers = {each: (self._answer(each, columns) or (None, ()))[1] for each in drawn_ones}
+        values = {each: next((v for v in reversed(known) if v is not None), None) for each, known in answers.items()}
+        worst, which, several = drawn_ones[0], "", len(drawn_ones) > 1
+        if several and (of_now := {each: v for each, v in values.items() if v is not None}):
+            worst, which = worst_of(of_now)
+        shared = self.range_of(metric, tuple(v for known in answers.values() for v in known)) if several else None
+        drawn, scale = self._drawn(worst, rows - 1, columns, shared)
+        others = [self._drawn(each, rows - 1, columns, shared)[0] for each in drawn_ones if several]
+        newest = values[worst]
         if unit == "steps/s" and newest:
             newest = 1 / newest
         factor, word = axis_unit(unit, *scale) if scale is not None else (1.0, "")
         value = ("curve", "" if words_of(metric).total else f"  {value_text(newest, unit)}")
         word = "" if value[1].endswith(word) else f" {word}"  # the unit of the ticks, if the value has another one
         sign = f"{self.glyphs.cursor} " if chosen and not self.single else ""
-        title = cut(words_of(metric).title + word, max(1, width - width_of((value,)) - 1 - len(sign)))
+        name = words_of(metric).title + (f", {which}" if which else "")
+        title = cut(name + word, max(1, width - width_of((value,)) - 1 - len(sign)))
         lines = [spread((("accent", sign), ("strong" if chosen else "text", title)), (value,), width)]
         if scale is None:
             why = [pad("no value here" if y == (rows - 1) // 2 else "", width - GUTTER) for y in range(rows - 1)]
@@ -121,8 +131,10 @@ class ChartsPane(AxisPane):
         if unit == COUNT:
             texts = ["" if "." in text else text for text in texts]
         hatched = self._hatched(columns)
-        for text, row in zip(texts, drawn, strict=True):
-            lines.append((("label", right(text, GUTTER - 1) + " "), *self._marked("curve", pad(row, columns), hatched)))
+        for y, (text, row) in enumerate(zip(texts, (pad(row, columns) for row in drawn), strict=True)):
+            all_of_it = merged(pad(other[y], columns) for other in others) if several else row
+            marked = self._marked("label" if several else "curve", all_of_it, hatched, row if several else "")
+            lines.append((("label", right(text, GUTTER - 1) + " "), *marked))
         return lines
 
     def on_click(self, event: events.Click) -> None:

@@ -44,6 +44,7 @@ MARK_STYLES: dict[str, str] = {
     "start": "faint",
     "restart": "accent",
     "checkpoint": "safe",
+    "doubtful_checkpoint": "warning",
     "bad_checkpoint": "danger",
     "crash": "danger",
     "hang": "danger",
@@ -128,8 +129,13 @@ class AxisPane(Pane):
         del metric
         return calm_scale(values)
 
-    def _drawn(self, metric: str, rows: int, columns: int) -> tuple[list[str], Scale | None]:
-        """Rows of the curve, and its scale (None: no value is known). Two values a column of what is known."""
+    def _drawn(
+        self, metric: str, rows: int, columns: int, scale: Scale | None = None
+    ) -> tuple[list[str], Scale | None]:
+        """Rows of the curve, and its scale (None: no value is known). Two values a column of what is known.
+
+        ``scale``: of all curves of an overlay.
+        """
         known = self._answer(metric, columns)
         if known is None:
             return [""] * rows, None
@@ -149,10 +155,10 @@ class AxisPane(Pane):
                     None if any(a < since_t + i * step_s < b for a, b in quiet) else v for i, v in enumerate(values)
                 )
             values = shown_values(metric, values, unit, step_s)
-            bounds = self.range_of(metric, values)
+            bounds = scale or self.range_of(metric, values)
             return curve(values, rows, *bounds, glyphs) if bounds else [""] * rows, bounds
 
-        depends = (answer, asked, since_t, until_t, columns, rows, glyphs, quiet, unit)
+        depends = (answer, asked, since_t, until_t, columns, rows, glyphs, quiet, unit, scale)
         return self.last_values.get(metric, depends, work)
 
     def _column(self, t: float, columns: int) -> int:
@@ -194,14 +200,18 @@ class AxisPane(Pane):
                 found |= set(range(self._column(since, columns) + 1, min(self._column(until, columns), now)))
         return frozenset(found)
 
-    def _marked(self, style: str, row: str, hatched: frozenset[int]) -> list[Span]:
-        """The curve, hatched where no step came, with a line at each incident and the selected event highlighted."""
+    def _marked(self, style: str, row: str, hatched: frozenset[int], above: str = "") -> list[Span]:
+        """The curve, hatched where no step came, with a line at each incident and the selected event highlighted.
+
+        ``above``: of an overlay the curve that stands out.
+        """
         columns = len(row)
         special = dict.fromkeys(hatched, ("silence", self.glyphs.hatch))
         for mark in self.view.marks:
             if mark.kind in INCIDENT_KINDS and self._shown(mark.t):
                 special[self._column(mark.t, columns)] = ("faint", self.glyphs.mark)
         special = {column: span for column, span in special.items() if row[column] == " "}
+        special |= {column: ("curve", row[column]) for column, char in enumerate(above) if char != " "}
         if self._at is not None and self._at < columns:
             special[self._at] = ("cursor", row[self._at])
         spans: list[Span] = []

@@ -5,7 +5,7 @@ from time import monotonic
 
 import msgspec
 
-from ...core.views.metrics import in_order, matching, without_doubles
+from ...core.views.metrics import in_order, matching, overlaid, without_doubles
 from ..keys import HELP, Key
 from ..panes.charts_pane import ChartsPane
 from ..panes.pane import Pane
@@ -61,9 +61,15 @@ class MetricsScreen(RunPage):
         self.session.read_series(None)
 
     @property
+    def charts(self) -> dict[str, tuple[str, ...]]:
+        """With a filter each metric that passes it, without one several GPUs in one chart."""
+        found = matching(without_doubles(self.names or ()), self.state.filter)
+        return {metric: (metric,) for metric in found} if self.state.filter else overlaid(found)
+
+    @property
     def metrics(self) -> tuple[str, ...]:
-        """Those that pass the filter."""
-        return matching(without_doubles(self.names or ()), self.state.filter)
+        """Their names."""
+        return tuple(self.charts)
 
     @property
     def window(self) -> TimeWindow:
@@ -74,7 +80,7 @@ class MetricsScreen(RunPage):
         state, metrics, window = self.state, self.metrics, self.window
         if metrics and state.chosen not in metrics:
             state.chosen = metrics[0]
-        self.pane.take(metrics, self._chosen, self._message(), single=state.single)
+        self.pane.take(self.charts, self._chosen, self._message(), single=state.single)
         self.pane.show(self.session.view.timeline, self.series, window)
         below = 0 if state.single or not metrics else len(metrics) - self.pane.in_view.stop
         title = f"metrics · {len(metrics)}" + (f" · with “{state.filter}”" if state.filter else "")

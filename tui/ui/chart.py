@@ -1,8 +1,10 @@
 """Charts made of characters: sparklines of eighth blocks, braille curves, bars."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
 from itertools import pairwise
+from operator import or_
 
 import msgspec
 
@@ -131,6 +133,16 @@ def _braille(at: Sequence[int | None], columns: int, rows: int) -> list[str]:
             top = first & 3 if row == first >> 2 else 0
             bits[row][column] |= masks[top][last & 3 if row == last >> 2 else 3]
     return ["".join([BRAILLE[bit] for bit in row]) for row in bits]
+
+
+def merged(rows: Iterable[str]) -> str:
+    """Curves in one row, with the dots of all."""
+    cells = zip(*rows, strict=True)
+    return "".join(max(cell) if max(cell) < "\u2800" else BRAILLE[_dots(cell)] for cell in cells)
+
+
+def _dots(cell: Iterable[str]) -> int:
+    return reduce(or_, (max(0, ord(char) - 0x2800) for char in cell))
 
 
 def _ascii(at: Sequence[int | None], columns: int, rows: int) -> list[str]:

@@ -143,6 +143,9 @@ class RunRecorder:
         """How many lines of the log wait to be judged."""
         self._shown, self._outlook = shown, outlook
         self._t = 0.0
+        self.drawn_t = history.drawn_t()
+        """Until when an earlier supervisor drew the progress, in run seconds."""
+        self._late = False
         self._next_habits_t = HABITS_S
         self._state: JudgeState | None = None
         self._log_growth: LogIndexWriter | None = None
@@ -170,6 +173,7 @@ class RunRecorder:
             self._keep_peaks(observation)
         elif isinstance(observation, LogChunk):
             self._metrics.add(observation)
+            self._late = observation.written_t is not None
         elif isinstance(observation, Start):
             if observation.log and observation.directory:
                 empty_t, place = None if observation.adopted else observation.t, Path(observation.directory) / FILE_NAME
@@ -211,22 +215,30 @@ class RunRecorder:
         for values in self._metrics.take(self._t, whole=whole):
             self._history.add(values)
 
+    def draw(self, written_t: float, state: JudgeState) -> None:
+        """Keep the progress of text that was written at this time, while nobody read the log."""
+        if written_t > self.drawn_t:
+            self._history.add(self._point(written_t, state))
+            self._metrics.mark(written_t)
+
+    def _point(self, t: float, state: JudgeState) -> ProgressPoint:
+        return ProgressPoint(
+            t=t,
+            progress=self._shown(state),
+            step_t=state.attempt.beat_t,
+            outlook=self._outlook(state),
+            lines_behind=self.lines_behind(),
+        )
+
     def commit(self, t: float, state: JudgeState, *, whole: bool = False) -> None:
         """Make the samples visible to readers, with the judge's progress. ``whole``: the curves, too."""
         self._t = t
-        progress = state.progress
-        self._heard = self._heard or progress != UNHEARD
+        self._heard = self._heard or state.progress != UNHEARD
         if self._heard:  # a new supervisor has not read the log yet; the last known progress stays
-            shown = self._shown(state)
-            self.newest = ProgressPoint(
-                t=t,
-                progress=shown,
-                step_t=state.attempt.beat_t,
-                outlook=self._outlook(state),
-                lines_behind=self.lines_behind(),
-            )
-            self._history.add(self.newest)
-        self._metrics.mark(t)
+            self.newest = self._point(t, state)
+            self._history.add(self.newest, drawn=not self._late)
+        if not self._late:
+            self._metrics.mark(t)
         if self._room():
             self._history.show(t, whole=whole, before_commit=partial(self._keep_metrics, whole=whole))
             self._trace.flush_if_due(t)

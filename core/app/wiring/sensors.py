@@ -44,6 +44,8 @@ from ...sense.process.run_tree import RunTree
 from ...sense.sampler import Sampler, SamplersInOneThread
 from ...store.home import write_atomically
 from ...store.latest import DetailFiles
+from ...store.log_index import FILE_NAME as LOG_INDEX
+from ...store.log_index import LogIndex
 from ...store.run_directory import RunDirectory
 from ...store.supervision import RunClock
 from ..plan.launch_plan import LaunchPlan
@@ -179,7 +181,13 @@ def build_sensors(  # noqa: PLR0917
         recorder.look_at_log(clock.now())
         own_log.look()
 
-    log = LogTail(logs=spec.logs, is_news=lambda line: is_news(line, catalogue), looked=looked, **common)
+    log = LogTail(
+        logs=spec.logs,
+        is_news=lambda line: is_news(line, catalogue),
+        looked=looked,
+        known=lambda log: LogIndex(Path(log).with_name(LOG_INDEX)).since(recorder.drawn_t),
+        **common,
+    )
     own_log = OwnLog(
         pids=lambda: search.members,
         folder=spec.output_dir,

@@ -116,9 +116,12 @@ def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
     step, phase, first_step = progress.run_step, progress.phase, after.certain.opening.first_step
     clock, first = state.watch.clock, state.watch.clock.beats == 0
     _watch(builder, chunk, after)
-    builder.set(attempt=attempt_progress.with_beat(state.attempt, step, t, epoch=progress.epoch, first_step=first_step))
+    late, seen_t = chunk.written_t is not None, t if chunk.written_t is None else min(t, chunk.written_t)
+    builder.set(
+        attempt=attempt_progress.with_beat(state.attempt, step, seen_t, epoch=progress.epoch, first_step=first_step)
+    )
     if step is not None:
-        take_step = pace.with_step if clock.behind_from is None else pace.begin_stretch
+        take_step = pace.with_step if clock.behind_from is None and not late else pace.begin_stretch
         builder.change("course", pace=take_step(state.course.pace, step, builder.now))
     if progress.loss is not None:
         position = None if step is None else (state.attempt.offset or 0) + step
@@ -174,7 +177,7 @@ def _watch(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> None:
     steps = 1 if step is None or attempt.step is None else max(1, step - attempt.step)
     builder.change(
         "watch",
-        clock=deadlines.beat(clock, now, steps, announced=announced),
+        clock=deadlines.beat(clock, now, steps, announced=announced, late=chunk.written_t is not None),
         liveness=liveness.with_step(seen, clock.last, announced=announced or first),
         log_activity=activity.with_step(watch.log_activity, progress.phase, chunk.text, now),
         pause=pauses.with_step(watch.pause, builder.t),

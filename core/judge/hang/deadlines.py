@@ -85,8 +85,11 @@ def begin_attempt(clock: StepClock, now: float) -> StepClock:
     )
 
 
-def beat(clock: StepClock, now: float, steps: int, *, announced: bool = False) -> StepClock:
-    """Take a heartbeat: the training advanced by ``steps`` (1 if unknown). ``announced``: after another phase."""
+def beat(clock: StepClock, now: float, steps: int, *, announced: bool = False, late: bool = False) -> StepClock:
+    """Take a heartbeat: the training advanced by ``steps`` (1 if unknown). ``announced``: after another phase.
+
+    ``late``: it was printed while nobody read the log.
+    """
     interval, typical = now - clock.last, clock.typical_s
     changes: dict[str, object] = {
         "last": now,
@@ -94,7 +97,9 @@ def beat(clock: StepClock, now: float, steps: int, *, announced: bool = False) -
         "longest_s": max(clock.longest_s, interval),
     }
     far = typical is not None and interval > PAUSE_FLOOR_S and interval > PAUSE_FACTOR * typical
-    if clock.beats < WARMUP_BEATS or interval < 0.0:
+    if late:
+        changes["behind_from"] = now
+    elif clock.beats < WARMUP_BEATS or interval < 0.0:
         pass
     elif clock.behind_from is not None:  # neither these lines nor the one that ends them show a pace
         at_once = typical is not None and interval * PAUSE_FACTOR < typical and now - clock.behind_from < BLOCK_S

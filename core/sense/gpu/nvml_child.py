@@ -123,9 +123,6 @@ PCIE: dict[str, Getter] = {
 CHANGING: dict[str, Getter] = {
     "clock_sm_mhz": lambda h: _clock(h, pynvml.NVML_CLOCK_SM),
     "mem_util_pct": lambda h: float(pynvml.nvmlDeviceGetUtilizationRates(h).memory),
-    "encoder_pct": lambda h: float(pynvml.nvmlDeviceGetEncoderUtilization(h)[0]),
-    "decoder_pct": lambda h: float(pynvml.nvmlDeviceGetDecoderUtilization(h)[0]),
-    "pstate": lambda h: int(pynvml.nvmlDeviceGetPerformanceState(h)),
     "mem_temp_c": _memory_temperature,
     "pcie_generation": _call("nvmlDeviceGetCurrPcieLinkGeneration"),
     "pcie_width": _call("nvmlDeviceGetCurrPcieLinkWidth"),
@@ -133,7 +130,6 @@ CHANGING: dict[str, Getter] = {
     "ecc_uncorrected": lambda h: _errors(h, pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED),
 }
 """By field of GpuDetail: read each time that somebody looks. A getter that the driver refuses leaves its value out."""
-COMPUTE_MODES = {0: "default", 1: "exclusive", 2: "prohibited", 3: "exclusive"}
 LASTING: dict[str, Getter] = {
     "clock_sm_max_mhz": lambda h: float(pynvml.nvmlDeviceGetMaxClockInfo(h, pynvml.NVML_CLOCK_SM)),
     "clock_mem_max_mhz": lambda h: float(pynvml.nvmlDeviceGetMaxClockInfo(h, pynvml.NVML_CLOCK_MEM)),
@@ -148,9 +144,6 @@ LASTING: dict[str, Getter] = {
     "ecc": lambda h: bool(pynvml.nvmlDeviceGetEccMode(h)[0]),
     "rows_remapped": lambda h: int(sum(pynvml.nvmlDeviceGetRemappedRows(h)[:2])),
     "rows_pending": lambda h: bool(pynvml.nvmlDeviceGetRemappedRows(h)[2]),
-    "mig": lambda h: bool(pynvml.nvmlDeviceGetMigMode(h)[0]),
-    "compute_mode": lambda h: COMPUTE_MODES.get(int(pynvml.nvmlDeviceGetComputeMode(h))),
-    "persistence": lambda h: bool(pynvml.nvmlDeviceGetPersistenceMode(h)),
 }
 """Read when somebody begins to look: they change by a person's hand or a reset."""
 VERSIONS: dict[str, Getter] = {

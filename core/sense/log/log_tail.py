@@ -1,16 +1,23 @@
 """The sensor of the trainer's log."""
 
 import codecs
+import math
 import os
+import re
 import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple, Unpack
 
+import msgspec
+
 from ...model.observation import LogChunk
-from ...model.ports import AttemptTarget
+from ...model.ports import AttemptTarget, Clock
+from ...processes import age_s, is_alive
 from ...rank_files import tail_of
 from ..files.inotify import OpenFile, open_for_writing
 from ..sampler import Common, Observer
@@ -237,27 +244,71 @@ USUAL_LINE = 100
 """Bytes of a line, until some were read."""
 ADOPTED_BYTES = 4 << 20
 """An adopting supervisor reads at most this much of an existing log, from its end."""
+UNREAD_S = 5.0
+"""What was written in a longer time without a look is dated: its supervisor was killed, stopped or not there yet."""
+PIECES = 600
+"""Most pieces of it with a time of their own: a screen has no more columns."""
+STAMP = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:Z|[+-]\d\d:?\d\d)?")
 
 
 class FollowedLog(FollowedFile):
-    """Text of one log. ``source`` as in LogChunk."""
+    """Text of one log. ``source`` as in LogChunk. ``known``: times and the log's size then, oldest first."""
 
     def __init__(
-        self, path: str, source: str | None, is_news: Callable[[str], bool], *, begin_within_bytes: int
+        self,
+        path: str,
+        source: str | None,
+        is_news: Callable[[str], bool],
+        *,
+        begin_within_bytes: int,
+        known: Sequence[tuple[float, int]] = (),
     ) -> None:
         super().__init__(path, begin_within_bytes=begin_within_bytes)
         self.source = source
         self.bytes_read = self.lines_read = 0
         self._is_news = is_news
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self._known = known
 
-    def chunks(self, t: Callable[[], float]) -> Iterator[LogChunk]:
+    def chunks(self, clock: Clock) -> Iterator[LogChunk]:
         """All bytes that wait now. Raises OSError."""
         waiting, left_out = self.refresh()
+        last_t = -math.inf
         if left_out is not None:
-            yield from self._chunks(t, b"", final=True)
+            yield from self._chunks(clock.now, b"", final=True)
             if left_out:
-                yield LogChunk(t=t(), text="", source=self.source, skipped_bytes=left_out, skipped_lines=None)
+                yield LogChunk(t=clock.now(), text="", source=self.source, skipped_bytes=left_out, skipped_lines=None)
+        for size, written_t in self._dated(waiting, clock):
+            for chunk in self._pieces(clock.now, size):
+                if written_t is None:
+                    yield chunk
+                    continue
+                told_t = clock.now() - clock.wall() + _stamp(chunk.text)  # goes before the estimate
+                last_t = max(last_t, told_t if last_t < told_t <= clock.now() else written_t)
+                yield msgspec.structs.replace(chunk, written_t=last_t)
+        self._known = ((clock.now(), self._offset),)
+
+    def _dated(self, waiting: int, clock: Clock) -> Iterator[tuple[int, float | None]]:
+        """(bytes, when they were written) of what waits, in order; None: since the last look.
+
+        Between two times at which the size is known it is taken to have grown evenly; the file's own is the last one.
+        """
+        now, at, size = clock.now(), self._offset, self._offset + waiting
+        known = [point for point in self._known if point[1] <= size]
+        if not waiting or not known or now - known[-1][0] <= UNREAD_S or self._fd is None:
+            yield waiting, None
+            return
+        until_t = now - max(0.0, clock.wall() - os.fstat(self._fd).st_mtime)
+        known.append((min(now, max(known[-1][0], until_t)), size))
+        for (since_t, since), (until_t, until) in pairwise([known[0], *known]):
+            parts = min(PIECES, max(1, math.ceil(until_t - since_t)), max(1, (until - since) // USUAL_LINE))
+            for part in range(1, parts + 1):
+                end = since + (until - since) * part // parts
+                if end > at:
+                    yield end - at, since_t + (until_t - since_t) * part / parts
+                    at = end
+
+    def _pieces(self, t: Callable[[], float], waiting: int) -> Iterator[LogChunk]:
         while waiting > BURST_BYTES:
             size = min(waiting, STRETCH_BYTES)
             waiting -= size
@@ -290,6 +341,15 @@ class FollowedLog(FollowedFile):
         return round((self.waiting() + unread) / max(1.0, line))
 
 
+def _stamp(text: str) -> float:
+    """The last time of day with its date in a text, as epoch seconds; -inf without one. Local, if it has no zone."""
+    found = STAMP.findall(text)
+    try:
+        return datetime.fromisoformat(found[-1]).timestamp() if found else -math.inf
+    except ValueError:
+        return -math.inf
+
+
 class LogTail(Observer):
     """Puts LogChunks of the followed attempt's log (``source`` None) and of ``logs`` (``source`` = path).
 
@@ -300,7 +360,7 @@ class LogTail(Observer):
     While much text waits to be judged nothing is read, except what ``drain`` and ``follow`` ask for.
 
     ``is_news``: whether a line of a burst is kept. ``looked`` is called after each look, in the thread that a stuck
-    file system of the log blocks.
+    file system of the log blocks. ``known``: of a log, what is known of its growth before this supervisor.
     """
 
     name = "log"
@@ -313,13 +373,14 @@ class LogTail(Observer):
         begin_within_bytes: int = ADOPTED_BYTES,
         poll_s: float = POLL_S,
         looked: Callable[[], None] = lambda: None,
+        known: Callable[[str], Sequence[tuple[float, int]]] = lambda _log: (),
         **common: Unpack[Common],
     ) -> None:
         super().__init__(**common)
         self._is_news = is_news
         self._begin_within_bytes = begin_within_bytes
         self._poll_s = self._pause_s = poll_s
-        self._looked = looked
+        self._looked, self._known = looked, known
         self._extra = [FollowedLog(path, path, is_news, begin_within_bytes=0) for path in logs]
         self._main: FollowedLog | None = None
         self._followed: AttemptTarget | None = None
@@ -383,16 +444,22 @@ class LogTail(Observer):
         if self._main is not None:
             self._read(self._main)
             self._main.close()
-        self._main = (
-            None
-            if path is None
-            else FollowedLog(path, None, self._is_news, begin_within_bytes=self._begin_within_bytes)
-        )
+        self._main = None
+        if path is not None and self._followed is not None:
+            trainer = self._followed.trainer
+            begun = ((self._clock.now() - age_s(trainer.start_ticks), 0),) if is_alive(trainer) else ()
+            self._main = FollowedLog(
+                path,
+                None,
+                self._is_news,
+                begin_within_bytes=self._begin_within_bytes,
+                known=tuple(self._known(path)) or begun,
+            )
 
     def _read(self, log: FollowedLog) -> bool:
         found = False
         try:
-            for chunk in log.chunks(self._clock.now):
+            for chunk in log.chunks(self._clock):
                 found = True
                 self._inbox.put(chunk)
                 if self._stopping:

@@ -15,7 +15,7 @@ from ...model.story import RunStory, Situation, SupervisorLife, Trouble, lacks_p
 from ...model.text import typed
 from ...views import quantity
 from ..words import answers, ended_words, question_text, sentence, title_of
-from .run_progress import SEVERITY, Bounds, bounds_now, last_step, level_of, limit_in
+from .run_progress import SEVERITY, Bounds, bounds_now, last_step, level_of, limit_in, live_progress
 
 if TYPE_CHECKING:
     from ...model.observation import GpuSample, HostSample
@@ -31,6 +31,10 @@ DOUBTS: dict[Doubt | None, str] = {
 FRESH_S = 30.0
 """A GPU sample that is older says nothing about now."""
 SILENT = frozenset({"quiet", "hang"})
+IDLE_PCT, BUSY_PCT = 10.0, 70.0
+"""Utilisation of a GPU of the run that does nothing, and of those beside which it is told."""
+FAR = 3.0
+"""x the lowest loss: no run is shown green there. Whether it diverged is judged over many steps."""
 DOES = {"w": "wait", "z": "take back"}
 """By key of the screen."""
 
@@ -63,6 +67,7 @@ def concerns(now: Situation) -> tuple[Concern, ...]:
     found += _of_incidents(now)
     if now.story.state in LIVE_STATES:
         found += _of_silence(now)
+        found += _of_loss(now)
         found += _of_gpus(now)
     return tuple(sorted(found, key=lambda each: (-(each.rank or SEVERITY[each.level]), each.rank > 0)))
 
@@ -145,7 +150,8 @@ def _of_incidents(now: Situation) -> Iterator[Concern]:
         moves = incident.kind in SILENT and now.step_t is not None and now.step_t > incident.t
         if incident.severity == "info" or told or moves or not lasting:
             continue
-        text, level = _text(incident, now), incident.severity
+        text, reading = _text(incident, now), reading_of(incident, now)
+        level = "danger" if reading is not None and reading.level == "danger" else incident.severity
         key = "w" if incident.kind in SILENT and now.outlook.hang_t is not None else ""
         if incident.acknowledged:
             said = f"{text}, acknowledged"
@@ -190,6 +196,16 @@ def _of_silence(now: Situation) -> Iterator[Concern]:
         yield Concern(level=step.level, text=sentence(f"{step.words}{_then(now)}"), key=key)
 
 
+def _of_loss(now: Situation) -> Iterator[Concern]:
+    """A loss far above its lowest, of the newest step and of that in the journal: one batch is no trend."""
+    floor, newest, told = now.story.loss_floor, live_progress(now).loss, now.story.progress.loss
+    if floor is None or newest is None or told is None or floor <= 0.0 or min(newest, told) < FAR * floor:
+        return
+    if not any(i.open and i.kind == "loss" for i in now.story.incidents):
+        text = f"Loss {quantity.number(newest)} is {newest / floor:.1f} times its lowest ({quantity.number(floor)})"
+        yield Concern(level="warning", text=text)
+
+
 def _of_gpus(now: Situation) -> Iterator[Concern]:
     sample = now.gpu
     if sample is None or now.now_t - sample.t > FRESH_S:
@@ -202,6 +218,13 @@ def _of_gpus(now: Situation) -> Iterator[Concern]:
         slowed = [each for each in gpu.throttle or () if each in SLOWED_BY_FAULT]
         if slowed and f"gpu{gpu.index}.slowed" not in told:
             yield Concern(level="warning", text=f"GPU {gpu.index} is slowed down by {' and '.join(slowed)}")
+    own = [gpu for gpu in sample.gpus if gpu.own and gpu.util_pct is not None]
+    busy = [gpu for gpu in own if (gpu.util_pct or 0.0) >= BUSY_PCT]
+    watts = min((gpu.power_w or 0.0 for gpu in busy), default=0.0)
+    for gpu in own if len(busy) > 1 else ():  # its power is of the last seconds: a moment without work is none
+        if (gpu.util_pct or 0.0) <= IDLE_PCT and (gpu.power_w is None or gpu.power_w <= watts / 2):
+            beside = f"{quantity.percent(gpu.util_pct)} beside {len(busy)} at {BUSY_PCT:.0f} % or more"
+            yield Concern(level="underused", text=f"GPU {gpu.index} does not work: {beside}")
 
 
 # The readings of now with their levels: the judge's levels are of the moment at which they changed.
@@ -239,15 +262,20 @@ def _values(gpu: "GpuSample | None", host: "HostSample | None") -> Iterator[tupl
         yield "disk_free", host.disk_free_bytes, "B"
 
 
+def reading_of(incident: Incident, now: Situation) -> HealthReading | None:
+    """The newest reading that an open incident is about; None if it is about none."""
+    if not incident.open or incident.kind not in {"health", "disk"}:
+        return None
+    readings = current_readings(now.story, now.gpu, now.host, bounds_now(now))
+    return next((r for r in readings if r.metric == incident.class_), None)
+
+
 def reason_now(incident: Incident, now: Situation) -> str:
     """The reason of an open incident; of one about a reading, with its newest value, and its time if that is not now.
 
     For example "GPU 0 too hot: 86 °C (limit 85)".
     """
-    if not incident.open or incident.kind not in {"health", "disk"}:
-        return incident.reason
-    readings = current_readings(now.story, now.gpu, now.host, bounds_now(now))
-    found = next((r for r in readings if r.metric == incident.class_), None)
+    found = reading_of(incident, now)
     if found is None or found.value is None:
         return incident.reason
     limit = limit_in(bounds_now(now)[found.metric.rpartition(".")[2]], found.level)

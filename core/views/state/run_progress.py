@@ -196,8 +196,8 @@ class LastStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def last_step(now: Situation) -> LastStep | None:
-    """None while no step is due (not running), no step of this attempt was seen, or no supervisor looks for steps."""
-    if not now.watched:
+    """None while no step is due (not running), none of this attempt was seen, or newer ones are not read yet."""
+    if not now.watched or now.lines_behind >= BEHIND_LINES:
         return None
     attempt, seen_t = now.story.attempt, now.step_t
     if now.story.state not in {"running", "hung"} or attempt is None or seen_t is None or seen_t < attempt.t:

@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 
 from ...model.progress import Level
-from ...model.run import NO_STEP, TERMINAL_STATES, Incident
+from ...model.run import LIVE_STATES, NO_STEP, TERMINAL_STATES, Incident
 from ...model.story import RunStory, Situation
 from .. import quantity
 from ..checkpoint_list import how_many, resume_point
@@ -16,6 +16,8 @@ from .concerns import NAN, SILENT, concerns, doubt_of, nan_since, reason_of, roo
 from .lost_time import steps_redone
 from .run_progress import BEHIND_LINES, SEVERITY, last_step, live_progress, of_an_epoch, run_progress, usually
 
+SLOW_START_S = 120.0
+"""A start that takes longer is not shown as fine."""
 ABOUT: dict[str, frozenset[str]] = {
     "hung": frozenset({"hang", "quiet"}),
     "suspended": frozenset({"stall"}),
@@ -54,7 +56,9 @@ def verdict(now: Situation) -> Verdict:
         said = SENTENCES[story.state](now)
     else:
         first = "No supervisor is running: [S] start one" if seen == "unwatched" else now.frozen
-        said = Verdict(level="danger", clauses=(sentence(first), last_seen(now)))
+        lives = seen == "unwatched" and story.state in LIVE_STATES and story.attempt is not None and story.attempt.pid
+        clauses = (sentence(first), *([f"its trainer lives (pid {lives})"] if lives else []), last_seen(now))
+        said = Verdict(level="danger", clauses=clauses)
     if not said.where and story.state != "idle":
         said = msgspec.structs.replace(said, where=where(now)[:1])
     told = {i.id for i in story.open_incidents if i.kind in ABOUT.get(story.state, ())}
@@ -107,8 +111,10 @@ def _starting(now: Situation) -> Verdict:
         number, attempt = attempt.number + 1, None  # it is being launched, and has no record yet
     else:
         number = attempt.number if attempt else 1
-    since = quantity.duration(now.now_t - now.story.state_t)
-    clauses = [f"Starting attempt {number}", f"{since} so far"]
+    lasted_s = now.now_t - now.story.state_t
+    slow = lasted_s >= SLOW_START_S  # it may load a model, or print no step for ever: nobody knows that it trains
+    since = quantity.duration(lasted_s)
+    clauses = [f"Starting attempt {number}", f"no step seen for {since}" if slow else f"{since} so far"]
     if trouble is not None and trouble.open:
         at = quantity.clock(trouble.wall, now.now_wall)
         clauses.insert(1, f"{'crashed' if trouble.kind == 'crash' else 'hung'} {at}: {title_of(trouble)}")
@@ -117,7 +123,7 @@ def _starting(now: Situation) -> Verdict:
         clauses.insert(1, f"from step {quantity.count(attempt.resume_step)}")
     else:
         clauses += expected(now)
-    return Verdict(level="safe", clauses=tuple(clauses))
+    return Verdict(level="unknown" if slow else "safe", clauses=tuple(clauses))
 
 
 def _running(now: Situation) -> Verdict:
