@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import Static
 
 from tests.fakes.feed import FakeFeed, FakePicker, given_up, hung
 from tests.fakes.screen_jobs import rich_run, tell
@@ -144,13 +145,17 @@ async def test_the_card_applies_a_proposed_remedy_by_its_digit() -> None:
         assert (command.verb, command.remedies) == ("resume", ("smaller_resolution",))
 
 
+def shown(card: Any) -> str:
+    return "\n".join(str(static.render()) for static in card.query(Static))
+
+
 async def test_the_card_copies_what_is_advised_for_the_failure() -> None:
     run = rich_run(treated(), remedies=lambda failure: (f"less of {failure}",))
     app = TrainwatchApp(run, picker=FakePicker(), interval_s=0)
     async with app.run_test(size=(80, 24)) as pilot:
         look(app)
         await pilot.press("e")
-        await until(pilot, lambda: "copy: less of cuda_oom" in str(front(app).text_at(70)))
+        await until(pilot, lambda: "copy: less of cuda_oom" in shown(front(app)))
         await choose(pilot, "less of cuda_oom")
         assert app.clipboard == "less of cuda_oom"
 
@@ -170,12 +175,16 @@ async def test_an_open_card_tells_what_is_known_by_now() -> None:
     now = hung()
     number = next(i.id for i in now.story.incidents if i.open)
     app = app_of(now)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with app.run_test(size=(80, 19)) as pilot:
         look(app)
         await pilot.press("e")
         await until(pilot, lambda: isinstance(front(app), IncidentDialog))
         card = front(app)
-        assert "give it more time" in str(card.text_at(70))
+        assert "give it more time" in shown(card)
+        await until(pilot, lambda: card.query_one("#body").max_scroll_y > 0, "more than the screen shows")
+        await pilot.pause()
+        offers, choices = card.query_one("#offers").region, card.query_one("#choices").region
+        assert choices.contains_region(offers), "and yet each choice is in sight"
 
         over = tuple(
             msgspec.structs.replace(i, open=False, ending="recovered by itself") if i.id == number else i
@@ -184,5 +193,5 @@ async def test_an_open_card_tells_what_is_known_by_now() -> None:
         feed_of(app).now = msgspec.structs.replace(now, story=msgspec.structs.replace(now.story, incidents=over))
         look(app)
         card.renew()
-        assert "recovered by itself" in str(card.text_at(70))
-        assert "give it more time" not in str(card.text_at(70))
+        assert "recovered by itself" in shown(card)
+        assert "give it more time" not in shown(card)

@@ -4,7 +4,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from textual import events
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
 from textual.content import Content
+from textual.widgets import Static
 
 from ...core.model.story import Need, NeedKind, Summary
 from ..keys import KEYS, Key, KeyContext, key_words
@@ -23,7 +26,10 @@ ACTING = frozenset("rYS")
 
 
 class Card(Dialog[None]):
-    """What happened, over the dimmed screen. Digits choose what is offered; other keys only scroll or close."""
+    """What happened, over the dimmed screen, and below it what can be done, which stays in sight while that scrolls.
+
+    Digits choose what is offered; other keys only scroll or close.
+    """
 
     offers: tuple[tuple[str, Callable[[], object]], ...] = ()
     """What can be done, in words, and what does it."""
@@ -33,9 +39,22 @@ class Card(Dialog[None]):
         """The lines above what is offered."""
         raise NotImplementedError
 
+    def below(self) -> ComposeResult:
+        if not self.offers_first:
+            yield VerticalScroll(Static(id="offers", markup=False), id="choices", can_focus=False)
+
+    def _show_body(self) -> None:
+        super()._show_body()
+        for static in self.query("#offers").results(Static):
+            static.update(Content("\n").join([Content(""), *self._offered(self._room)]) if self.offers else "")
+
     def text_at(self, width: int) -> Content:
         told = [Content(line) if isinstance(line, str) else line for line in self.told(width)]
-        lines = [Content.styled(self.heading, "bold")] if self.offers else []
+        lines = [*self._offered(width), Content("")] if self.offers_first and self.offers else []
+        return Content("\n").join([*lines, *told])
+
+    def _offered(self, width: int) -> list[Content]:
+        lines = [Content.styled(self.heading, "bold")]
         for number, (text, _) in enumerate(self.offers[:9], 1):
             first, *more = wrap_words(text, width - 6)
             lines.append(Content.assemble("  ", (f"[{number}]", "bold"), f" {first}"))
@@ -43,8 +62,7 @@ class Card(Dialog[None]):
         if left := len(self.offers[9:]):
             text = f"and {left} more: page 3 lists the incidents, page 4 the checkpoints"
             lines += [Content(f"      {part}") for part in wrap_words(text, width - 6)]
-        parts = (lines, told) if self.offers_first else (told, lines)
-        return Content("\n").join([*parts[0], *[Content("")][: len(lines)], *parts[1]])
+        return lines
 
     def on_key(self, event: events.Key) -> None:
         at = "123456789".find(event.character or " ")

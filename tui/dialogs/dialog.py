@@ -55,8 +55,13 @@ class Dialog(ModalScreen[Answer], Generic[Answer]):
             with VerticalScroll(id="body", can_focus=False):
                 yield Static(self._body, id="text", markup=False)
                 yield from self.more()
+            yield from self.below()
 
     def more(self) -> ComposeResult:
+        yield from ()
+
+    def below(self) -> ComposeResult:
+        """What stays in sight while the body scrolls."""
         yield from ()
 
     def on_resize(self, _: events.Resize) -> None:
