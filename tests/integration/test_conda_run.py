@@ -37,7 +37,7 @@ def test_a_stop_saves_and_ends_all_of_it_and_a_resume_goes_on(world: World, cond
     write(world, conda, "--steps", "60000")
     world.headless()
     world.at_step(10)
-    assert world.do("stop", "--yes").code == 0
+    assert world.asks("stop", "--yes").code == 0
     world.in_state("stopped")
     assert "interrupted at step" in world.log(1), "SIGINT came, and the trainer saved"
     assert not any(Path(f"/proc/{pid}").exists() for pid in world.lives())

@@ -73,7 +73,7 @@ def test_a_stop_reaches_the_trainer_in_the_container_once_and_a_resume_goes_on(w
     world.at_step(10)
     inside = first_process(world, 1)
     assert inside not in {world.attempt(1).trainer.pid, None}
-    assert world.do("stop", "--yes").code == 0
+    assert world.asks("stop", "--yes").code == 0
     world.in_state("stopped")
     assert not lives(inside)
     assert "interrupted at step" in world.log(1), "SIGINT came, and the trainer saved"
@@ -116,7 +116,7 @@ def test_a_pause_stops_what_runs_in_the_container(world: World, engine: Path) ->
     begin(world, "--steps", "60000")
     world.at_step(10)
     inside = first_process(world, 1)
-    assert world.do("pause").code == 0
+    assert world.asks("pause").code == 0
     world.in_state("paused")
     stat = Path(f"/proc/{inside}/stat")
     until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", "its first process is stopped")

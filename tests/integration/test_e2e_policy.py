@@ -125,10 +125,10 @@ def test_with_notify_a_crash_is_held_and_with_ask_a_hang_waits_for_the_answer(wo
     number = str(held["incident"])
     assert held["commands"]["yes"] == f"trainwatch restart {world.run.id} --incident {number}"
     assert len(world.lives()) == 2
-    late = world.do("restart", "--incident", "1")
+    late = world.asks("restart", "--incident", "1")
     assert late.code == 1
     assert "incident 1 waits for no answer any more" in late.err
-    assert world.do("restart", "--incident", number).code == 0
+    assert world.asks("restart", "--incident", number).code == 0
     assert watcher.ends() == 0
     assert len(world.lives()) == 3
     heard = [n["event"] for n in notices(world)]

@@ -139,7 +139,7 @@ def test_node_exporter_shows_the_file_that_was_written_for_it(runs: tuple[World,
         )
 
     def shown() -> bytes | None:
-        (folder / "trainwatch.new").write_text(world.do("metrics").out)
+        (folder / "trainwatch.new").write_text(world.asks("metrics").out)
         (folder / "trainwatch.new").replace(folder / "trainwatch.prom")
         try:
             page = server_page(port)

@@ -121,7 +121,7 @@ def test_restart_of_a_training_that_runs_uses_the_option_that_the_script_has_now
     script(world, option=False)
     assert world.do("run", "--detach", "--output-dir", "out", "--", sys.executable, "t.py").code == 0
     until(lambda: sum(c.verdict == "complete" for c in world.story().checkpoints) > 1, "two checkpoints")
-    refused = world.do("restart", "--yes")
+    refused = world.asks("restart", "--yes")
     assert refused.code == 1, refused
     assert "--fresh" in refused.err
     script(world, option=True)
@@ -133,7 +133,7 @@ def test_restart_of_a_training_that_runs_uses_the_option_that_the_script_has_now
         reply = StoreFeed(world.run, 0.0).send(Command(t=0.0, verb="restart", by="the screen"))
         assert reply.ok, reply
     else:
-        done = world.do("restart", "--yes")
+        done = world.asks("restart", "--yes")
         assert done.code == 0, done
         assert "Resume: yes (`--resume …`, t.py:7)" in done.err
 
@@ -185,7 +185,7 @@ def test_resume_with_other_settings_waits_for_the_stop_that_was_ordered(world: W
     world.write("--steps", "3000", "--step-time", "0.02", "--save-every", "20", "--deaf", more=slow)
     world.headless()
     world.at_step(30)
-    refused = world.do("resume", "--set", "step_time=0.03")
+    refused = world.asks("resume", "--set", "step_time=0.03")
     assert refused.code == 4, "nobody ordered its end"
     assert "is training (pid" in refused.err
     assert world.asks("stop", "--yes").code == 0

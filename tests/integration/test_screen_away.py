@@ -16,7 +16,7 @@ def test_a_night_with_a_crash_is_told_in_the_morning_once(world: World) -> None:
     world.write("--steps", "4000", "--step-time", "0.05", "--crash-at", "50")
     assert world.do("run", "--detach").code == 0
     world.at_step(90, 2)
-    assert world.do("status").code == 0
+    assert world.asks("status").code == 0
     looked = world.run.last_look
     kept = json.loads(looked.read_bytes())
     assert abs(kept["wall"] - time.time()) < 30
@@ -24,7 +24,7 @@ def test_a_night_with_a_crash_is_told_in_the_morning_once(world: World) -> None:
     with terminal((100, 30), world.project, world.env) as person:
         person.trainwatch()
         text = person.see("away 8 h 02 m, trained", "(1 restart)", "crash: ", "recovered", "Nothing needs you.")
-        short = world.do("report", "--short").out
+        short = world.asks("report", "--short").out
         crash = next(line.strip() for line in short.splitlines() if "crash: " in line)
         assert crash[:40] in text
         person.press("Escape")

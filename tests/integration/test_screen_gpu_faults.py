@@ -148,4 +148,4 @@ def test_a_lost_gpu_of_the_run_is_danger_in_header_incident_and_journal(
     person.until(lambda t: re.search(r"✖ GPU 1 lost: it no longer answers on the bus", head(t)), "the lost GPU")
     until(lambda: any(i.class_ == "gpu1.lost" and i.severity == "danger" for i in world.story().incidents), "incident")
     person.until(lambda t: re.search(r"│ .*✖ .*GPU 1 lost", t), "its incident on the screen")
-    assert "GPU 1 lost" in world.do("status").out.splitlines()[0]
+    assert "GPU 1 lost" in world.asks("status").out.splitlines()[0]

@@ -100,8 +100,8 @@ def test_nan_is_danger_through_acknowledgement_and_the_end(world: World) -> None
     with terminal((100, 30), world.project, world.env) as person:
         open_screen(person, "--run", "nan")
         person.until(lambda text: "✖ Loss is NaN since step 4" in head(text), "the NaN")
-        first = world.do("status", "nan").out.splitlines()[0]
-        assert not repeated(lines_of(world.do("report", "nan", "--short")))
+        first = world.asks("status", "nan").out.splitlines()[0]
+        assert not repeated(lines_of(world.asks("report", "nan", "--short")))
         assert re.fullmatch(r"nan: running \((last step .* · )?Loss is NaN since step 4\d\)", first), first
         person.press("c")
         person.until(
@@ -112,13 +112,13 @@ def test_nan_is_danger_through_acknowledgement_and_the_end(world: World) -> None
         said = head(person.until(lambda text: "Finished" in head(text) or "Crashed" in head(text), "the end"))
         assert "✖" in said
         assert "Loss is NaN since step 4" in said or "loss is NaN" in said
-        assert "Loss is NaN since step 4" in world.do("status", "nan").out.splitlines()[0]
+        assert "Loss is NaN since step 4" in world.asks("status", "nan").out.splitlines()[0]
 
 
 def test_a_wait_is_shown_with_its_end(world: World) -> None:
     with training(world, "--steps 4000 --step-time 0.1", at_step=20) as person:
         open_screen(person)
-        assert world.do("snooze", "--yes").code == 0
+        assert world.asks("snooze", "--yes").code == 0
         person.until(lambda text: "hang detection is off until then" in head(text), "the wait")
 
 
@@ -202,8 +202,8 @@ def test_a_hang_is_told_with_what_is_done_about_it_and_the_number_of_the_next_at
             return "● Training" in seen[-1] and "attempt 2" in seen[-1]
 
         person.until(again, "the next attempt")
-        assert not repeated(lines_of(world.do("status")))
-        assert not repeated(lines_of(world.do("report", "--short")))
+        assert not repeated(lines_of(world.asks("status")))
+        assert not repeated(lines_of(world.asks("report", "--short")))
         assert any("✖ Seems to hang: no step for" in each and "will be ended and restarted" in each for each in seen)
         assert not any("Starting attempt 1" in each and "hung" in each for each in seen)
 
@@ -275,7 +275,7 @@ def test_several_troubles_are_counted_and_the_worst_comes_first(world: World) ->
     with terminal((100, 30), world.project, world.env) as person:
         open_screen(person, "--run", "nan")
         person.until(lambda text: "✖ Loss is NaN since step 4" in head(text), "the NaN")
-        assert world.do("snooze", "nan", "--yes").code == 0
+        assert world.asks("snooze", "nan", "--yes").code == 0
         person.until(lambda text: re.search(r"✖ Loss is NaN since step \d+ \(\+\d+ more\)", head(text)), "two troubles")
 
 
@@ -309,7 +309,7 @@ def test_a_run_that_a_person_killed_is_not_said_to_have_got_stuck(world: World) 
     with terminal((100, 30), world.project, world.env) as person:
         open_screen(person)
         person.until(lambda text: "Seems to hang" in head(text), "the hang")
-        assert world.do("kill", "--yes").code == 0
+        assert world.asks("kill", "--yes").code == 0
         text = person.until(lambda text: "You killed it at" in head(text), "who ended it")
         assert not re.search(r"[Gg]ot stuck|Hung|Crashed", head(text)), head(text)
 
