@@ -150,8 +150,7 @@ def _of_incidents(now: Situation) -> Iterator[Concern]:
         moves = incident.kind in SILENT and now.step_t is not None and now.step_t > incident.t
         if incident.severity == "info" or told or moves or not lasting:
             continue
-        text, reading = _text(incident, now), reading_of(incident, now)
-        level = "danger" if reading is not None and reading.level == "danger" else incident.severity
+        text, level = _text(incident, now), level_now(incident, now)
         key = "w" if incident.kind in SILENT and now.outlook.hang_t is not None else ""
         if incident.acknowledged:
             said = f"{text}, acknowledged"
@@ -268,6 +267,14 @@ def reading_of(incident: Incident, now: Situation) -> HealthReading | None:
         return None
     readings = current_readings(now.story, now.gpu, now.host, bounds_now(now))
     return next((r for r in readings if r.metric == incident.class_), None)
+
+
+def level_now(incident: Incident, now: Situation) -> Level:
+    """That of its severity, or of its newest reading if that is in danger; an incident of no severity is safe."""
+    reading = reading_of(incident, now)
+    if reading is not None and reading.level == "danger":
+        return "danger"
+    return "safe" if incident.severity == "info" else incident.severity
 
 
 def reason_now(incident: Incident, now: Situation) -> str:
