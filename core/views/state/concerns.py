@@ -142,7 +142,7 @@ def _of_incidents(now: Situation) -> Iterator[Concern]:
         yield Concern(
             level="danger", text=f"Loss is NaN{since_step(nan)}{', acknowledged' if asked else ''}", incident=nan.id
         )
-    for incident in sorted(standing, key=lambda i: -i.t):
+    for incident in sorted(standing, key=lambda i: (i.severity != "danger", -i.t)):
         # An average that was NaN before the loss was known to be is no second trouble.
         told = incident.class_ in NAN and (nan is not None or not incident.average)
         lasting = incident.severity == "danger" or incident.open or incident.class_ == DIVERGING
