@@ -217,7 +217,7 @@ def _of_gpus(now: Situation) -> Iterator[Concern]:
         slowed = [each for each in gpu.throttle or () if each in SLOWED_BY_FAULT]
         if slowed and f"gpu{gpu.index}.slowed" not in told:
             yield Concern(level="warning", text=f"GPU {gpu.index} is slowed down by {' and '.join(slowed)}")
-    own = [gpu for gpu in sample.gpus if gpu.own and gpu.util_pct is not None]
+    own = [gpu for gpu in sample.gpus if gpu.own_mem_bytes and gpu.util_pct is not None]  # its processes are there
     busy = [gpu for gpu in own if (gpu.util_pct or 0.0) >= BUSY_PCT]
     watts = min((gpu.power_w or 0.0 for gpu in busy), default=0.0)
     for gpu in own if len(busy) > 1 else ():  # its power is of the last seconds: a moment without work is none
