@@ -158,20 +158,6 @@ def test_resume_before_the_first_launch_starts() -> None:
     assert World().command("resume").decisions == ["list_checkpoints", "start_attempt"]
 
 
-def test_a_paused_run_is_no_hang_and_goes_on() -> None:
-    world = running().command("pause")
-    assert world.word == "paused"
-    world.watch(Story(meta=False, period_s=5.0).go(4000, states={"T": 9}, cpu=0.0))
-    world.command("resume")
-    assert world.word == "running"
-    world.watch(story(20))
-    assert world.incidents == []
-    assert [type(d) for d in (*world.of(decisions.PauseAttempt), *world.of(decisions.UnpauseAttempt))] == [
-        decisions.PauseAttempt,
-        decisions.UnpauseAttempt,
-    ]
-
-
 def test_a_pause_that_fails_is_no_pause() -> None:
     world = running().answer("pause_attempt", ok=False, detail="no such process").command("pause")
     assert world.word == "running"
