@@ -13,7 +13,7 @@ from trainwatch.core.model.settings import Profiles, Restart, Settings
 
 
 def test_stop_is_gentle_and_holds() -> None:
-    world = running().command("stop").wait(700.0)
+    world = running().command("stop").wait(700.0, every_s=5.0)
     assert [s.mode for s in world.of(decisions.StopAttempt)] == ["gentle"]
     assert world.word == "stopped"
     assert world.why.kind == "person"

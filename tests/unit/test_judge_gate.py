@@ -173,7 +173,7 @@ def test_a_trainer_that_dies_while_its_hang_waits_for_an_answer_asks_a_new_quest
 
 
 def test_stop_after_a_crash_ends_the_question_and_a_resume_is_an_ordinary_one() -> None:
-    world = crash(observing("ask", ask_timeout_s=60.0)).command("stop").wait(200)
+    world = crash(observing("ask", ask_timeout_s=60.0)).command("stop").wait(200, every_s=5.0)
     assert len(notices(world, "question")) == 1
     assert world.of(QuestionClosed)[-1].why == "stop by operator: it stays stopped"
     assert world.word == "stopped"
