@@ -11,8 +11,7 @@ from trainwatch.core.app.plan.launch_plan import LaunchPlan
 from trainwatch.core.app.plan.specs import Definitions, bare_spec
 from trainwatch.core.app.preflight.check import Machine
 from trainwatch.core.app.preflight.launch_checks import check_ladder
-from trainwatch.core.config.document import ConfigError
-from trainwatch.core.config.project import Overrides, load_project, misspelt
+from trainwatch.core.config.project import Overrides, misspelt
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Profiles, Settings
 
@@ -81,12 +80,6 @@ def test_a_profile_outside_the_ladder_is_a_warning(tmp_path: Path) -> None:
     told = found("balanced", "safe", "fast")
     assert getattr(told, "result", None) == "warn"
     assert "balanced is not in profiles.ladder (safe, fast)" in getattr(told, "found", "")
-
-
-def test_an_interval_of_one_day_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "trainwatch.toml").write_text('[run]\ncommand = ["x"]\n[watch]\ninterval_s = 86400\n')
-    with pytest.raises(ConfigError, match=r"toml:4: .*interval_s.* must be at most 60, got 86400"):
-        load_project(tmp_path / "trainwatch.toml")
 
 
 def test_a_replay_with_an_unknown_profile_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

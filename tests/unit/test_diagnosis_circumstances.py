@@ -67,9 +67,3 @@ def test_a_kill_that_the_kernel_did_not_count_is_told_as_one_from_outside() -> N
     assert "no kill for memory, so most likely another process sent it" in found.explanation
     assert "another process" not in unknown.explanation
     assert "another process" not in diagnosis_of([QUIET], CATALOGUE, 1, Circumstances(oom_kills=0)).explanation
-
-
-def test_kernel_lines_count_with_the_log() -> None:
-    xid = "NVRM: Xid (PCI:0000:41:00): 79, pid=7, GPU has fallen off the bus.\n"
-    found = diagnosis_of(["RuntimeError: CUDA error: unknown error\n"], CATALOGUE, 1, kernel=xid)
-    assert found.failure == "gpu_lost"

@@ -16,12 +16,11 @@ from trainwatch.core.judge.recovery.ending import diagnosis_of
 from trainwatch.core.model.shipped import Diagnosis
 
 LOGS = Path(__file__).parents[1] / "logs"
-CONFIDENT = 0.8
 
 
-def logs(name: str) -> Iterator[Any]:
-    for number, row in enumerate(tomllib.loads((LOGS / f"{name}.toml").read_text(encoding="utf-8"))["log"]):
-        yield pytest.param(row, id=f"{name}-{number}-{row['label']}")
+def logs(name: str) -> Iterator[dict[str, Any]]:
+    """Logs of whole ends; the goldens have what ``trainwatch diagnose`` says of each as it is."""
+    yield from tomllib.loads((LOGS / f"{name}.toml").read_text(encoding="utf-8"))["log"]
 
 
 def ends() -> Iterator[Any]:
@@ -45,16 +44,6 @@ def diagnosed(row: dict[str, Any], text: str) -> Diagnosis:
 
 def right(row: dict[str, Any], found: Diagnosis) -> bool:
     return found.failure in (row["label"], *row.get("also", ()))
-
-
-@pytest.mark.parametrize("row", [*logs("failures"), *logs("traps")])
-def test_cause_is_named(row: dict[str, Any]) -> None:
-    found = diagnosed(row, row["text"].strip("\n"))
-    if "limit" in row:
-        assert not right(row, found)
-        assert found.confidence <= CONFIDENT
-    else:
-        assert found.failure in (row["label"], *row.get("also", ()))
 
 
 @pytest.mark.parametrize("row", ends())
@@ -82,7 +71,7 @@ def test_progress_of_a_whole_log(row: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("carrier", CARRIERS)
 def test_cause_is_named_whatever_carries_the_log(carrier: str) -> None:
-    rows = [each.values[0] for each in (*logs("failures"), *logs("traps")) if "limit" not in each.values[0]]
+    rows = [row for row in (*logs("failures"), *logs("traps")) if "limit" not in row]
     wrap = CARRIERS[carrier]
     found = [diagnosed(row, "\n".join(wrap(row["text"].strip("\n").split("\n")))) for row in rows]
     wrong = [

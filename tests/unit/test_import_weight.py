@@ -176,13 +176,6 @@ def test_a_verb_that_only_reads_loads_neither_the_judge_nor_the_launching(words:
     assert not modules & {"select", "signal", "sqlite3", "threading"}, "one_run has no history, and nothing waits"
 
 
-@pytest.mark.parametrize("verb", ["status", "runs", "profiles"])
-def test_a_verb_that_only_reads_does_not_load_libtmux(verb: str, tmp_path: Path) -> None:
-    home = f"import os; os.environ['TRAINWATCH_HOME'] = {str(tmp_path)!r}"
-    modules = loaded_by(f"{home}; from trainwatch.cli import main; main([{verb!r}])")
-    assert "libtmux" not in roots(modules)
-
-
 def test_showing_a_run_in_tmux_loads_libtmux_only_in_a_child_process() -> None:
     modules = loaded_by("import trainwatch.core.act.view.tmux, trainwatch.core.act.view.tmux")
     assert "libtmux" not in roots(modules)

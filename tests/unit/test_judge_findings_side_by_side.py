@@ -25,7 +25,7 @@ def test_heat_a_full_disk_a_nan_and_a_stall_end_one_by_one() -> None:
     for _ in range(20):
         t += 1.0
         world.see(heat(t, 99.0), HostSample(t=t, disk_free_bytes=1e8))
-    assert sorted(open_classes(world)) == ["disk_free", "gpu0.temp"]
+    assert {(i.kind, i.class_) for i in world.incidents if i.open} == {("disk", "disk_free"), ("health", "gpu0.temp")}
     for n in range(200, 240):
         t += 5.0
         world.see(heat(t, 99.0), HostSample(t=t, disk_free_bytes=1e8), LogChunk(t=t, text=LINE.format(n, "nan")))

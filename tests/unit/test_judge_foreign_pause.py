@@ -39,18 +39,6 @@ def stop(world: World, seconds: float, states: dict[str, int] | None = None) -> 
     return world
 
 
-def test_stopped_trainer_is_suspended_and_notified_once_until_it_is_continued() -> None:
-    world = stop(running(), 7200.0)
-    assert world.word == "suspended"
-    assert [(i.kind, i.class_, i.severity, i.open) for i in world.incidents] == [
-        ("stall", "suspended", "warning", True)
-    ]
-    assert [n.title for n in world.of(NotifyPeople)] == ["run: stopped by a signal"]
-    assert "stop_attempt" not in world.decisions
-    stop(world, 60.0, {"R": 1})
-    assert (world.word, [i.ending for i in world.incidents]) == ("running", ["it was continued"])
-
-
 def test_pause_that_is_over_before_min_s_is_not_notified() -> None:
     world = stop(stop(running(), 60.0), 10.0, {"R": 1})
     assert (world.word, world.incidents) == ("running", [])

@@ -122,7 +122,7 @@ def test_an_option_is_taken_back_if_the_failure_speaks_against_it(text: str, cod
 def test_a_failure_of_another_kind_is_not_blamed_on_the_option(text: str) -> None:
     world = failed_start(text)
     while not world.of(GiveUp):
-        world = world.wait(1.0).see(LogChunk(t=world.t, text=text), Exit(t=world.t, code=1)).wait(300.0)
+        world = world.wait(1.0).see(LogChunk(t=world.t, text=text), Exit(t=world.t, code=1)).wait(300.0, every_s=5.0)
 
     assert "taken back" not in world.of(GiveUp)[0].reason
     assert "seems wrong" not in notes(world)

@@ -75,7 +75,7 @@ def test_no_answer_is_no_end_and_leaves_the_state() -> None:
 def test_what_the_site_ends_goes_on_in_another_job_and_costs_no_restart(cause: JobCause) -> None:
     world = save(running(judge_of_everything()))
     world.see(Exit(t=world.t + 1.0, code=143, job=cause))
-    world.wait(700.0)
+    world.wait(700.0, every_s=5.0)
     assert [start.attempt for start in world.of(StartAttempt)] == [1, 2]
     assert [fact.used for fact in world.of(BudgetChanged) if fact.used] == []
     assert world.incidents[-1].title in {
@@ -96,7 +96,7 @@ def test_a_time_limit_in_which_nothing_is_saved_is_charged() -> None:
 def test_a_job_that_a_person_cancelled_stays_ended() -> None:
     world = save(running(judge_of_everything()))
     world.see(Exit(t=world.t + 1.0, code=143, job="cancelled"))
-    world.wait(700.0)
+    world.wait(700.0, every_s=5.0)
     assert world.word == "stopped"
     assert len(world.of(StartAttempt)) == 1
 
@@ -158,7 +158,7 @@ def gpu_fails(world: World, **seen: str) -> World:
     world.see(JobSeen(t=world.t, job="7", phase="running", **seen))  # type: ignore[arg-type]
     world.see(LogChunk(t=world.t, text="\nRuntimeError: CUDA error: uncorrectable ECC error encountered\n"))
     world.see(Exit(t=world.t + 1.0, code=1, job="error"))
-    return world.wait(700.0)
+    return world.wait(700.0, every_s=5.0)
 
 
 @pytest.mark.parametrize(

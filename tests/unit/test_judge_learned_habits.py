@@ -64,13 +64,6 @@ def test_habits_of_one_run_are_the_start_of_the_next() -> None:
     assert from_snapshot(to_snapshot(state)) == state
 
 
-def test_known_short_start_shortens_the_startup_deadline() -> None:
-    dead = story().start().load().go(1300, gpu=idle, cpu=0.0)
-    known = Habits(runs=1, start=PhaseHabit(times=1, longest_s=60.0, quiet_s=10.0))
-    assert hangs(replayed(dead))[0] > 1000.0
-    assert 500.0 < hangs(replayed(dead, known))[0] < 700.0
-
-
 def test_known_long_silent_start_lengthens_the_startup_deadline() -> None:
     slow = story().start().go(1500, gpu=idle, cpu=0.0).train(50)
     assert hangs(replayed(slow))

@@ -32,16 +32,6 @@ def told(world: World) -> list[Incident]:
     return [incident for incident in world.incidents if incident.class_ == NO_STEP]
 
 
-def test_a_checkpoint_before_any_step_ends_the_state_starting_and_claims_no_step() -> None:
-    world = begun()
-    assert isinstance(world.state.machine, Starting)
-    saves(world, "a")
-    assert isinstance(world.state.machine, Running)
-    assert (world.of(StateChanged)[-1].state, world.of(StateChanged)[-1].reason) == ("running", "it saved a")
-    assert world.state.attempt.step is None
-    assert world.state.attempt.beat_t is None
-
-
 def test_a_second_save_without_a_step_is_told() -> None:
     world = prints(saves(begun(), "a"), 4, 5, 6, 7)
     saves(world, "a.ema", after_s=20.0)

@@ -279,8 +279,8 @@ def test_after_two_starts_that_could_not_read_it_the_run_is_held() -> None:
     for _ in range(4):
         world.answer("verify_checkpoint", ok=False, verdict="opaque", reason=UNKNOWN)
     world = crash(world).wait(30.0)
-    world = crash(world, "KeyError: 'w'\n").wait(700.0)
-    world = crash(world, "KeyError: 'w'\n").wait(700.0)
+    world = crash(world, "KeyError: 'w'\n").wait(700.0, every_s=5.0)
+    world = crash(world, "KeyError: 'w'\n").wait(700.0, every_s=5.0)
 
     assert [s.resume_from for s in world.of(StartAttempt)] == [None, "out/last.q7", "out/last.q7"]
     assert isinstance(world.state.machine, Stopped)
@@ -381,6 +381,6 @@ def test_the_main_file_of_each_save_is_given_newest_first_and_then_the_one_befor
     world = crash(world)
     assert resumed(world) == f"out/{main.format(90)}"
     for _ in range(2):  # the trainer cannot read it
-        world = crash(world.wait(1.0), text="ValueError: bad archive\n").wait(700.0)
+        world = crash(world.wait(1.0), text="ValueError: bad archive\n").wait(700.0, every_s=5.0)
 
     assert resumed(world) == f"out/{main.format(60)}"

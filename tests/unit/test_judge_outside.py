@@ -279,6 +279,6 @@ def test_a_start_from_the_beginning_is_not_made_later_over_what_the_other_traine
     world.begin()
     assert world.word == "stopped"
     assert world.why == Why("other_trainer")
-    world.wait(4000.0)
+    world.wait(4000.0, every_s=5.0)
     assert len(world.of(StartAttempt)) == 1
     assert [n.title for n in world.of(NotifyPeople) if n.event == "warning"] == ["run: held: another trainer runs"]

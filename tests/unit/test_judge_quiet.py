@@ -7,8 +7,7 @@ from tests.builders import Story, World, judge
 from tests.unit.test_judge_recovery import running, save
 from trainwatch.core.judge.failure.circumstances import SeenGpu, is_of_run, names_lost_gpu
 from trainwatch.core.judge.handlers.hang_check import loss_s
-from trainwatch.core.model.decision import CaptureStacks, NotifyPeople
-from trainwatch.core.model.observation import Exit, KernelLine, LogChunk, ProcessSample, Start
+from trainwatch.core.model.observation import Exit, KernelLine, ProcessSample, Start
 from trainwatch.core.model.run import Incident
 from trainwatch.core.model.settings import Act, Hang, Restart, Settings
 
@@ -17,25 +16,6 @@ FELL_OFF = "NVRM: Xid (PCI:0000:01:00): 79, pid=4242, GPU has fallen off the bus
 
 def of_kind(world: World, kind: str) -> list[Incident]:
     return [incident for incident in world.incidents if incident.kind == kind]
-
-
-def test_people_are_told_before_anything_is_decided() -> None:
-    world = running(steps=100).watch(Story(meta=False).dead(200))
-    (quiet,), (hang,) = of_kind(world, "quiet"), world.hangs
-    assert hang.t - quiet.t > 30.0
-    assert quiet.detect_s is not None
-    assert quiet.t - quiet.detect_s == pytest.approx(hang.t - (hang.detect_s or 0.0))  # both since the last step
-    assert [n.title for n in world.of(NotifyPeople)][:2] == ["run: quiet (idle)", "run: hang (idle)"]
-    assert quiet.ending == f"it became a hang (incident {hang.id})"
-    assert [c.incident for c in world.of(CaptureStacks)] == [quiet.id, hang.id]
-
-
-def test_silence_that_ends_by_itself_closes() -> None:
-    world = running(steps=100).watch(Story(meta=False).dead(120))
-    line = "\rsteps: 1%| | 101/10260 [01:00<1:00:00, 2.50s/it, avr_loss=0.1]"
-    world.see(LogChunk(t=world.t, text=line)).watch(Story(meta=False).dead(10))
-    assert [(i.kind, i.ending) for i in world.incidents] == [("quiet", "training advances")]
-    assert (world.word, world.state.watch.quiet) == ("running", None)
 
 
 def test_stacks_of_the_silence_name_the_kind_of_the_hang() -> None:

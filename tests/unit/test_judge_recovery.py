@@ -5,7 +5,7 @@ import pytest
 from tests.builders import Story, World, judge
 from tests.shipped import CATALOGUE
 from trainwatch.core.judge.step import Judge
-from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt, StopAttempt, VerifyCheckpoint
+from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import AttemptEnded, BudgetChanged, PhaseChanged, ProgressMade, StateChanged
 from trainwatch.core.model.observation import CheckpointEvent, Exit, HostSample, KernelLine, LogChunk, Outcome
 from trainwatch.core.model.preset import Preset
@@ -39,36 +39,9 @@ def quick(**restart: object) -> Settings:
     return Settings(restart=Restart(**restart))  # type: ignore[arg-type]
 
 
-def test_given_proof_of_life_then_the_incident_closes_with_what_was_lost() -> None:
-    world = save(running(steps=40))
-    further = Story(meta=False)
-    further.step = 40
-    world.watch(further.train(10))
-    crash(world)
-    after = Story(meta=False)
-    after.step = 40
-    world.watch(after.load(10).train(5))
-    incident = world.incidents[0]
-    assert not incident.open
-    assert incident.lost_steps == 10
-    assert (incident.resumed_from, incident.resumed_step) == ("out/step-40", 40)
-    assert [n.event for n in world.of(NotifyPeople)] == ["incident", "restart", "recovery"]
-    assert world.word == "running"
-
-
 def loading(mind: Judge | None = None) -> World:
     """A trainer that has not made a step."""
     return World(mind).begin().watch(Story(meta=False, period_s=5.0).load(10))
-
-
-def test_budget_is_charged_by_lack_of_progress() -> None:
-    world = running(judge(quick(max_restarts=2, backoff_s=(0.0,))))
-    for n in range(3):
-        crash(world)
-        world.watch(story(10 + 10 * n))
-    assert world.word == "given_up"
-    assert [b.used for b in world.of(BudgetChanged)] == [1, 2]
-    assert len(world.of(StartAttempt)) == 3
 
 
 def test_giving_up_shows_what_a_person_needs() -> None:
@@ -80,16 +53,6 @@ def test_giving_up_shows_what_a_person_needs() -> None:
     assert "attempt 1: crash (cuda_unknown_error) at step 40; attempt 2: crash" in body
     assert "kernel log" in body
     assert "trainwatch report" in body
-
-
-def test_the_same_cause_at_the_same_step_is_deterministic() -> None:
-    world = save(running(judge(quick(max_restarts=9, backoff_s=(0.0,)))), "out/step-20", 20)
-    crash(world)
-    again = Story(meta=False, period_s=5.0)
-    again.step = 20
-    crash(world.watch(again.load(10).train(20)))
-    assert world.word == "given_up"
-    assert "crash at step 40 again" in world.of(GiveUp)[0].reason
 
 
 def test_the_same_hang_at_the_same_step_is_deterministic_too() -> None:
@@ -134,20 +97,6 @@ def test_backoff_waits_longer_each_time() -> None:
         world.wait(waits[-1] + 1.0)
         world.watch(story(5 + 5 * n))
     assert waits == pytest.approx([0.0, 10.0, 60.0, 60.0])
-
-
-def test_a_torn_newest_checkpoint_is_skipped_for_the_one_before() -> None:
-    world = save(running(), "out/step-20", 20)
-    world.wait(1.0)
-    save(world, "out/step-40", 40)
-    world.answer("verify_checkpoint", ok=True, verdict="torn", reason="cut off at 1 MB")
-    crash(world)
-    assert [v.path for v in world.of(VerifyCheckpoint)] == ["out/step-40", "out/step-20"]
-    assert world.of(StartAttempt)[-1].resume_from == "out/step-20"
-    assert [(i.kind, i.class_) for i in world.incidents] == [
-        ("crash", "cuda_unknown_error"),
-        ("checkpoint", "torn"),
-    ]
 
 
 def test_one_that_stands_still_and_is_not_whole_is_told_when_its_writer_is_gone() -> None:

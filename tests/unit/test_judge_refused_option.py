@@ -92,7 +92,7 @@ def restarted(text: str, code: int, preset: Preset = KNOWN) -> World:
     """A run that trained, crashed, and then prints ``text`` at each start."""
     world = crash(with_checkpoint(found_run(preset))).wait(1.0)
     while not world.of(GiveUp) and len(world.of(StartAttempt)) < 9:
-        world = world.wait(1.0).see(LogChunk(t=world.t, text=text), Exit(t=world.t, code=code)).wait(300.0)
+        world = world.wait(1.0).see(LogChunk(t=world.t, text=text), Exit(t=world.t, code=code)).wait(300.0, every_s=5.0)
     return world
 
 
@@ -128,7 +128,9 @@ def test_an_option_that_was_found_and_worked_before_is_said_to_have_worked() -> 
     world = at_step(crash(with_checkpoint(found_run(FOUND))).wait(1.0), 201)
     world = crash(at_step(saved(at_step(world, 300), "out/step-00300.pt", 300), 310)).wait(1.0)
 
-    world = world.see(LogChunk(t=world.t, text=REFUSED["argparse"][0]), Exit(t=world.t, code=2)).wait(300.0)
+    world = world.see(LogChunk(t=world.t, text=REFUSED["argparse"][0]), Exit(t=world.t, code=2)).wait(
+        300.0, every_s=5.0
+    )
 
     assert "the trainer does not take --resume" in world.of(GiveUp)[0].reason
     assert "it was found in the source (train.py:41) and worked before: correct it" in notes(world)
@@ -137,7 +139,9 @@ def test_an_option_that_was_found_and_worked_before_is_said_to_have_worked() -> 
 def test_an_attempt_that_trained_with_the_option_does_not_refuse_it() -> None:
     world = at_step(crash(with_checkpoint(found_run(KNOWN))).wait(1.0), 240)
 
-    world = world.see(LogChunk(t=world.t, text=REFUSED["argparse"][0]), Exit(t=world.t, code=2)).wait(300.0)
+    world = world.see(LogChunk(t=world.t, text=REFUSED["argparse"][0]), Exit(t=world.t, code=2)).wait(
+        300.0, every_s=5.0
+    )
 
     assert not world.of(GiveUp)
 

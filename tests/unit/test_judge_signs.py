@@ -110,12 +110,6 @@ def test_new_checkpoint_resets_the_checkpoint_age() -> None:
     assert World(judge(asked)).begin().watch(story).incidents == []
 
 
-def test_polling_loop_on_many_cores_is_found_after_twice_max_s() -> None:
-    slow = Story(meta=False, period_s=5.0).load(10).train(30, step_s=120.0).checkpoint("out/a")
-    world = World().begin().watch(slow.go(3900, cpu=4.0))
-    assert "cores are busy, but no GPU works" in world.hangs[0].reason
-
-
 def test_step_while_evidence_is_taken_cancels_the_stop() -> None:
     world = World(silent={"capture_stacks"}).begin().watch(Story(meta=False).load(10).train(100).dead(144))
     assert world.word == "hung"
@@ -153,15 +147,6 @@ def test_crash_after_the_training_is_done_counts_as_finished(save: bool, words: 
     assert world.word == word
 
 
-@pytest.mark.parametrize(("save", "word"), [(True, "finished"), (False, "starting")])
-def test_error_after_the_last_step_does_not_restart_a_training_whose_last_save_is_there(save: bool, word: str) -> None:
-    story = Story(meta=False, total=100)
-    world = World().begin().watch(story.load(10).train(20).save(5.0, "out/step-20").train(40).finish(save=save))
-    crash(world, "\nTraceback (most recent call last):\nRuntimeError: CUDA error: unknown error\n")
-    assert world.word == word
-    assert "CUDA error" in world.text()
-
-
 def test_a_rescan_that_finds_the_same_file_changes_nothing() -> None:
     world = running()
     for n in range(3):
@@ -191,27 +176,12 @@ def test_how_likely_a_silent_run_is_dead_grows_with_the_silence_and_is_never_cer
     assert (hang.confidence or 0.0) > 0.9
 
 
-def test_a_silence_says_when_it_becomes_a_hang() -> None:
-    world = World().begin().watch(Story(meta=False).load(60).train(200))
+@pytest.mark.parametrize(("min_s", "step_s"), [(15.0, 0.2), (30.0, 0.2), (90.0, 0.2), (60.0, 2.5)])
+def test_a_silence_counts_down_to_its_hang_from_its_first_seconds(min_s: float, step_s: float) -> None:
+    trained = Story(meta=False, step_s=step_s).load(60).train(60)
+    world = World(judge(Settings(hang=Hang(min_s=min_s)))).begin().watch(trained)
     assert outlook_of(world.judge.knowledge, world.state).hang_t is None
-    assert outlook_of(world.judge.knowledge, world.state).usual_s == pytest.approx(2.5, rel=0.2)
-    told: list[float] = []
-    shift = world.t
-    for sample in Story(meta=False).dead(400).observations:
-        world.see(msgspec.structs.replace(sample, t=sample.t + shift))
-        due_t = outlook_of(world.judge.knowledge, world.state).hang_t
-        if due_t is not None and not world.hangs:
-            told.append(due_t)
-    assert told
-    assert told[-1] == pytest.approx(world.hangs[0].t, abs=5.0)
-    assert max(told) - min(told) < 10.0
-
-
-@pytest.mark.parametrize("min_s", [15.0, 30.0, 90.0])
-def test_a_silence_counts_down_to_its_hang_from_its_first_seconds(min_s: float) -> None:
-    world = (
-        World(judge(Settings(hang=Hang(min_s=min_s)))).begin().watch(Story(meta=False, step_s=0.2).load(60).train(60))
-    )
+    assert outlook_of(world.judge.knowledge, world.state).usual_s == pytest.approx(step_s, rel=0.2)
     began = world.state.watch.clock.last
     told: list[tuple[float, float]] = []
     shift = world.t

@@ -3,8 +3,6 @@
 import pytest
 
 from tests.builders import Story, World, judge
-from tests.shipped import CATALOGUE
-from trainwatch.core.judge.failure.circumstances import channel_state
 from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt
 from trainwatch.core.model.observation import Exit, KernelLine, LogChunk
 from trainwatch.core.model.settings import Restart, Settings
@@ -45,22 +43,7 @@ def test_a_message_that_failed_once_is_tried_again_and_twice_is_not() -> None:
     assert len(world.of(StartAttempt)) == 2
 
 
-@pytest.mark.parametrize("kernel", [None, HARMLESS])
+@pytest.mark.parametrize("kernel", [None, HARMLESS, "misc dxg: dxgk: dxgkio_make_resident: Ioctl failed: -12"])
 def test_the_same_error_without_the_channels_word_is_retried(kernel: str | None) -> None:
     world = crash(running(), kernel)
     assert len(world.of(StartAttempt)) == 2
-
-
-@pytest.mark.parametrize(
-    ("kernel", "state"),
-    [
-        ((), "working"),
-        (("NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus.",), "working"),
-        ((HARMLESS, "misc dxg: dxgk: dxgkio_make_resident: Ioctl failed: -12"), "working"),
-        ((SILENT,), "failing"),
-        ((SILENT, LOST), "lost"),
-        ((FOR_EVER,), "lost"),
-    ],
-)
-def test_state_of_the_channel_follows_from_kernel_lines_about_it(kernel: tuple[str, ...], state: str) -> None:
-    assert channel_state(kernel, CATALOGUE) == state
