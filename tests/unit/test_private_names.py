@@ -1,102 +1,56 @@
-"""The source uses no private names of third-party packages, except for those listed here with a reason."""
+"""The source uses no private names of third-party packages.
+
+Of other objects ruff tells them (SLF001; B009 if they are given as texts), and which exceptions are still needed. Here:
+imports, and what a class has from its third-party base, where one name would replace the other without a word.
+"""
 
 import ast
-import gc
 import importlib
 import inspect
 import sys
-from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
+from textual.widget import Widget
 
 from tests.source_trees import OURS, REPOSITORY, trees
 from tests.tiers import SECOND_TIER
-
-ALLOWED = {
-    # Textual has no public way to write an escape sequence between two of its own; see TerminalTitle.
-    "_driver": "textual",
-}
-STANDARD_LIBRARY = {
-    "_exit", "_asdict", "_replace", "_fields", "_thread",  # documented
-    "_option_string_actions", "_actions", "_SubParsersAction", "_choices_actions",  # argparse, for the list of all words
-}  # fmt: skip
-NAMED_BY_STRING = {"getattr", "setattr", "hasattr", "delattr"}
 
 
 def private(name: str) -> bool:
     return name.startswith("_") and not name.endswith("__") and name != "_"
 
 
-def on_itself(node: ast.Attribute) -> bool:
-    return isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"}
+def is_foreign(package: str) -> bool:
+    root = package.partition(".")[0]
+    return root not in {"trainwatch", "builtins"} and root not in sys.stdlib_module_names
 
 
-class Source(NamedTuple):
-    """``defined``: names that a piece of source defines or assigns, attributes included; ``attributes``: all that it
-    reads or writes; ``private``: (line, name, whether it is an attribute of self or cls) of private names that it uses.
-    """
-
-    defined: set[str]
-    attributes: set[str]
-    private: list[tuple[int, str, bool]]
-
-    def foreign(self, anywhere: set[str]) -> Iterator[tuple[int, str]]:
-        """(line, name) of private names that our own source does not define. ``anywhere``: names that it does."""
-        for line, name, of_itself in self.private:
-            if name not in (anywhere if of_itself else self.defined):
-                yield line, name
-
-
-@cache
-def sources() -> dict[str, Source]:
-    gc.disable()  # else it looks through the growing trees again and again
-    try:
-        return {str(path.relative_to(REPOSITORY)): read(tree) for path, tree in trees(*OURS, "configs")}
-    finally:
-        gc.enable()
-
-
-def read(tree: ast.AST) -> Source:
-    """All in one walk: it costs more than to parse the file."""
-    source = Source(set(), set(), [])
+def imported(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """(line, name) of private names that are imported from third-party packages."""
     for node in ast.walk(tree):
         match node:
-            case ast.Attribute():
-                source.attributes.add(node.attr)
-                if isinstance(node.ctx, ast.Store) and on_itself(node):
-                    source.defined.add(node.attr)
-                if private(node.attr):
-                    source.private.append((node.lineno, node.attr, on_itself(node)))
-            case ast.Name(ctx=ast.Store()):
-                source.defined.add(node.id)
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                source.defined.add(node.name)
-            case ast.arg():
-                source.defined.add(node.arg)
-            case ast.Import() | ast.ImportFrom() | ast.Call():
-                source.private.extend((node.lineno, name, False) for name in named(node) if private(name))
-    return source
+            case ast.Import(names=names):
+                packages = [alias.name for alias in names]
+            case ast.ImportFrom(level=0, module=module, names=names):
+                packages = [f"{module}.{alias.name}" for alias in names]
+            case _:
+                continue
+        yield from ((node.lineno, p) for p in packages if is_foreign(p) and any(map(private, p.split("."))))
 
 
-def named(node: ast.Import | ast.ImportFrom | ast.Call) -> list[str]:
-    """The names that are imported from elsewhere, or given as a text to ``getattr`` and its like."""
-    match node:
-        case ast.Import():
-            return [part for alias in node.names for part in alias.name.split(".")]
-        case ast.ImportFrom(level=0):
-            return [*(node.module or "").split("."), *(alias.name for alias in node.names)]
-        case ast.Call(func=ast.Name(id=name), args=[_, ast.Constant(value=str(text)), *_]) if name in NAMED_BY_STRING:
-            return [text]
-    return []
+def test_no_private_name_of_a_third_party_package_is_imported() -> None:
+    files = trees(*OURS, "configs", having=r"(?m)^\s*(from|import)\b.*[ .]_[a-z]|^\s+_[a-z]\w*( as \w+)?,$")
+    assert [f"{path}:{line}: {name}" for path, tree in files for line, name in imported(tree)] == []
 
 
-def third_party(cls: type) -> bool:
-    root = cls.__module__.partition(".")[0]
-    return root not in {"trainwatch", "builtins"} and root not in sys.stdlib_module_names
+@pytest.mark.parametrize(
+    "source", ["from textual._compositor import Compositor", "from textual import _xterm_parser", "import rich._wrap"]
+)
+def test_an_imported_private_name_is_found(source: str) -> None:
+    assert list(imported(ast.parse(source)))
 
 
 @cache
@@ -119,67 +73,57 @@ def classes_of(path: str) -> dict[str, ast.ClassDef]:
     return found
 
 
+def names_in(node: ast.AST) -> set[str]:
+    """Private names that a class defines, and those of self and cls that it reads or writes."""
+    found: set[str] = set()
+    for each in ast.walk(node):
+        match each:
+            case ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name) | ast.Name(ctx=ast.Store(), id=name):
+                found.add(name)
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                found.add(name)
+            case _:
+                pass
+    return {name for name in found if private(name)}
+
+
 def written_in(cls: type) -> set[str]:
-    """Names that the source of a class defines or assigns; empty if it has none in Python."""
+    """As ``names_in``; empty if the class has no source in Python."""
     try:
         path = inspect.getsourcefile(cls)
     except TypeError:
         return set()
     node = None if path is None else classes_of(path).get(cls.__qualname__)
-    return set() if node is None else read(node).defined
+    return set() if node is None else names_in(node)
 
 
 @cache
 def names_of(cls: type) -> set[str]:
     """Private names of a class: its own, and those that its methods assign to self."""
-    return {name for name in (*vars(cls), *written_in(cls)) if private(name)}
+    return {name for name in vars(cls) if private(name)} | written_in(cls)
+
+
+def shared(cls: type) -> set[str]:
+    """Private names of a class of ours that one of its third-party bases has, too."""
+    theirs = (names_of(base) for base in cls.__mro__ if is_foreign(base.__module__))
+    return set().union(*theirs) & written_in(cls)
+
+
+def test_a_private_name_of_the_base_is_found() -> None:
+    class Mine(Widget):
+        def draw(self) -> object:
+            return self._styles_cache
+
+    assert shared(Mine) == {"_styles_cache"}
 
 
 @SECOND_TIER
-def test_no_private_name_of_a_third_party_package_is_used() -> None:
-    anywhere = set().union(*(source.defined for source in sources().values()))
-    found = [
-        f"{path}:{line}: {name}"
-        for path, source in sources().items()
-        for line, name in source.foreign(anywhere)
-        if name not in ALLOWED and name not in STANDARD_LIBRARY
-    ]
-    assert found == []
-
-
-def test_every_allowed_name_is_still_used() -> None:
-    used = set().union(*(source.attributes for source in sources().values()))
-    assert ALLOWED.keys() | STANDARD_LIBRARY <= used
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "driver = app._compositor",
-        "class Mine(Widget):\n    def draw(self):\n        return self._styles_cache",
-        "from textual._compositor import Compositor",
-        "from textual import _xterm_parser",
-        "import rich._wrap",
-        "size = getattr(app, '_size')",
-        "import psutil\npsutil._psplatform.cext",
-    ],
-)
-def test_a_private_name_is_found(source: str) -> None:
-    found = read(ast.parse(source))
-    assert list(found.foreign(found.defined))
-
-
-@SECOND_TIER
-def test_no_class_redefines_a_private_name_of_its_third_party_base() -> None:
-    """A name of ours that Textual uses for something else would replace it without a word."""
-    clashes: dict[str, set[str]] = defaultdict(set)
+def test_no_class_has_a_private_name_of_its_third_party_base() -> None:
+    clashes: dict[str, set[str]] = {}
     for path in sorted((REPOSITORY / "tui").rglob("*.py")):
         module = importlib.import_module(".".join(("trainwatch", *path.relative_to(REPOSITORY).with_suffix("").parts)))
-        for cls in vars(module).values():
-            if not isinstance(cls, type) or cls.__module__ != module.__name__:
-                continue
-            bases = [base for base in cls.__mro__ if third_party(base)]
-            theirs = set().union(*(names_of(base) for base in bases)) if bases else set()
-            # What a metaclass or a decorator puts into every class is not written by us.
-            clashes[cls.__qualname__] |= {name for name in theirs & written_in(cls) if private(name)}
-    assert {name: found for name, found in clashes.items() if found} == {}
+        classes = (
+            each for each in vars(module).values() if isinstance(each, type) and each.__module__ == module.__name__
+        )
+        clashes |= {cls.__qualname__: found for cls in classes if (found := shared(cls))}
+    assert clashes == {}
