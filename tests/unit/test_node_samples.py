@@ -4,40 +4,20 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from tests.fakes.e2e_world import until
+from tests.integration.sense_world import HandClock, ListInbox, target
 from trainwatch import heartbeat
 from trainwatch.core import processes, rank_files
 from trainwatch.core.act.slurm import node_agent
-from trainwatch.core.model.observation import GpuSample, LogChunk, Nodes, Observation, ProcessSample, RankEnded
-from trainwatch.core.model.ports import AttemptTarget
+from trainwatch.core.model.observation import GpuSample, LogChunk, Nodes, ProcessSample, RankEnded
 from trainwatch.core.model.run import JobHandle, JobRecord, ProcessIdentity
 from trainwatch.core.sense.process.ranks import NodeLine, NodeSamples, new_lines
-
-
-class Inbox:
-    def __init__(self) -> None:
-        self.taken: list[Observation] = []
-
-    def put(self, observation: Observation) -> None:
-        self.taken.append(observation)
-
-    def unread(self) -> int:
-        return 0
-
-
-class Clock:
-    t = 5.0
-
-    def now(self) -> float:
-        return self.t
-
-    def wall(self) -> float:
-        return 5.0
 
 
 def write(folder: Path, node: str, n: int, **process: object) -> None:
@@ -48,50 +28,50 @@ def write(folder: Path, node: str, n: int, **process: object) -> None:
         file.write(json.dumps(line) + "\n")
 
 
+TRAINER = ProcessIdentity(boot_id="b", pid=1, start_ticks=1)
+Sensor = tuple[NodeSamples, ListInbox]
+
+
 @pytest.fixture
-def sensor(tmp_path: Path) -> tuple[NodeSamples, Inbox]:
-    inbox = Inbox()
-    made = NodeSamples(inbox=inbox, clock=Clock(), interval_s=1.0)
-    identity = ProcessIdentity(boot_id="b", pid=1, start_ticks=1)
-    made.target = AttemptTarget(number=1, trainer=identity, runner=None, log=None, directory=str(tmp_path))
+def sensor(tmp_path: Path) -> Sensor:
+    inbox = ListInbox()
+    made = NodeSamples(inbox=inbox, clock=HandClock(), interval_s=1.0)
+    made.target = target(TRAINER, directory=str(tmp_path))
     return made, inbox
 
 
-def test_nodes_are_added_up(sensor: tuple[NodeSamples, Inbox], tmp_path: Path) -> None:
+def test_nodes_are_added_up(sensor: Sensor, tmp_path: Path) -> None:
     made, inbox = sensor
     write(tmp_path, "n1", 1, cpu=1.5, read_bytes=10.0, write_bytes=1.0, ranks=[{"rank": 1, "pid": 9, "state": "S"}])
     write(tmp_path, "n2", 1, cpu=0.5, read_bytes=20.0, write_bytes=2.0, ranks=[{"rank": 0, "pid": 8, "state": "R"}])
     made.sample()
-    processes, gpus = inbox.taken
-    assert isinstance(processes, ProcessSample)
+    (processes,), (gpus,) = inbox.of(ProcessSample), inbox.of(GpuSample)
     assert (processes.cpu_cores, processes.read_bytes, processes.procs) == (2.0, 30.0, 4)
     assert [rank.rank for rank in processes.ranks] == [0, 1]
-    assert isinstance(gpus, GpuSample)
     assert [gpu.index for gpu in gpus.gpus] == [0, 1]
 
 
-def test_a_node_that_writes_no_more_leaves_all_unknown(sensor: tuple[NodeSamples, Inbox], tmp_path: Path) -> None:
+def test_a_node_that_writes_no_more_leaves_all_unknown(sensor: Sensor, tmp_path: Path) -> None:
     made, inbox = sensor
     write(tmp_path, "n1", 1, cpu=1.0)
     write(tmp_path, "n2", 1, cpu=1.0)
     made.sample()
     write(tmp_path, "n1", 2, cpu=0.0)
     made.sample()
-    assert len(inbox.taken) == 2
+    assert len(inbox.of(ProcessSample)) == 1
     write(tmp_path, "n2", 2)
     made.sample()
-    assert isinstance(inbox.taken[2], ProcessSample)
-    assert inbox.taken[2].cpu_cores is None
+    assert [each.cpu_cores for each in inbox.of(ProcessSample)] == [2.0, None]
 
 
 def test_each_node_is_kept_with_the_age_of_its_newest_line(tmp_path: Path) -> None:
     kept: list[Nodes] = []
-    clock = Clock()
+    clock = HandClock()
+    clock.t = 5.0
     made = NodeSamples(
-        inbox=Inbox(), clock=clock, interval_s=1.0, line_s=10.0, keep=lambda _path, nodes: kept.append(nodes)
+        inbox=ListInbox(), clock=clock, interval_s=1.0, line_s=10.0, keep=lambda _path, nodes: kept.append(nodes)
     )
-    identity = ProcessIdentity(boot_id="b", pid=1, start_ticks=1)
-    made.target = AttemptTarget(number=1, trainer=identity, runner=None, log=None, directory=str(tmp_path))
+    made.target = target(TRAINER, directory=str(tmp_path))
     write(tmp_path, "n1", 1)
     write(tmp_path, "n2", 1)
     made.sample()
@@ -110,9 +90,7 @@ def test_each_node_is_kept_with_the_age_of_its_newest_line(tmp_path: Path) -> No
     assert len(kept) < 30
 
 
-def test_the_nodes_of_a_job_that_an_earlier_attempt_submitted_are_read_there(
-    sensor: tuple[NodeSamples, Inbox], tmp_path: Path
-) -> None:
+def test_the_nodes_of_a_job_that_an_earlier_attempt_submitted_are_read_there(sensor: Sensor, tmp_path: Path) -> None:
     made, inbox = sensor
     earlier = tmp_path / "0001"
     earlier.mkdir()
@@ -120,12 +98,10 @@ def test_the_nodes_of_a_job_that_an_earlier_attempt_submitted_are_read_there(
     record = JobRecord(handle=JobHandle(cluster="c", id="7"), phase="running", attempt_directory=str(earlier))
     (tmp_path / "job.json").write_bytes(msgspec.json.encode(record))
     made.sample()
-    assert len(inbox.taken) == 2
+    assert len(inbox.of(ProcessSample)) == len(inbox.of(GpuSample)) == 1
 
 
-def test_what_a_training_tells_by_its_heartbeat_is_read_as_lines(
-    sensor: tuple[NodeSamples, Inbox], tmp_path: Path
-) -> None:
+def test_what_a_training_tells_by_its_heartbeat_is_read_as_lines(sensor: Sensor, tmp_path: Path) -> None:
     made, inbox = sensor
     for number, beat in enumerate([{"step": 7, "total": 90, "loss": 0.5, "phase": "train"}, {"step": 8}, {"step": 8}]):
         (tmp_path / "nodes").mkdir(exist_ok=True)
@@ -133,7 +109,7 @@ def test_what_a_training_tells_by_its_heartbeat_is_read_as_lines(
         with (tmp_path / "nodes" / "n1.jsonl").open("a") as file:
             file.write(json.dumps(line) + "\n")
         made.sample()
-    told = [each.text for each in inbox.taken if isinstance(each, LogChunk)]
+    told = [each.text for each in inbox.of(LogChunk)]
     assert told == ["step 7/90 loss=0.5\n", "step 8\n"]
 
 
@@ -142,16 +118,13 @@ def last_line(path: Path) -> NodeLine | None:
     return lines[-1] if lines else None
 
 
-def test_ranks_and_their_launchers_have_their_node_and_what_ended_is_told_once(
-    sensor: tuple[NodeSamples, Inbox], tmp_path: Path
-) -> None:
+def test_ranks_and_their_launchers_have_their_node_and_what_ended_is_told_once(sensor: Sensor, tmp_path: Path) -> None:
     made, inbox = sensor
     rank = {"rank": 3, "pid": 7, "state": "S", "line": "step 9/60", "line_age_s": 2.0}
     agents = [{"pid": 5, "workers": 1, "max_restarts": 3}]
     write(tmp_path, "n1", 1, ranks=[rank], agents=agents)
     made.sample()
-    put = inbox.taken[0]
-    assert isinstance(put, ProcessSample)
+    (put,) = inbox.of(ProcessSample)
     told = [(str(each), each.line, each.line_age_s) for each in put.ranks]
     assert told == [("rank 3 (pid 7 on n1)", "step 9/60", 2.0)]
     assert [(each.pid, each.node, each.workers, each.max_restarts) for each in put.agents] == [(5, "n1", 1, 3)]
@@ -162,7 +135,7 @@ def test_ranks_and_their_launchers_have_their_node_and_what_ended_is_told_once(
         file.write(json.dumps({"n": 3, "node": "n1"}) + "\n")
     made.sample()
     made.sample()
-    (ended,) = [each for each in inbox.taken if isinstance(each, RankEnded)]
+    (ended,) = inbox.of(RankEnded)
     assert (ended.rank, ended.pid, ended.node, ended.text, ended.wall) == (3, 7, "n1", "ValueError: x", 9.0)
 
 
@@ -179,31 +152,51 @@ def test_half_a_line_is_not_read(tmp_path: Path) -> None:
     assert new_lines(tmp_path / "none.jsonl", 0) == ([], 0)
 
 
-def test_the_agent_counts_the_steps_of_its_job_alone(tmp_path: Path) -> None:
-    own = {"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "1"}
-    for module in (processes, rank_files):
-        source = Path(str(module.__file__))
-        (tmp_path / source.name).write_bytes(source.read_bytes())
-    program = [sys.executable, "-c", "import time\nwhile True: time.sleep(0.01)"]
-    trainer = subprocess.Popen(program, env=os.environ | own)
-    other = subprocess.Popen(program, env=os.environ | own | {"SLURM_JOB_ID": "4712"})
-    agent = subprocess.Popen(
-        [sys.executable, "-I", node_agent.__file__, str(tmp_path), "0.1"],
-        env=os.environ | {"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "0", "SLURMD_NODENAME": "n9"},
-    )
-    try:
-        path = tmp_path / "nodes" / "n9.jsonl"
-        line = until(
-            lambda: found if (found := last_line(path)) is not None and found.process.cpu is not None else None,
-            "two lines of the agent",
-        )
-        assert (line.node, line.process.procs) == ("n9", 1)
-        assert line.process.cpu is not None
-        assert line.process.cpu < 1.0
-    finally:
-        for process in (agent, trainer, other):
-            process.kill()
-            process.wait()
+OWN = {"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "1"}
+
+
+class Node:
+    """Node n9 of job 4711 on this machine: its agent's folder and lines, and processes that end with the test."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.lines = folder, folder / "nodes" / "n9.jsonl"
+        self.started: list[subprocess.Popen[bytes]] = []
+        for module in (processes, rank_files):
+            source = Path(str(module.__file__))
+            (folder / source.name).write_bytes(source.read_bytes())
+
+    def start(self, *words: str, **env: str) -> "subprocess.Popen[bytes]":
+        """A program in Python with this environment, of the job unless it says otherwise."""
+        self.started.append(subprocess.Popen([sys.executable, *words], env=os.environ | OWN | env))
+        return self.started[-1]
+
+    def agent(self, **env: str) -> "subprocess.Popen[bytes]":
+        words = ("-I", node_agent.__file__, str(self.folder), "0.1")
+        return self.start(*words, SLURM_STEP_ID="0", SLURMD_NODENAME="n9", **env)
+
+    def line(self, good: Callable[[NodeLine], object], what: str) -> NodeLine:
+        """The agent's newest line once it is good."""
+        return until(lambda: found if (found := last_line(self.lines)) and good(found) else None, what)
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Node]:
+    made = Node(tmp_path)
+    yield made
+    for process in reversed(made.started):
+        process.kill()
+        process.wait()
+
+
+def test_the_agent_counts_the_steps_of_its_job_alone(node: Node) -> None:
+    program = ("-c", "import time\nwhile True: time.sleep(0.01)")
+    node.start(*program)
+    node.start(*program, SLURM_JOB_ID="4712")
+    node.agent()
+    line = node.line(lambda found: found.process.cpu is not None, "two lines of the agent")
+    assert (line.node, line.process.procs) == ("n9", 1)
+    assert line.process.cpu is not None
+    assert line.process.cpu < 1.0
 
 
 RANK = """
@@ -223,70 +216,38 @@ time.sleep(600)
 """
 
 
-def test_the_agent_reads_the_logs_of_ranks_their_launcher_and_what_they_left(tmp_path: Path) -> None:
-    own = {"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "1"}
-    for module in (processes, rank_files):
-        source = Path(str(module.__file__))
-        (tmp_path / source.name).write_bytes(source.read_bytes())
+def test_the_agent_reads_the_logs_of_ranks_their_launcher_and_what_they_left(node: Node, tmp_path: Path) -> None:
     logs = tmp_path / "logs"
-    launcher = subprocess.Popen([sys.executable, "-c", LAUNCHER, str(logs), RANK], env=os.environ | own)
-    agent = subprocess.Popen(
-        [sys.executable, "-I", node_agent.__file__, str(tmp_path), "0.1"],
-        env=os.environ | {"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "0", "SLURMD_NODENAME": "n9", "SLURM_NNODES": "2"},
-    )
-    path = tmp_path / "nodes" / "n9.jsonl"
+    launcher = node.start("-c", LAUNCHER, str(logs), RANK)
+    agent = node.agent(SLURM_NNODES="2")
     try:
-        line = until(
-            lambda: (
-                found if (found := last_line(path)) and found.process.ranks and found.process.ranks[0].line else None
-            ),
-            "a line of the rank",
-        )
+        line = node.line(lambda found: found.process.ranks and found.process.ranks[0].line, "a line of the rank")
         (rank,), (above,) = line.process.ranks, line.process.agents
         assert (rank.rank, rank.line) == (3, "step 1/60 loss 0.5")
         assert rank.line_age_s is not None
         assert (above.pid, above.workers, above.max_restarts) == (launcher.pid, 1, 2)
         (logs / "attempt_0" / "0" / "fail").touch()
-        until(
-            lambda: (found := last_line(path)) and found.process.agents and not found.process.agents[0].workers,
-            "its end",
-        )
+        node.line(lambda found: found.process.agents and not found.process.agents[0].workers, "its end")
         agent.terminate()
         agent.wait()
-        lines, _ = new_lines(path, 0)
+        lines, _ = new_lines(node.lines, 0)
         assert [(each.rank, each.pid, each.text, each.wall) for line in lines for each in line.ended] == [
             (3, rank.pid, "ValueError: x", 9.0)
         ]
     finally:
         (logs / "attempt_0" / "0" / "fail").touch()  # the rank ends
-        for process in (agent, launcher):
-            process.kill()
-            process.wait()
 
 
-def test_the_agent_sees_a_torchrun_that_waits_for_other_nodes_before_its_first_worker(tmp_path: Path) -> None:
+def test_the_agent_sees_a_torchrun_that_waits_for_other_nodes_before_its_first_worker(
+    node: Node, tmp_path: Path
+) -> None:
     (tmp_path / "torchrun").write_text("import time\ntime.sleep(600)\n")
-    own = {"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "1"}
-    for module in (processes, rank_files):
-        source = Path(str(module.__file__))
-        (tmp_path / source.name).write_bytes(source.read_bytes())
-    waits = subprocess.Popen(
-        [sys.executable, str(tmp_path / "torchrun"), "--nnodes=2", "train.py"], env=os.environ | own
-    )
-    agent = subprocess.Popen(
-        [sys.executable, "-I", node_agent.__file__, str(tmp_path), "0.1"],
-        env=os.environ | {"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "0", "SLURMD_NODENAME": "n9", "SLURM_NNODES": "2"},
-    )
-    try:
-        path = tmp_path / "nodes" / "n9.jsonl"
-        line = until(lambda: found if (found := last_line(path)) and found.process.agents else None, "the launcher")
-        (seen,) = line.process.agents
-        assert (seen.pid, seen.workers, seen.join_s) == (waits.pid, 0, rank_files.JOIN_S)
-        assert line.process.ranks == ()
-    finally:
-        for process in (agent, waits):
-            process.kill()
-            process.wait()
+    waits = node.start(str(tmp_path / "torchrun"), "--nnodes=2", "train.py")
+    node.agent(SLURM_NNODES="2")
+    line = node.line(lambda found: found.process.agents, "the launcher")
+    (seen,) = line.process.agents
+    assert (seen.pid, seen.workers, seen.join_s) == (waits.pid, 0, rank_files.JOIN_S)
+    assert line.process.ranks == ()
 
 
 CATCHES = """
@@ -297,29 +258,24 @@ while True: time.sleep(0.01)
 """
 
 
-def test_only_a_process_of_the_job_that_catches_the_signal_is_asked_for_a_checkpoint(tmp_path: Path) -> None:
-    own = {"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "1"}
-    for module in (processes, rank_files):
-        source = Path(str(module.__file__))
-        (tmp_path / source.name).write_bytes(source.read_bytes())
-    deaf = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], env=os.environ | own)
+def test_only_a_process_of_the_job_that_catches_the_signal_is_asked_for_a_checkpoint(
+    node: Node, tmp_path: Path
+) -> None:
+    deaf = node.start("-c", "import time; time.sleep(600)")
     saved = tmp_path / "saved"
-    catches = subprocess.Popen([sys.executable, "-c", CATCHES, str(saved)], env=os.environ | own)
-    try:
-        until((tmp_path / "saved.ready").exists, "the handler is set")
-        argv = [sys.executable, "-I", node_agent.__file__, "--save", str(tmp_path)]
-        env = os.environ | {"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "9", "SLURMD_NODENAME": "n9"}
-        told = subprocess.run([*argv, "USR1"], env=env, capture_output=True, text=True, check=True).stdout
-        assert told == f"trainwatch: node n9: SIGUSR1 was sent to {catches.pid}\n"
-        until(saved.exists, "it saved")
-        told = subprocess.run([*argv, "USR2"], env=env, capture_output=True, text=True, check=True).stdout
-        assert "SIGUSR2 was not sent" in told
-        assert "cannot be asked" in subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout
-        assert deaf.poll() is None
-    finally:
-        for process in (deaf, catches):
-            process.kill()
-            process.wait()
+    catches = node.start("-c", CATCHES, str(saved))
+    until((tmp_path / "saved.ready").exists, "the handler is set")
+
+    def asked(*signal: str) -> str:
+        words = [sys.executable, "-I", node_agent.__file__, "--save", str(tmp_path), *signal]
+        env = os.environ | OWN | {"SLURM_STEP_ID": "9", "SLURMD_NODENAME": "n9"}
+        return subprocess.run(words, env=env, capture_output=True, text=True, check=True).stdout
+
+    assert asked("USR1") == f"trainwatch: node n9: SIGUSR1 was sent to {catches.pid}\n"
+    until(saved.exists, "it saved")
+    assert "SIGUSR2 was not sent" in asked("USR2")
+    assert "cannot be asked" in asked()
+    assert deaf.poll() is None
 
 
 def test_a_training_that_uses_the_heartbeat_is_asked_on_its_page(

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.tensorboard import event, record
-from trainwatch.core.model.observation import MOST_METRICS, MetricValues, Observation
+from tests.integration.sense_world import HandClock, ListInbox
+from trainwatch.core.model.observation import MOST_METRICS, MetricValues
 from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.run import ProcessIdentity
 from trainwatch.core.sense.files.scalars import Damaged, Scalar, ScalarFiles, read_records, scalars
@@ -70,34 +71,12 @@ def test_room_made_in_advance_is_no_damage_and_a_wrong_length_is(tmp_path: Path)
 # --- the sensor ---
 
 
-class FakeClock:
-    def __init__(self) -> None:
-        self.t = 100.0
-
-    def now(self) -> float:
-        return self.t
-
-    def wall(self) -> float:
-        return 1_000_000.0 + self.t
-
-
-class Inbox:
-    def __init__(self) -> None:
-        self.got: list[MetricValues] = []
-
-    def put(self, observation: Observation) -> None:
-        assert isinstance(observation, MetricValues)
-        self.got.append(observation)
-
-    def unread(self) -> int:
-        return 0
-
-
 class Watched:
     """A sensor on files that a test writes."""
 
     def __init__(self, *roots: Path) -> None:
-        self.clock, self.inbox = FakeClock(), Inbox()
+        self.clock, self.inbox = HandClock(), ListInbox()
+        self.clock.t = 100.0
         self.problems: list[str] = []
         self.sensor = ScalarFiles(
             inbox=self.inbox, clock=self.clock, roots=lambda: [str(root) for root in roots],
@@ -117,11 +96,15 @@ class Watched:
                 file.write(record(event(tag, value, step, wall)))
         os.utime(path, (self.clock.wall(), self.clock.wall()))
 
+    @property
+    def got(self) -> list[MetricValues]:
+        return self.inbox.of(MetricValues)
+
     def looks(self, after_s: float = 11.0) -> list[dict[str, float]]:
         self.clock.t += after_s
-        self.inbox.got.clear()
+        self.inbox.clear()
         self.sensor.sample()
-        return [got.values for got in self.inbox.got]
+        return [got.values for got in self.got]
 
 
 def test_a_file_in_the_output_folder_is_followed(tmp_path: Path) -> None:
@@ -129,7 +112,7 @@ def test_a_file_in_the_output_folder_is_followed(tmp_path: Path) -> None:
     path = tmp_path / "out" / "runs" / "may" / "events.out.tfevents.1"
     watched.writes(path, ("train/loss", 0.5, 10), ("lr", 0.25, 10))
     assert watched.looks() == [{"train/loss": 0.5, "lr": 0.25}]
-    (got,) = watched.inbox.got
+    (got,) = watched.got
     assert (got.step, got.source, got.folder, got.t) == (10, "tensorboard", str(tmp_path / "out"), watched.clock.t)
     assert watched.looks() == []
     watched.writes(path, ("train/loss", 0.25, 20))
@@ -150,7 +133,7 @@ def test_a_file_elsewhere_is_read_when_the_trainer_has_it_open_or_was_seen_to_wr
     watched.sensor.noticed(str(tmp_path / "cwd" / "picture.png"))
     watched.sensor.noticed(str(path))
     assert watched.looks() == [{"loss": 0.5}]
-    assert watched.inbox.got[0].folder == str(tmp_path / of)
+    assert watched.got[0].folder == str(tmp_path / of)
 
 
 def test_values_have_the_time_at_which_they_were_logged(tmp_path: Path) -> None:
@@ -161,8 +144,8 @@ def test_values_have_the_time_at_which_they_were_logged(tmp_path: Path) -> None:
     for ago_s in (120.0, 60.0, 0.0):
         watched.writes(path, ("loss", ago_s, 1), ago_s=ago_s)
     assert watched.looks(11.0) == [{"loss": 120.0}, {"loss": 60.0}, {"loss": 0.0}]
-    assert [got.at_t for got in watched.inbox.got] == [380.0, 440.0, 500.0]
-    assert {got.t for got in watched.inbox.got} == {511.0}
+    assert [got.at_t for got in watched.got] == [380.0, 440.0, 500.0]
+    assert {got.t for got in watched.got} == {511.0}
     watched.writes(path, ("loss", 0.5, 2), ("loss", 0.25, 3), ago_s=500.0)
     assert watched.looks() == [{"loss": 0.25}]
 
@@ -218,7 +201,7 @@ def test_what_the_writer_left_at_its_end_is_read_at_once(tmp_path: Path) -> None
     watched.writes(tmp_path / "runs" / "events.out.tfevents.1", ("loss", 0.5, 1))
     assert watched.looks(0.1) == []
     watched.sensor.drain()
-    assert [got.values for got in watched.inbox.got] == [{"loss": 0.5}]
+    assert [got.values for got in watched.got] == [{"loss": 0.5}]
 
 
 def test_names_beyond_the_bound_are_counted(tmp_path: Path) -> None:
@@ -226,7 +209,4 @@ def test_names_beyond_the_bound_are_counted(tmp_path: Path) -> None:
     tags = [(f"layer{n}", 1.0, 1) for n in range(MOST_METRICS + 3)]
     watched.writes(tmp_path / "runs" / "events.out.tfevents.1", *tags)
     (values,) = watched.looks()
-    assert (len(values), watched.inbox.got[0].left_out) == (MOST_METRICS, 3)
-
-
-# --- the writer itself ---
+    assert (len(values), watched.got[0].left_out) == (MOST_METRICS, 3)

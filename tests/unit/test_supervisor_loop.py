@@ -92,27 +92,30 @@ class CallingActor:
     def follow(self, target: AttemptTarget | None) -> None: ...
 
 
-class StandingClock:
+class Clock:
+    """Each look is so many seconds later."""
+
+    def __init__(self, step_s: float = 0.0, t: float = 0.0) -> None:
+        self._step_s, self._t = step_s, t
+
     def now(self) -> float:
-        return 5.0
+        self._t += self._step_s
+        return self._t
 
     def wall(self) -> float:
         return 1005.0
 
 
-def supervisor(judge: ScriptedJudge, journal: MemoryJournal, act: Callable[[Decision], None]) -> Supervisor:
-    return Supervisor(
-        judge=judge,
-        state=JudgeState(),
-        snapshot=lambda _state: {"known": True},
-        snapshot_version=1,
-        journal=journal,
-        recorder=NoRecorder(),
-        inbox=BoundedInbox(),
-        clock=StandingClock(),
-        actor=CallingActor(act),
-        pid=1,
-    )
+def supervisor(
+    judge: ScriptedJudge, journal: MemoryJournal, act: Callable[[Decision], None] = lambda _d: None, **parts: Any
+) -> Supervisor:
+    """``parts``: others than the usual ones."""
+    usual = {
+        "judge": judge, "state": JudgeState(), "snapshot": lambda _state: {"known": True}, "snapshot_version": 1,
+        "journal": journal, "recorder": NoRecorder(), "inbox": BoundedInbox(), "clock": Clock(t=5.0),
+        "actor": CallingActor(act), "pid": 1,
+    }  # fmt: skip
+    return Supervisor(**(usual | parts))  # type: ignore[arg-type]
 
 
 def test_a_line_that_takes_too_long_to_read_is_passed_over_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +132,7 @@ def test_a_line_that_takes_too_long_to_read_is_passed_over_and_told(monkeypatch:
         read.append(seen.text)
         return (END,) if "RuntimeError" in seen.text else ()
 
-    watching = supervisor(ScriptedJudge((), answer), journal, lambda _d: None)
+    watching = supervisor(ScriptedJudge((), answer), journal)
     watching.inbox.put(LogChunk(t=5.0, text=f"step 1\n{slow}\nRuntimeError: out\n"))
     assert watching.run() == 7
     assert read == ["step 1\n", "", "RuntimeError: out\n"]
@@ -159,7 +162,7 @@ def test_decision_is_written_before_its_action_and_the_outcome_is_judged() -> No
 def test_a_command_is_written_with_what_it_changed() -> None:
     """A stop that was ordered while the judge's own was under way was forgotten if the supervisor died then."""
     journal, ordered = MemoryJournal(), CommandReceived(verb="stop", by="ann")
-    assert supervisor(ScriptedJudge((ordered,), lambda _o: (END,)), journal, lambda _d: None).run() == 7
+    assert supervisor(ScriptedJudge((ordered,), lambda _o: (END,)), journal).run() == 7
     assert isinstance(journal.bodies[journal.bodies.index(ordered) + 1], JudgeSnapshot)
 
 
@@ -220,35 +223,13 @@ def test_full_disk_delays_actions_but_not_the_judge() -> None:
 def test_supervisor_survives_a_disk_that_stays_full(caplog: pytest.LogCaptureFixture) -> None:
     journal = MemoryJournal()
     journal.room = 0
-    watch = supervisor(ScriptedJudge((Note(text="why"),), lambda _o: ()), journal, lambda _d: None)
+    watch = supervisor(ScriptedJudge((Note(text="why"),), lambda _o: ()), journal)
     watch.end(0, "asked by SIGTERM")
     assert watch.run() == 0
     assert journal.bodies == ["closed"]
     assert [r.message for r in caplog.records] == [
         "the journal cannot be written: [Errno 28] No space left on device; decisions wait until it can"
     ]
-
-
-class RunningClock(StandingClock):
-    """Each look is 200 s later."""
-
-    def __init__(self) -> None:
-        self._t = 0.0
-
-    def now(self) -> float:
-        self._t += 200.0
-        return self._t
-
-
-class SecondsClock(StandingClock):
-    """Each look is a second later."""
-
-    def __init__(self) -> None:
-        self._t = 0.0
-
-    def now(self) -> float:
-        self._t += 1.0
-        return self._t
 
 
 @pytest.mark.parametrize("withheld", [False, True])
@@ -262,43 +243,21 @@ def test_the_supervisor_of_a_stopped_run_ends_unless_a_question_is_open(withheld
 
     journal = MemoryJournal()
     state = JudgeState(operator=OperatorMemory(withheld=cast("Waiting", object()))) if withheld else JudgeState()
-    watch = Supervisor(
-        judge=ScriptedJudge((stopped,), answer),
-        state=state,
-        snapshot=lambda _state: {},
-        snapshot_version=1,
-        journal=journal,
-        recorder=NoRecorder(),
-        inbox=BoundedInbox(),
-        clock=RunningClock(),
-        actor=CallingActor(lambda _d: None),
-        pid=1,
-    )
+    watch = supervisor(ScriptedJudge((stopped,), answer), journal, state=state, clock=Clock(200.0))
     assert watch.run() == (7 if withheld else 6)
     ended = next(body for body in journal.bodies if isinstance(body, SupervisorEnded))
     assert ("stopped" in ended.why) is not withheld
 
 
-def at_rest(journal: MemoryJournal, clock: StandingClock, rests: list[bool]) -> Supervisor:
+def at_rest(journal: MemoryJournal, clock: Clock, rests: list[bool]) -> Supervisor:
     """The supervisor of a run that was given up before it came."""
-    return Supervisor(
-        judge=ScriptedJudge((), lambda _o: ()),
-        state=JudgeState(machine=GivenUp()),
-        snapshot=lambda _state: {},
-        snapshot_version=1,
-        journal=journal,
-        recorder=NoRecorder(),
-        inbox=BoundedInbox(),
-        clock=clock,
-        actor=CallingActor(lambda _d: None),
-        pid=1,
-        resting=lambda: rests.append(True),
-    )
+    judge, over = ScriptedJudge((), lambda _o: ()), JudgeState(machine=GivenUp())
+    return supervisor(judge, journal, state=over, clock=clock, resting=lambda: rests.append(True))
 
 
 def test_the_supervisor_of_a_run_that_was_over_when_it_came_gives_its_locks_away_and_ends() -> None:
     journal, rests = MemoryJournal(), list[bool]()
-    assert at_rest(journal, RunningClock(), rests).run() == 1
+    assert at_rest(journal, Clock(200.0), rests).run() == 1
     assert rests == [True]
     ended = next(body for body in journal.bodies if isinstance(body, SupervisorEnded))
     assert "the run is given up" in ended.why
@@ -307,7 +266,7 @@ def test_the_supervisor_of_a_run_that_was_over_when_it_came_gives_its_locks_away
 @pytest.mark.parametrize("verb", ["stop", "kill"])
 def test_stop_ends_a_supervisor_that_has_nothing_left_to_end(verb: str) -> None:
     journal = MemoryJournal()
-    watch = at_rest(journal, StandingClock(), [])
+    watch = at_rest(journal, Clock(t=5.0), [])
     reply = watch.ask(Command(t=0.0, verb=verb, by="ann"))  # type: ignore[arg-type]
     assert watch.run() == 1
     assert reply.result().message.endswith("its supervisor ends")
@@ -339,19 +298,7 @@ def found_dead(journal: MemoryJournal, ends: tuple[Entry, ...], resumed: tuple[E
         return ()
 
     judge = ScriptedJudge((), answer)
-    watch = Supervisor(
-        judge=judge,
-        state=JudgeState(),
-        snapshot=lambda _state: {},
-        snapshot_version=1,
-        journal=journal,
-        recorder=NoRecorder(),
-        inbox=inbox,
-        clock=SecondsClock(),
-        actor=CallingActor(lambda _d: None),
-        pid=1,
-        live=FOUND,
-    )
+    watch = supervisor(judge, journal, inbox=inbox, clock=Clock(1.0), live=FOUND)
     watch.found_dead = True
     reply = watch.ask(Command(t=0.0, verb="resume", by="ann"))
     code = watch.run()
