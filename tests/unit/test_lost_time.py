@@ -6,7 +6,6 @@ import pytest
 from tests.fakes.feed import WALL0, asking
 from trainwatch.core.model.decision import Record
 from trainwatch.core.model.fact import (
-    ActionWithheld,
     AttemptEnded,
     AttemptStarted,
     Fact,
@@ -60,33 +59,10 @@ def lost(story: RunStory, now: float, *, unseen_from_t: float | None = None) -> 
     return found
 
 
-def test_a_hang_and_its_restart_are_split() -> None:
-    found = lost(told(*HANG, *SECOND, state(1000, "finished")), 5000)
-    assert found.wall_s == 1000
-    assert found.startup_s == 30 + 30
-    assert found.detection_s == 120 + 5  # until the decision: the evidence is taken first
-    assert found.restart_s == 15
-    assert found.redone_s == 40
-    assert found.waited_s == 0
-    assert found.trained_s == 1000 - 60 - 125 - 15 - 40
-    assert found.ettr == pytest.approx(0.76)
-    assert found.of_perfect == pytest.approx((1000 - 140) / 1000)
-
-
 def test_a_hang_before_the_first_step_is_no_start_up() -> None:
     story = told(*FIRST[:2], incident(300, "hang", 280.0), state(300, "hung"), state(310, "finished"))
     found = lost(story, 310)
     assert (found.startup_s, found.detection_s) == (20, 290)
-
-
-def test_waiting_for_a_person_is_neither_ours_nor_that_of_a_perfect_supervisor() -> None:
-    held = ActionWithheld(action="stop", would="restarted", waits=True)
-    story = told(*HANG[:-1], (360.0, held), state(960, "stopping"), *[(t + 605, f) for t, f in SECOND])
-    found = lost(story, 2000)
-    assert found.detection_s == 120 + 10
-    assert found.waited_s == 600
-    assert found.restart_s == 15
-    assert found.of_perfect == pytest.approx((1400 - 145) / 1400)
 
 
 def test_a_stop_and_a_resume_wait_for_a_person_and_repeat_steps() -> None:

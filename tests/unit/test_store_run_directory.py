@@ -153,14 +153,6 @@ def test_find_run_returns_a_run_of_another_folder_only_if_it_is_unique(tmp_path:
         find_run(tmp_path, None, cwd=Path("/elsewhere"), live=lambda d: d.id == "a-1")
 
 
-def test_atomic_write_replaces_the_file_and_leaves_no_temporary_file(tmp_path: Path) -> None:
-    path = tmp_path / "f"
-    write_atomically(path, b"one")
-    write_atomically(path, b"two")
-    assert path.read_bytes() == b"two"
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def test_atomic_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
     target = tmp_path / "f"
     target.mkdir()  # a rename of a file onto a folder fails

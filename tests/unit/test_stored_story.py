@@ -36,11 +36,6 @@ def journal(tmp_path: Path) -> Path:
     return path
 
 
-def test_records_after_the_stored_story_are_folded(journal: Path) -> None:
-    write(journal, "three")
-    assert load_story(journal).notices == ("one", "two", "three")
-
-
 @pytest.mark.parametrize("damage", [b"", b"\0" * 400, b"xxxx" * 100])
 def test_damaged_file_is_not_used(journal: Path, damage: bytes) -> None:
     journal.with_name(NAME).write_bytes(damage)
