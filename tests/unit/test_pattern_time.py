@@ -190,8 +190,8 @@ def test_a_line_with_a_long_run_is_read_at_once(line: str, blank: str) -> None:
     shapes = ShapeTable(load_log_shapes())
     read_progress(START, "step 1 loss 0.5\n", shapes)
     begin = time.thread_time()
-    read_progress(START, line.replace("{}", blank * 1_000_000) + "\n", shapes)
-    assert time.thread_time() - begin < 1.0
+    read_progress(START, line.replace("{}", blank * 200_000) + "\n", shapes)
+    assert time.thread_time() - begin < 0.2
 
 
 def test_a_padded_column_is_read_as_a_narrow_one() -> None:

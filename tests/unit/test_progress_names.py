@@ -1,6 +1,8 @@
 """A name that a person chose says nothing: what stands before the message of a line is never read as its words."""
 
 import json
+from functools import cache
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -73,14 +75,13 @@ def state_of(*lines: str, before: ProgressState = START) -> ProgressState:
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
-@pytest.mark.parametrize("message", MESSAGES)
-def test_a_name_before_the_message_decides_nothing(prefix: str, message: str) -> None:
+def test_a_name_before_the_message_decides_nothing(prefix: str) -> None:
     wrong = {}
-    for name in NAMES[2 if prefix.endswith(AMBIGUOUS) else 0 :]:
+    for message, name in product(MESSAGES, NAMES[2 if prefix.endswith(AMBIGUOUS) else 0 :]):
         head = prefix.format(name)
         found = read(*(head + message.format(n=n, loss=0.6 - n / 100) for n in (11, 12, 13)))
         if (found.phase, found.step, found.loss) != ("train", 13, 0.47):
-            wrong[name] = (found.phase, found.step, found.loss)
+            wrong[message, name] = (found.phase, found.step, found.loss)
     assert not wrong
 
 
@@ -175,28 +176,31 @@ def test_of_two_counts_with_such_words_the_one_that_goes_on_is_the_training(trai
     assert state.progress.loss == 0.8
 
 
-@pytest.mark.parametrize("word", WORDS)
+@cache
+def silenced(line: str, steps: int, silent_s: float) -> tuple[type, list[tuple[str, float | None]]]:
+    """The state of a run after so many such lines, and the hangs that are found in the silence after them."""
+    world = World().begin().see(*Story().start().load().train(steps, line=line.format).observations)
+    state = type(world.state.machine)
+    world.watch(Story(meta=False, period_s=5.0).dead(silent_s))
+    return state, [(hang.class_, hang.detect_s) for hang in world.hangs]
+
+
+def of(name: str) -> str:
+    return f"INFO {name}: step {{}}/10260 loss 0.5\n"
+
+
+@pytest.mark.parametrize("word", ["eval", "validation"])
 def test_a_hang_is_found_whatever_the_logger_is_called(word: str) -> None:
-    found = {}
-    for name in ("mine", word):
-        line = f"INFO {name}: step {{}}/10260 loss 0.5\n"
-        story = Story().start().load().train(60, line=line.format)
-        world = World().begin().see(*story.observations)
-        assert isinstance(world.state.machine, Running)
-        world.watch(Story(meta=False).dead(400))
-        (hang,) = world.hangs
-        found[name] = (hang.class_, round(hang.detect_s or 0.0))
-    assert found[word] == found["mine"]
+    state, ((class_, found_s),) = silenced(of(word), 60, 400)
+    _, ((same, mine_s),) = silenced(of("mine"), 60, 400)
+    assert (state, class_) == (Running, same)
+    assert found_s == pytest.approx(mine_s, abs=0.5)
 
 
-@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize("word", ["eval", "validation"])
 def test_what_is_not_known_yet_is_neither_progress_nor_a_hang(word: str) -> None:
-    story = Story().start().load().train(6, line=lambda step: f"INFO {word}: step {step}/10260 loss 0.5\n")
-    world = World().begin().see(*story.observations)
-    assert isinstance(world.state.machine, Starting)
-    silent = Story().start().load().train(6, line=lambda step: "working\n")
-    other = World().begin().see(*silent.observations)
-    for each in (world, other):
-        each.watch(Story(meta=False).dead(3600))
-    assert [h.detect_s for h in world.hangs] == pytest.approx([h.detect_s for h in other.hangs], abs=30.0)
-    assert world.hangs
+    state, found = silenced(of(word), 6, 3600)
+    _, other = silenced("working\n", 6, 3600)
+    assert state is Starting
+    assert [s for _, s in found] == pytest.approx([s for _, s in other], abs=30.0)
+    assert found

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from tests.tiers import second
 from trainwatch.cli import main
 
 KEYS = {
@@ -241,9 +240,7 @@ def test_resume_behind_an_option_that_the_parser_has(dry: Any) -> None:
         assert shown["argv"] == [sys.executable, "t.py"]
 
 
-@pytest.mark.parametrize(
-    "option", ["-i", "--trained-agent", *map(second, ("-r", "--xgb-model", "--model", "--resume", "--warm"))]
-)
+@pytest.mark.parametrize("option", ["-i", "--trained-agent"])
 @pytest.mark.parametrize(
     "text",
     [
