@@ -48,7 +48,8 @@ PLACE_OF_PANE: dict[str, str] = {
 }  # fmt: skip
 PLACE_OF_MARK: dict[str, str] = {
     "crash": "incidents", "hang": "incidents", "danger": "incidents", "incident": "incidents",
-    "checkpoint": "checkpoints", "bad_checkpoint": "checkpoints", "profile": "profiles",
+    "checkpoint": "checkpoints", "doubtful_checkpoint": "checkpoints", "bad_checkpoint": "checkpoints",
+    "profile": "profiles",
 }  # fmt: skip
 
 

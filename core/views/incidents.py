@@ -24,7 +24,7 @@ from ..model.story import ActionStory, RunStory, Situation, lacks_place
 from ..model.text import LazyPattern
 from . import quantity
 from .checkpoint_list import resume_point, step_words
-from .state.concerns import reason_now, reason_of
+from .state.concerns import level_now, reason_now, reason_of
 from .state.run_progress import last_step
 from .words import how_likely, remedy_words, sentence, shown, switched, title_of, would_have
 
@@ -82,7 +82,7 @@ def incident_view(i: Incident, now: Situation) -> IncidentView:
         kind=i.kind,
         title=title_now(i, now),
         at=quantity.clock(i.wall, now.now_wall, seconds=True),
-        level="safe" if i.severity == "info" else i.severity,
+        level=level_now(i, now),
         open=i.open,
         acknowledged=i.acknowledged,
         status=_status(i, now),

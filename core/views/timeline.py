@@ -14,13 +14,18 @@ from ..model.text import verdict_in_words
 from . import quantity
 from .charts import SPANS_S, AttemptSpan, attempt_spans
 from .checkpoint_list import score_of, scores_of, step_words
-from .state.concerns import NAN, nan_since
+from .state.concerns import DOUBTS, NAN, doubt_of, nan_since
 from .state.run_progress import last_step, live_progress
 
-MarkKind = Literal["start", "checkpoint", "bad_checkpoint", "profile", "restart", "incident", "danger", "hang", "crash"]
+MarkKind = Literal[
+    "start", "checkpoint", "doubtful_checkpoint", "bad_checkpoint", "profile", "restart", "incident", "danger", "hang",
+    "crash",
+]  # fmt: skip
 RANK: dict[MarkKind, int] = {kind: rank for rank, kind in enumerate(get_args(MarkKind))}
 """Order of the marks: which one is drawn if two are in the same column."""
-MARK_WORDS: dict[MarkKind, str] = {"bad_checkpoint": "damaged checkpoint", "danger": "incident"}
+MARK_WORDS: dict[MarkKind, str] = {
+    "doubtful_checkpoint": "checkpoint", "bad_checkpoint": "damaged checkpoint", "danger": "incident",
+}  # fmt: skip
 """Of those whose word is another one than their kind."""
 INCIDENT_MARKS: dict[str, MarkKind] = {"crash": "crash", "hang": "hang"}
 TICK_LEAST_S = 10
@@ -164,10 +169,10 @@ def _marks(now: Situation) -> tuple[Mark, ...]:
         Mark(t=a.t, kind="start" if a.number == 1 else "restart", text=f"attempt {a.number}") for a in story.attempts
     ]
     for c in story.checkpoints:
-        bad = c.verdict in DAMAGED and c.understood
-        score = score_of(c, story)
-        text = f"{step_words(c)} · {score}" if score else step_words(c)
-        marks.append(Mark(t=checkpoint_t(now, c), kind="bad_checkpoint" if bad else "checkpoint", text=text))
+        bad, doubt = c.verdict in DAMAGED and c.understood, DOUBTS[doubt_of(c, story)]
+        kind: MarkKind = "bad_checkpoint" if bad else "doubtful_checkpoint" if doubt else "checkpoint"
+        text = " · ".join(filter(None, (step_words(c), score_of(c, story), doubt)))
+        marks.append(Mark(t=checkpoint_t(now, c), kind=kind, text=text))
     marks += [
         Mark(t=i.t, kind=INCIDENT_MARKS.get(i.kind, "danger" if i.severity == "danger" else "incident"), text=i.reason)
         for i in story.incidents
@@ -232,6 +237,6 @@ def _title(now: Situation) -> str:
         return "no checkpoint yet" if story.attempts else ""
     c = story.checkpoints[-1]
     age = quantity.age(max(0.0, now.now_wall - c.mtime))
-    what = f"{step_words(c)} · {quantity.size(c.size_bytes)} · {verdict_in_words(c.verdict)}"
-    scores = scores_of(story)
-    return f"checkpoint {age} · {what}" + (f" · {scores}" if scores else "")
+    judged = DOUBTS[doubt_of(c, story)] or verdict_in_words(c.verdict)
+    what = (f"checkpoint {age}", step_words(c), quantity.size(c.size_bytes), judged, scores_of(story))
+    return " · ".join(filter(None, what))

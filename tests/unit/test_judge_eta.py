@@ -4,7 +4,7 @@ import pytest
 
 from tests.builders import World
 from tests.unit.test_judge_takeover import taken_over
-from trainwatch.core.judge.findings.pace import Pace, begin_stretch, pace_of, with_own_pace, with_step
+from trainwatch.core.judge.findings.pace import Pace, with_own_pace
 from trainwatch.core.judge.hang.deadlines import StepClock, Watch, after_gap, beat
 from trainwatch.core.judge.recovery.attempts import shown_progress
 from trainwatch.core.model.observation import LogChunk
@@ -16,22 +16,6 @@ def test_a_bar_that_counts_the_steps_before_a_resume_as_made_has_no_pace() -> No
     assert with_own_pace(resumed, Pace(s_per_step=0.056), 0.055).sec_per_step == 0.055
     faster = Progress(step=1260, run_step=1260, run_total_steps=6000, sec_per_step=0.01)
     assert with_own_pace(faster, Pace(s_per_step=0.056), 0.055).sec_per_step == 0.01
-
-
-def test_steps_that_were_read_at_once_after_a_gap_are_no_pace() -> None:
-    """A supervisor that was stopped for 50 s reads the lines of that time at once: 19.6 steps/s were shown for 3."""
-    clock, pace, t = StepClock(), Pace(), 0.0
-    for step in range(1, 200):
-        t += 0.3
-        clock, pace = beat(clock, t, 1), with_step(pace, step, t)
-    assert clock.step_s is not None
-    clock, step = after_gap(Watch(clock=clock), t).clock, 199
-    for many, later in ((100, 0.01), (60, 0.02), *((1, 0.3),) * 200):
-        t, step = t + later, step + many
-        pace = with_step(pace, step, t) if clock.behind_from is None else begin_stretch(pace, step, t)
-        clock = beat(clock, t, many)
-        assert clock.step_s == pytest.approx(0.3, rel=0.05)
-        assert pace_of(pace) == pytest.approx(0.3, rel=0.05)
 
 
 def test_a_training_that_is_faster_for_good_after_a_gap_has_its_new_pace() -> None:

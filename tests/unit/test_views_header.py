@@ -161,6 +161,21 @@ def test_a_late_step_counts_down_if_nothing_shows_life() -> None:
     assert said(replace(swift, outlook=replace(swift.outlook, hang_t=swift.now_t + 3))).level == "warning"
 
 
+def test_nothing_far_from_usual_is_shown_as_fine() -> None:
+    now, idle = healthy(8), {"util_pct": 0.0, "power_w": 90.0}
+    assert now.gpu is not None
+    busy = [replace(g, util_pct=95.0, power_w=600.0, own_mem_bytes=7e10) for g in now.gpu.gpus]
+    gpus = [replace(g, **idle) if g.index == 6 else g for g in busy]
+    found = verdict(replace(now, gpu=replace(now.gpu, gpus=tuple(gpus))))
+    assert found.clauses[0] == "GPU 6 does not work: 0 % beside 7 at 70 % or more"
+    high = replace(now.story.progress, loss=0.9)
+    found = verdict(replace(now, story=replace(now.story, progress=high, loss_floor=0.1), progress=high))
+    assert (found.level, found.clauses[0]) == ("warning", "Loss 0.900 is 9.0 times its lowest (0.100)")
+    start = replace(now, story=replace(now.story, state="starting", state_t=now.now_t - 300, incidents=()))
+    assert (verdict(start).level, verdict(start).clauses[2]) == ("unknown", "no step seen for 5 min")
+    assert "its trainer lives (pid 4202)" in verdict(unwatched()).sentence
+
+
 @pytest.mark.parametrize(("width", "most"), [(80, 4), (40, 7)])
 def test_what_is_wrong_is_never_cut(width: int, most: int) -> None:
     long = incident(

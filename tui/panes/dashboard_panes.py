@@ -112,7 +112,8 @@ class MeterPane(Pane):
         if scales:
             cells -= SCALE
         lines: list[Line] = []
-        for meter in self.meters[:height]:
+        kept = sorted(self.meters, key=lambda m: m.level not in {"warning", "danger"})[:height]  # if not all fit
+        for meter in (m for m in self.meters if m in kept):
             word = LEVEL_WORDS[meter.level]
             line: list[Span] = [
                 ("label", pad(meter.label, label)),

@@ -44,6 +44,7 @@ MARK_STYLES: dict[str, str] = {
     "start": "faint",
     "restart": "accent",
     "checkpoint": "safe",
+    "doubtful_checkpoint": "warning",
     "bad_checkpoint": "danger",
     "crash": "danger",
     "hang": "danger",

@@ -116,12 +116,12 @@ def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
     step, phase, first_step = progress.run_step, progress.phase, after.certain.opening.first_step
     clock, first = state.watch.clock, state.watch.clock.beats == 0
     _watch(builder, chunk, after)
-    late, seen_t = chunk.written_t is not None, t if chunk.written_t is None else min(t, chunk.written_t)
+    dated, seen_t = chunk.written_t is not None, t if chunk.written_t is None else min(t, chunk.written_t)
     builder.set(
         attempt=attempt_progress.with_beat(state.attempt, step, seen_t, epoch=progress.epoch, first_step=first_step)
     )
     if step is not None:
-        take_step = pace.with_step if clock.behind_from is None and not late else pace.begin_stretch
+        take_step = pace.with_step if clock.behind_from is None and not dated else pace.begin_stretch
         builder.change("course", pace=take_step(state.course.pace, step, builder.now))
     if progress.loss is not None:
         position = None if step is None else (state.attempt.offset or 0) + step

@@ -142,7 +142,7 @@ def _of_incidents(now: Situation) -> Iterator[Concern]:
         yield Concern(
             level="danger", text=f"Loss is NaN{since_step(nan)}{', acknowledged' if asked else ''}", incident=nan.id
         )
-    for incident in sorted(standing, key=lambda i: -i.t):
+    for incident in sorted(standing, key=lambda i: (i.severity != "danger", -i.t)):
         # An average that was NaN before the loss was known to be is no second trouble.
         told = incident.class_ in NAN and (nan is not None or not incident.average)
         lasting = incident.severity == "danger" or incident.open or incident.class_ == DIVERGING
@@ -150,7 +150,7 @@ def _of_incidents(now: Situation) -> Iterator[Concern]:
         moves = incident.kind in SILENT and now.step_t is not None and now.step_t > incident.t
         if incident.severity == "info" or told or moves or not lasting:
             continue
-        text, level = _text(incident, now), incident.severity
+        text, level = _text(incident, now), level_now(incident, now)
         key = "w" if incident.kind in SILENT and now.outlook.hang_t is not None else ""
         if incident.acknowledged:
             said = f"{text}, acknowledged"
@@ -217,7 +217,7 @@ def _of_gpus(now: Situation) -> Iterator[Concern]:
         slowed = [each for each in gpu.throttle or () if each in SLOWED_BY_FAULT]
         if slowed and f"gpu{gpu.index}.slowed" not in told:
             yield Concern(level="warning", text=f"GPU {gpu.index} is slowed down by {' and '.join(slowed)}")
-    own = [gpu for gpu in sample.gpus if gpu.own and gpu.util_pct is not None]
+    own = [gpu for gpu in sample.gpus if gpu.own_mem_bytes and gpu.util_pct is not None]  # its processes are there
     busy = [gpu for gpu in own if (gpu.util_pct or 0.0) >= BUSY_PCT]
     watts = min((gpu.power_w or 0.0 for gpu in busy), default=0.0)
     for gpu in own if len(busy) > 1 else ():  # its power is of the last seconds: a moment without work is none
@@ -261,15 +261,28 @@ def _values(gpu: "GpuSample | None", host: "HostSample | None") -> Iterator[tupl
         yield "disk_free", host.disk_free_bytes, "B"
 
 
+def reading_of(incident: Incident, now: Situation) -> HealthReading | None:
+    """The newest reading that an open incident is about; None if it is about none."""
+    if not incident.open or incident.kind not in {"health", "disk"}:
+        return None
+    readings = current_readings(now.story, now.gpu, now.host, bounds_now(now))
+    return next((r for r in readings if r.metric == incident.class_), None)
+
+
+def level_now(incident: Incident, now: Situation) -> Level:
+    """That of its severity, or of its newest reading if that is in danger; an incident of no severity is safe."""
+    reading = reading_of(incident, now)
+    if reading is not None and reading.level == "danger":
+        return "danger"
+    return "safe" if incident.severity == "info" else incident.severity
+
+
 def reason_now(incident: Incident, now: Situation) -> str:
     """The reason of an open incident; of one about a reading, with its newest value, and its time if that is not now.
 
     For example "GPU 0 too hot: 86 °C (limit 85)".
     """
-    if not incident.open or incident.kind not in {"health", "disk"}:
-        return incident.reason
-    readings = current_readings(now.story, now.gpu, now.host, bounds_now(now))
-    found = next((r for r in readings if r.metric == incident.class_), None)
+    found = reading_of(incident, now)
     if found is None or found.value is None:
         return incident.reason
     limit = limit_in(bounds_now(now)[found.metric.rpartition(".")[2]], found.level)
