@@ -78,6 +78,14 @@ class LogIndex:
                 return None if size & BEGIN else t
         return None
 
+    def size_at(self, t: float) -> int:
+        """Bytes of the log that were there at ``t``, in run seconds; 0 if it is not known."""
+        with contextlib.suppress(OSError), self._path.open("rb") as file:
+            fd, count = file.fileno(), os.fstat(file.fileno()).st_size // POINT.size
+            later = bisect_left(range(count), True, key=lambda number: _point(fd, number)[0] > t)
+            return _point(fd, later - 1)[1] & ~BEGIN if later else 0
+        return 0
+
 
 def _point(fd: int, number: int) -> Point:
     t, size = POINT.unpack(os.pread(fd, POINT.size, number * POINT.size))
