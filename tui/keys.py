@@ -135,7 +135,10 @@ KEYS: tuple[Key, ...] = (
     Key("p", "app.place('profiles')", "profile", "the profiles: what a switch would change, and the switch",
         when=lambda c: c.started),
     Key("c", "acknowledge", "ack", "acknowledge the newest open incident", acts=True,
-        when=lambda c: any(not i.acknowledged for i in c.now.story.open_incidents) and c.watched,
+        when=lambda c: c.watched and (
+            any(not i.acknowledged for i in c.now.story.open_incidents)
+            or (c.now.story.question is not None and c.now.story.question.fact.by != "")
+        ),
         first=lambda c: c.now.story.question is not None and c.now.story.question.fact.asks),
     Key("A", "act", "act", "what is done without you: all, ask first, notify only", acts=True, footer=False,
         when=lambda c: c.started and c.watched and c.state not in {"finished", "given_up"}),

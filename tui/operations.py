@@ -80,6 +80,10 @@ class Operations:
 
     def acknowledge(self, incident: int | None = None) -> None:
         """Acknowledge an incident; by default the newest open one."""
+        held = self._on.now.story.question
+        if incident is None and held is not None and held.fact.by:  # no, to what a program asks for
+            self.send(order("ack"))
+            return
         waiting = [i.id for i in self._on.now.story.open_incidents if not i.acknowledged]
         if incident is None and not waiting:
             self._on.show_message("No incident waits to be acknowledged.")

@@ -528,6 +528,11 @@ class OperatorMemory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     resume_ordered: tuple[str, float] | None = None
     ends: EndTime | None = None
 
+    @property
+    def concluded(self) -> Waiting | None:
+        """What the judge would have done by itself; a program that asks for something (gate.py) does not count."""
+        return None if self.withheld is None or self.withheld.action.by else self.withheld
+
 
 class Journal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the journal has: the newest ids, the open incidents, and the folders with files of metrics.

@@ -266,6 +266,8 @@ class ActionWithheld(FactBase, frozen=True, kw_only=True, tag="withheld"):
     verb: str = ""
     """The command that does it: restart, resume or stop; empty = none does."""
     answers: tuple[str, ...] = ()
+    by: str = ""
+    """The program that asks for it; empty = trainwatch would do it by itself."""
 
     @property
     def sentence(self) -> str:

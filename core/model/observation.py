@@ -361,8 +361,9 @@ class Command(Base, frozen=True, kw_only=True, tag="command"):
     """A key or a verb of the user."""
 
     verb: Literal[
-        "stop", "kill", "restart", "resume", "pause", "unpause", "profile", "ack", "snooze", "act", "save", "shutdown"
-    ]
+        "stop", "kill", "restart", "resume", "pause", "unpause", "profile", "ack", "snooze", "act", "save", "shutdown",
+        "ask",
+    ]  # fmt: skip
     by: str = "operator"
     checkpoint: str | None = None
     profile: str | None = None
@@ -379,6 +380,8 @@ class Command(Base, frozen=True, kw_only=True, tag="command"):
     """restart, resume: drop all that were applied."""
     act: Act | None = None
     """act: what is done without a person from now on (``restart.act``)."""
+    asked: Literal["stop", "restart", "resume", "save"] | None = None
+    """ask: what a program would like; a person is asked, and only the person's own command does it."""
 
 
 Observation = (

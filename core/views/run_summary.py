@@ -136,7 +136,7 @@ def summarise(now: Situation, name: str = "") -> RunSummary:
 def _next(now: Situation) -> Next | None:
     """A restart that is decided, or the end of a silence; None without a supervisor, and if a person is asked."""
     story = now.story
-    if not now.watched or story.question is not None or story.act not in {None, "all"}:
+    if not now.watched or story.is_held_back or story.act not in {None, "all"}:
         return None
     if story.state in {"backing_off", "cleaning"}:
         waits = story.state_why.holds and story.state_why.until_t is None

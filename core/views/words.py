@@ -232,6 +232,8 @@ def would_have(held: WithheldAction, wall0: float, now_wall: float | None = None
     """``would have restarted at 03:41 from checkpoint-4000 (step 4000), after ending it``."""
     action = held.fact
     at = f"at {quantity.clock(wall0 + held.t, now_wall)}"
+    if action.by:
+        return f"{action.by} asked {at}: {action.question}"
     place = " ".join(filter(None, ("would have", action.would, at, action.where)))
     return f"{place}, {action.how}" if action.how else place
 

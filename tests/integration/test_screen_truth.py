@@ -246,7 +246,7 @@ def test_a_person_is_offered_the_newest_checkpoint_of_before_the_nan(world: Worl
         assert "step 60 " not in offered
         assert any("step 60 " in row and "saved after the loss became NaN" in row for row in rows)
         person.press("Enter")
-        person.see("Starts from checkpoint-", re.search(r"step \d+", offered)[0])
+        person.see("Starts from checkpoint-", re.findall(r"step \d+", offered)[0])
 
 
 def test_while_nothing_moves_no_checkpoint_and_no_end_are_promised(world: World) -> None:

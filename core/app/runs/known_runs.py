@@ -197,6 +197,40 @@ def log_of(run: RunDirectory, attempt: int | None = None) -> Path:
     return path
 
 
+def log_around(run: RunDirectory, said: str, lines: int) -> str:
+    """The lines of the log before and after a local time: ``03:41``, ``2026-11-30 03:41:20``.
+
+    Raises CliError: exit code 2 for another text, 3 if no attempt ran before.
+    """
+    from datetime import datetime, timedelta
+    from datetime import time as clock
+
+    from ...sense.log.log_browser import FileLogBrowser
+    from ...store.journal import load_story
+    from ...store.log_index import FILE_NAME, LogIndex
+
+    now = datetime.now().astimezone()
+    try:
+        if len(said) <= len("03:41:20"):
+            at = datetime.combine(now, clock.fromisoformat(said)).astimezone()
+            at -= timedelta(days=at > now)
+        else:
+            at = datetime.fromisoformat(said).astimezone()
+    except ValueError:
+        raise CliError(ExitCode.USAGE, f'{said}: not a local time like "03:41" or "2026-11-30 03:41:20"') from None
+    story = load_story(run.journal)
+    t = at.timestamp() - story.wall0
+    attempt = next((each for each in reversed(story.attempts) if each.t <= t), None)
+    if attempt is None:
+        raise CliError(ExitCode.NOT_FOUND, f"{run.id}: no attempt had begun at {at:%Y-%m-%d %H:%M:%S}")
+    path, browser = str(log_of(run, attempt.number)), FileLogBrowser()
+    points = LogIndex(run.attempt(attempt.number) / FILE_NAME).since(t)
+    size = next((size for at, size in points if at <= t), 0)
+    before, after = browser.before(path, size, (lines + 1) // 2), browser.after(path, size, lines // 2)
+    shown = [line.text for stretch in (before, after) for line in stretch.lines]
+    return "\n".join([f"==> attempt {attempt.number}, around {at:%Y-%m-%d %H:%M:%S} <==", *shown, ""])
+
+
 def log_pieces(run: RunDirectory, path: Path, lines: int | None, over: Callable[[], bool] | None) -> Iterator[str]:
     """The last ``lines`` of a log (None: all), and what is added until ``over``, also by the next attempts."""
     while True:

@@ -1,4 +1,4 @@
-"""Operator commands: stop, kill, restart, resume, pause, profile, ack, snooze, act, save, shutdown.
+"""Operator commands: stop, kill, restart, resume, pause, profile, ack, snooze, act, save, shutdown; ask of a program.
 
 Each verb is one function ``f(builder, command) -> reply``. A command is never an error: one that makes no sense in the
 present state, or is fulfilled already, is noted and changes nothing. The text of the reply goes back over the control
@@ -55,11 +55,15 @@ def on_command(builder: StepBuilder, command: Command) -> Reply:
         f"with {', '.join(command.remedies)}" if command.remedies else None,
         "without remedies" if command.without_remedies else None,
         command.act,
+        command.asked,
     )
     policy.remember(builder)
     detail = " ".join(part for part in parts if part is not None)
     builder.fact(CommandReceived(verb=command.verb, by=command.by, detail=detail))
     reply = _VERBS[command.verb](builder, command)
+    waiting = builder.state.operator.withheld
+    if reply.ok and waiting is not None and waiting.action.by and waiting.action.verb == command.verb:
+        gate.close(builder, f"ordered by {command.by}")  # an order that leaves the run in its state
     if reply.message:
         builder.note(f"{command.verb}: {reply.message}", "refusal")
         if command.verb == "resume" and run_states.is_live(builder.machine):
@@ -76,10 +80,11 @@ def _present(builder: StepBuilder) -> str:
 
 def _end(builder: StepBuilder, command: Command) -> Reply:
     machine, kill, by = builder.machine, command.verb == "kill", command.by
-    if isinstance(machine, Stopped | run_states.Over) and builder.state.operator.withheld is None:
+    concluded = builder.state.operator.concluded
+    if isinstance(machine, Stopped | run_states.Over) and concluded is None:
         return fulfilled(f"nothing is running: {_present(builder)} already")
     plan = RestartPlan(reason=f"{command.verb} by {by}", by=by)
-    finishing = builder.state.operator.withheld is not None and builder.state.operator.withheld.then == "finish"
+    finishing = concluded is not None and concluded.then == "finish"
     builder.change("operator", ends=None)
     if isinstance(machine, Stopping) and machine.saving is not None and machine.then == "hold" and not kill:
         restarts.end_saving(builder, machine, f"stop by {by} again: no checkpoint is waited for")
@@ -120,7 +125,7 @@ def _next(builder: StepBuilder, command: Command) -> Reply:
     """
     machine, typed = builder.machine, builder.typed
     live, answers = run_states.is_live(machine) and not isinstance(machine, Stopping), is_answer(builder.state, command)
-    waiting, launching = builder.state.operator.withheld, isinstance(machine, Starting) and not machine.launched
+    waiting, launching = builder.state.operator.concluded, isinstance(machine, Starting) and not machine.launched
     if command.incident is not None and (waiting is None or waiting.action.incident != command.incident):
         # An answer to a question that does not wait any more must not end or start anything.
         does = f"`{typed('restart' if live else 'resume')}` without --incident does it all the same"
@@ -198,7 +203,7 @@ def _act(builder: StepBuilder, command: Command) -> Reply:
         return refused('say which: "all", "ask" or "notify"')
     builder.change("operator", act=command.act)
     builder.fact(ActChanged(act=command.act, by=command.by, settings=builder.settings.restart.act))
-    waiting, by = builder.state.operator.withheld, command.by
+    waiting, by = builder.state.operator.concluded, command.by
     if command.act == "all":
         if waiting is None:
             return YES
@@ -303,6 +308,9 @@ def switch_at_checkpoint(builder: StepBuilder) -> None:
 
 def _ack(builder: StepBuilder, command: Command) -> Reply:
     incidents, waiting = builder.state.journal.incidents, builder.state.operator.withheld
+    if waiting is not None and waiting.action.by and command.incident is None:
+        gate.close(builder, f"no, by {command.by}")
+        return YES
     if command.incident is not None and builder.find_incident(command.incident) is None:
         listed = ", ".join(str(incident.id) for incident in incidents) or "none"
         return refused(f"there is no open incident {command.incident}; open: {listed}")
@@ -339,6 +347,20 @@ def _save(builder: StepBuilder, command: Command) -> Reply:
     return YES
 
 
+def _ask(builder: StepBuilder, command: Command) -> Reply:
+    """A program asks: a person gets the question, unless what is asked for could not be done now."""
+    waiting, verb = builder.state.operator.withheld, command.asked
+    if verb is None or has_wishes(command):
+        return refused("a program can ask for a plain stop, restart, resume or save")
+    if waiting is not None:
+        return refused(f"a person has not answered yet: {waiting.action.question}")
+    wish = replace(command, verb=verb, asked=None)
+    reply = _VERBS[verb](StepBuilder(builder.knowledge, builder.state), wish)  # on a step that is thrown away
+    if not reply.message:
+        gate.ask_for(builder, verb, command.by, before_lost_t(builder))
+    return reply
+
+
 def _shutdown(builder: StepBuilder, command: Command) -> Reply:
     machine = builder.machine
     runs = run_states.is_live(machine) or (isinstance(machine, Starting) and not machine.launched)
@@ -370,6 +392,7 @@ _VERBS: dict[str, Callable[[StepBuilder, Command], Reply]] = {
     "snooze": _snooze,
     "act": _act,
     "save": _save,
+    "ask": _ask,
     "shutdown": _shutdown,
 }
 

@@ -2,8 +2,9 @@
 
 ``[restart] act``: "all" lets everything pass; with "ask" the question is sent, and nothing is done before an answer;
 with "notify" nothing is done. What a person orders always passes: its ``RestartPlan.by`` names the person, and the plan
-goes through all stages of a restart. Whatever is withheld is a fact in the journal; what can still be done waits in
-``JudgeState.withheld``, and commands.py carries it out.
+goes through all stages of a restart. What a program asks for (``stop --ask``) never passes, whatever ``act`` says.
+Whatever is withheld is a fact in the journal; what can still be done waits in ``JudgeState.withheld``, and commands.py
+carries it out.
 
 A hung trainer stays hung, and is running again once a step comes. A trainer that crashed stays ended: the run is held.
 """
@@ -34,6 +35,13 @@ WOULD: dict[Then, tuple[str, str]] = {
     "finish": ("end its process", "ended its process"),
 }
 """What follows a stop → what would be done, as a question and after "would have"; of all else: it is ended."""
+ASKED = {
+    "stop": ("end the training", "ended the training"),
+    "restart": ("restart", "restarted"),
+    "resume": ("resume", "resumed"),
+    "save": ("save a checkpoint", "saved a checkpoint"),
+}
+"""What a program can ask for: the same of its command."""
 
 
 def act_of(state: JudgeState, knowledge: Knowledge) -> Act:
@@ -61,6 +69,41 @@ def withhold(
 
     ``failed``: the failure that it would answer. ``how``: what it would change, as a clause.
     """
+    state, asks = builder.state, act_of(builder.state, builder.knowledge) == "ask"
+    action = replace(_action(builder, then, plan, live=live, how=how), asks=asks)
+    name = run_states.name_of(state.machine) if live else "stopped"
+    waiting = Waiting(action=action, state=name, plan=plan, then=then, failed=failed)
+    if not live:
+        builder.move("hold", Stopped(), f"{act_words(builder)}; it would have {action.sentence}", Why("act"))
+    else:
+        told = state.operator.concluded
+        if told is not None and (told.state, told.action.would) == (waiting.state, action.would):
+            return  # the same is told once
+        if isinstance(state.machine, Hung):
+            builder.set(machine=replace(state.machine, judged=True), wake_t=None)
+    ask(builder, waiting)
+
+
+def ask_for(builder: StepBuilder, verb: str, by: str, before_t: float | None) -> None:
+    """Ask a person for what a program would like. ``before_t``: a checkpoint from then on has the failure in it."""
+    plan, live = RestartPlan(reason=f"{verb} asked for by {by}", before_t=before_t), run_states.is_live(builder.machine)
+    then: Then = "restart" if verb in {"restart", "resume"} else "hold"
+    asked, would = ASKED[verb]
+    action = replace(
+        _action(builder, then, plan, live=live, how=f"as {by} asks"),
+        ask=asked,
+        would=would,
+        why=f"{by} asks for it",
+        verb=verb,
+        by=by,
+        asks=True,
+        action="save" if verb == "save" else "stop" if live else "start",
+    )
+    ask(builder, Waiting(action=action, state=run_states.name_of(builder.machine), plan=plan, then="hold"))
+
+
+def _action(builder: StepBuilder, then: Then, plan: RestartPlan, *, live: bool, how: str) -> ActionWithheld:
+    """What would follow, with its price."""
     state, starts, path, known, attempt = builder.state, then == "restart", None, None, builder.attempt
     if starts and not plan.fresh and builder.knowledge.preset.resume != "none":
         path, known = builder.resume_point(replace(plan, wanted=plan.wanted or plan.path))
@@ -75,8 +118,7 @@ def withhold(
     lost = lost_steps(done, position, attempt.stride) if starts and not front else None
     incident = builder.find_incident(plan.incident)
     asked, would = WOULD.get(then, ("end it", "ended it"))
-    asks = act_of(state, builder.knowledge) == "ask"
-    action = ActionWithheld(
+    return ActionWithheld(
         action="stop" if live else "start",
         ask=asked,
         would=would,
@@ -88,21 +130,9 @@ def withhold(
         incident=plan.incident if incident is not None else None,
         checkpoint=path,
         lost_steps=lost,
-        asks=asks,
         waits=True,
         verb="stop" if not starts else "restart" if live else "resume",
     )
-    name = run_states.name_of(state.machine) if live else "stopped"
-    waiting = Waiting(action=action, state=name, plan=plan, then=then, failed=failed)
-    if not live:
-        builder.move("hold", Stopped(), f"{act_words(builder)}; it would have {action.sentence}", Why("act"))
-    else:
-        told = state.operator.withheld
-        if told is not None and (told.state, told.action.would) == (waiting.state, would):
-            return  # the same is told once
-        if isinstance(state.machine, Hung):
-            builder.set(machine=replace(state.machine, judged=True), wake_t=None)
-    ask(builder, waiting)
 
 
 def tell(builder: StepBuilder, action: Withheld, ask: str, would: str, why: str, **fields: Any) -> None:
@@ -131,10 +161,10 @@ def ask(builder: StepBuilder, waiting: Waiting) -> None:
     number = "" if action.incident is None else f" --incident {action.incident}"
     done = f"{action.verb} {{run}}{number if action.verb != 'stop' else ''}"
     answers = [f"{'yes' if action.asks else 'to do it'}: trainwatch {done}"]
-    answers += [f"no: trainwatch ack {{run}}{number}"] if number and action.asks else []
-    answers += ["end it for good: trainwatch stop {run}"] if action.verb == "restart" else []
+    answers += [f"no: trainwatch ack {{run}}{number}"] if (number and action.asks) or action.by else []
+    answers += ["end it for good: trainwatch stop {run}"] if action.verb == "restart" and not action.by else []
     action = replace(action, answers=tuple(answers))
-    again_t = builder.t + again_s if action.asks else None
+    again_t = builder.t + again_s if action.asks and not action.by else None
     builder.change("operator", withheld=replace(waiting, action=action, again_t=again_t))
     builder.fact(action)
     _notify(builder, action)
@@ -147,6 +177,7 @@ def _notify(builder: StepBuilder, action: ActionWithheld) -> None:
     minutes = builder.settings.restart.ask_timeout_s / 60
     last = f"without an answer nothing is ended or started, and this is asked again in {minutes:.0f} min"
     last = last if action.asks else f"nothing was done: {act_words(builder)}"
+    last = "without an answer it is not done" if action.by else last
     title = action.question if action.asks else f"would have {action.sentence}"
     body = "\n".join(filter(None, [*lines, last]))
     builder.notify("question" if action.asks else "withheld", title, body, incident=action.incident)

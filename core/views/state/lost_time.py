@@ -147,7 +147,8 @@ def _parts(story: RunStory, begin_t: float, end_t: float, silent_t: float) -> It
         elif span.state in HELD:
             yield since_t, until_t, "waited"
         elif span.state == "hung":
-            asked_t = min((w.t for w in story.withheld if since_t <= w.t <= until_t and w.fact.waits), default=until_t)
+            asked = (w.t for w in story.withheld if since_t <= w.t <= until_t and w.fact.waits and not w.fact.by)
+            asked_t = min(asked, default=until_t)
             yield since_t, asked_t, "detection"
             yield asked_t, until_t, "waited"
         else:

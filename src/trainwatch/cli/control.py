@@ -8,7 +8,7 @@ from trainwatch.core.app.errors import CliError, ExitCode
 
 from .output import put, warn
 from .start import ACT_MODES, SETTINGS
-from .verb import JSON, RUN, YES, Argument, Verb, Verbs, arg, confirm, flag, one_of, operate, run_of, usage
+from .verb import ASK, BY, JSON, RUN, YES, Argument, Verb, Verbs, arg, confirm, flag, one_of, operate, run_of, usage
 
 VERBS = Verbs()
 
@@ -52,7 +52,7 @@ def sent(
         values = {field: getattr(args, option) for field, option in fields.items()}
         return operate(args, ask=ask, forced=args.force if launches else None, **values)
 
-    return Verb(help_, description or help_, example, (*options, YES if ask else NEVER_ASKED, RUN), act)
+    return Verb(help_, description or help_, example, (*options, YES if ask else NEVER_ASKED, BY, RUN), act)
 
 
 @VERBS(
@@ -75,7 +75,9 @@ def sent(
     ),
     *SETTINGS,
     *NEXT_ATTEMPT,
+    ASK,
     NEVER_ASKED,
+    BY,
     RUN,
 )
 def resume_verb(args: argparse.Namespace) -> int:
@@ -83,8 +85,10 @@ def resume_verb(args: argparse.Namespace) -> int:
         if args.command_after_dashes or args.settings or args.remedies or args.lr is not None:
             raise CliError(ExitCode.USAGE, "--paused only ends a pause: nothing else can be asked for with it")
         return operate(args, verb="unpause")
-    by = "command line"
+    by = args.by
     if args.command_after_dashes or args.settings or args.lr is not None:
+        if args.ask:
+            raise CliError(ExitCode.USAGE, "--ask asks for a plain resume: no other command, no other settings")
         from trainwatch.core.app.operate import checkpoint_argument
         from trainwatch.core.app.start.project_run import checkpoint_after, give_command, give_settings
 
@@ -244,6 +248,7 @@ VERBS |= {
         "end the training gently; it is not restarted until `resume`",
         "Ends the training gently: signals with time to save, then SIGKILL. It is not started again until `resume` or "
         "`restart`.",
+        options=(ASK,),
         ask="End the training of {run} (it may save first) and hold restarts?",
     ),
     "kill": sent(
@@ -257,7 +262,7 @@ VERBS |= {
         "end this attempt, start the next from the newest checkpoint",
         "Ends this attempt of the training and starts the next one from the newest verified checkpoint: one that was "
         "read and found complete.",
-        options=(FRESH, *NEXT_ATTEMPT),
+        options=(FRESH, *NEXT_ATTEMPT, ASK),
         fields=OF_NEXT_ATTEMPT,
         launches=True,
     ),
@@ -265,6 +270,7 @@ VERBS |= {
         "ask the trainer for a checkpoint now",
         "Asks the trainer for a checkpoint: by trainwatch.heartbeat in its script, or by [run] save_signal or "
         "save_file. `stop` asks for one, too, before it ends the training.",
+        options=(ASK,),
     ),
     "snooze": sent(
         "give a suspected hang ten minutes more",

@@ -14,7 +14,9 @@ from .verb import Verb
 
 SECTIONS: dict[str, tuple[str, dict[str, Sequence[str]]]] = {
     "start": ("start a training", {"start": ("adopt", "init", "run"), "queue": ("queue",)}),
-    "watch": ("watch runs", {"watch": ["attach", "events", "logs", "metrics", "runs", "serve", "status", "wait"]}),
+    "watch": ("watch runs", {"watch": (
+        *("attach", "events", "logs", "mcp", "metrics", "runs", "serve", "status", "wait"),
+    )}),
     "control": ("control a run", {"control": (
         *("ack", "act", "enable", "forget", "kill", "pause", "profile", "restart", "resume", "save", "snooze", "stop"),
         "supervise",

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from trainwatch.core.app.errors import CliError, ExitCode
+from trainwatch.core.model.text import typed
 
 from .output import check_line, printable, warn
 
@@ -91,6 +92,10 @@ PART_JSON = arg("--json", action="store_true", default=argparse.SUPPRESS, help="
 YES = arg("--yes", "-y", action="store_true", help="do not ask")
 
 
+BY = arg("--by", metavar="WHO", default="command line", help="who orders or asks, for the journal")
+ASK = flag("--ask", "a program asks: nothing is done before a person does it, or says no (screen, status, notices)")
+
+
 def command_words(help_: str = "the trainer's command line") -> Argument:
     """All that follows: the words of a command."""
     return arg("words", nargs=argparse.REMAINDER, metavar="COMMAND", help=help_)
@@ -128,15 +133,16 @@ def operate(
     *,
     verb: Literal["unpause"] | None = None,
     ask: str | None = None,
-    by: str = "command line",
+    by: str | None = None,
     forced: bool | None = None,
     **values: Any,
 ) -> int:
     """Send the verb with ``values`` (fields of ``Command``); 0 if the supervisor accepted it.
 
     ``verb``: the supervisor's word for it, if it is another. ``ask``: the question on a terminal unless --yes, with
-    ``{run}`` for the run's name. ``forced``: of a verb that launches, with a new supervisor if there is none:
-    whether it does so although a check fails; None: it launches nothing.
+    ``{run}`` for the run's name; with --ask the supervisor asks, and nothing is done. ``forced``: of a verb that
+    launches, with a new supervisor if there is none: whether it does so although a check fails; None: it launches
+    nothing.
     """
     from trainwatch.core.app.operate import (
         LAUNCHING,
@@ -152,7 +158,15 @@ def operate(
     values["checkpoint"] = checkpoint_argument(run, values.get("checkpoint"))
     values["profile"] = profile_argument(run, values.get("profile"))
     values["remedies"] = tuple(values.get("remedies", ()))
+    by = by or printable(args.by)[:60]
     command = Command(t=0.0, verb=verb or args.verb, by=by, **values)
+    if getattr(args, "ask", False):
+        if command != Command(t=0.0, verb=args.verb, by=by):
+            raise CliError(ExitCode.USAGE, f"--ask asks for a plain {args.verb}: leave the other options out")
+        send_command(run, Command(t=0.0, verb="ask", asked=args.verb, by=by), starts_supervisor=False)
+        does, refuses = (typed(word, run.id) for word in (args.verb, "ack"))
+        print(f"a person is asked, and nothing is done before the answer: `{does}` does it, `{refuses}` says no")
+        return ExitCode.DONE
     if args.verb in LAUNCHING and (told := read_way_again(run, command)) is not None:
         warn(told)
     if ask is not None and not args.yes and sys.stdin.isatty():

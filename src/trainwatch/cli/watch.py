@@ -173,6 +173,7 @@ def _over(args: argparse.Namespace, run: "RunDirectory") -> Callable[[], bool] |
     RUN,
     *following("new events"),
     flag("--json", "JSON lines, one record each"),
+    arg("--since", type=int, default=0, metavar="SEQ", help='only those behind the one with this "seq" of --json'),
 )
 def events_verb(args: argparse.Namespace) -> int:
     """A run without a journal has no events."""
@@ -182,6 +183,8 @@ def events_verb(args: argparse.Namespace) -> int:
 
     run = run_to_read(args)
     for record in records_of(run, _over(args, run) or (lambda: True)):
+        if record.seq <= args.since:
+            continue
         show(record, run.id, as_json=args.json)
     return ExitCode.DONE
 
@@ -202,6 +205,7 @@ POLL_S = 0.5
     flag("--all", "print all of it"),
     *following("what is added"),
     arg("--attempt", type=int, help="another attempt than the newest"),
+    arg("--at", metavar="TIME", help='lines around a local time: "03:41", "2026-11-30 03:41:20"'),
     flag("--path", "print the path of the log instead"),
 )
 def logs_verb(args: argparse.Namespace) -> int:
@@ -211,6 +215,11 @@ def logs_verb(args: argparse.Namespace) -> int:
     if args.lines < 1:
         raise CliError(ExitCode.USAGE, "--lines takes a number of at least 1")
     run = run_to_read(args)
+    if args.at is not None:
+        from trainwatch.core.app.runs.known_runs import log_around
+
+        print(log_around(run, args.at, args.lines), end="")
+        return ExitCode.DONE
     over = _over(args, run)
     while True:
         ended = over is None or over()
@@ -325,6 +334,23 @@ def serve_verb(args: argparse.Namespace) -> int:
     except OSError as error:
         why = error.strerror or error
         raise CliError(ExitCode.FAILED, f"port {args.port}: {why}; choose another with --port") from None
+    return ExitCode.DONE
+
+
+@VERBS(
+    "mcp",
+    "the verbs as tools for an agent (Model Context Protocol)",
+    "Serves an agent over standard input and output: status, events, report, diagnose, checkpoints, logs, wait. Reads "
+    "only; --act adds stop, restart, resume and save. ask: a person has to say yes, on the screen, with the verb at a "
+    "terminal, or in the agent's client if that can ask; without an answer nothing is done. all: nobody is asked.",
+    "--act ask",
+    arg("--act", dest="agent_acts", choices=("ask", "all"), help="what the agent may do; default: read only"),
+)
+def mcp_verb(args: argparse.Namespace) -> int:
+    """Serves until its standard input is closed."""
+    from .mcp_server import Server
+
+    Server(args.agent_acts).run()
     return ExitCode.DONE
 
 
