@@ -16,13 +16,8 @@ KILLED = "torch.multiprocessing.spawn.ProcessExitedException: process 0 terminat
 @pytest.mark.parametrize(
     ("log", "code", "about", "failure"),
     [
-        (QUIET, 1, Circumstances(disk_free_bytes=1e6), "disk_full"),
         (ODD, 1, Circumstances(disk_free_bytes=1e6), "disk_full"),
-        (QUIET, 1, Circumstances(disk_free_inodes=0), "disk_full"),
-        (QUIET, 137, Circumstances(oom_kills=1), "host_oom"),
-        (QUIET, 137, Circumstances(swap_used=0.99), "host_oom"),
         (QUIET, 137, Circumstances(swap_used=0.99, oom_kills=0), "unknown"),
-        (QUIET, 1, Circumstances(checkpoint="torn"), "checkpoint_corrupt"),
         (QUIET, 1, Circumstances(checkpoint="nonfinite"), "nan_loss"),
         (QUIET, 1, Circumstances(stack="File dataloader.py in _try_get_data"), "dataloader_crash"),
         (QUIET, 1, Circumstances(), "unknown"),

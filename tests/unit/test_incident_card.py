@@ -7,13 +7,14 @@ import pytest
 
 from tests.fakes.feed import CRASH, crashed, given_up, healthy, hung
 from tests.unit.test_views_header import incident, told, with_incidents
+from trainwatch.core.judge.failure.evidence_state import kept_text
 from trainwatch.core.model.decision import CaptureStacks, Record, StopAttempt
 from trainwatch.core.model.fact import IncidentUpdated
 from trainwatch.core.model.observation import Outcome
-from trainwatch.core.model.run import IncidentKind
+from trainwatch.core.model.run import Evidence, Incident, IncidentKind
 from trainwatch.core.model.story import ActionStory, Situation
 from trainwatch.core.model.story_fold import apply
-from trainwatch.core.views.incidents import HEADINGS, IncidentCard, card_markdown, incident_card
+from trainwatch.core.views.incidents import HEADINGS, IncidentCard, card_markdown, incident_card, incident_view
 
 replace = msgspec.structs.replace
 
@@ -119,3 +120,21 @@ def test_a_hang_says_how_likely_it_is_and_then_its_evidence() -> None:
     assert headings == sorted(headings, key=list(HEADINGS).index)
     bare = replace(one, evidence=())
     assert why[0].partition(",")[0] in card_markdown(card_of(with_incidents(healthy(), bare), 21), "luca")
+
+
+def test_the_reason_and_the_line_that_it_was_cut_from_are_told_once() -> None:
+    line = "torch.OutOfMemoryError: CUDA out of memory. " + "Tried to allocate 2.00 GiB. " * 30
+    cut = Incident(
+        id=1, t=1.0, wall=1.0, kind="crash", class_="cuda_oom", severity="danger", attempt=1,
+        reason=f"exit code 1: {line[:150]}…", evidence=(Evidence(what=kept_text(line), line=14),),
+    )  # fmt: skip
+    card = card_of(with_incidents(healthy(), cut), 1)
+    assert " ".join(row.text for row in card.rows).count("OutOfMemoryError") == 1
+
+
+def test_an_end_in_a_narrow_list_is_a_word_and_no_bare_time() -> None:
+    quiet = Incident(
+        id=2, t=1.0, wall=1.0, kind="quiet", class_="idle", severity="warning", attempt=1, reason="no step", open=False,
+        closed_t=51.0, ending="it became a hang (incident 3)",
+    )  # fmt: skip
+    assert incident_view(quiet, healthy()).endings[-2:] == ("it became a hang", "over")

@@ -335,6 +335,22 @@ def test_a_trainer_that_hangs_is_done_only_after_its_last_epoch(text: str, well:
     assert ended_well(see(begun(), text).state) is well
 
 
+def test_an_end_waits_for_the_save_that_is_under_way() -> None:
+    world = see(begun(), steps(1000))
+    assert ended_well(world.state)
+    assert not ended_well(save(world, "out/model.safetensors", event="growing").state)
+    assert ended_well(save(world, "out/model.safetensors").state)
+
+
+def test_a_save_called_final_in_the_middle_is_not_the_end() -> None:
+    assert not ended_well(save(see(begun(), steps(40)), "out/stage1_final.safetensors").state)
+
+
+def test_the_end_of_an_epoch_is_not_the_end_where_nobody_says_how_many_there_are() -> None:
+    bars = (f"\rEpoch 0: {n}%|  | {n}/100 [01:00<01:00,  1.00it/s, v_num=3, train_loss=0.5]" for n in range(1, 101))
+    assert not ended_well(see(begun(), "".join(bars)).state)
+
+
 def test_helpers_that_are_left_are_named() -> None:
     world = see(begun(), steps(1000))
     world.see(Exit(t=world.t + 1.0, code=0, left=("tensorboard --logdir runs (pid 77)",)))

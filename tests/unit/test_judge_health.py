@@ -6,7 +6,7 @@ from tests.builders import GB, Story, World, judge
 from tests.unit.test_judge_recovery import running
 from trainwatch.core.judge.findings import health
 from trainwatch.core.model.fact import HealthChanged, Note
-from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample
+from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample, LogChunk
 from trainwatch.core.model.progress import Level, metrics
 from trainwatch.core.model.settings import Health, Profiles, Settings
 
@@ -108,3 +108,34 @@ def test_stable_profile_of_the_run_selects_its_levels() -> None:
     for n in range(4):
         world.see(gpu(world.t + 5.0 * n, mem_used_bytes=15.5 * GB, mem_total_bytes=16 * GB, util_pct=97.0))
     assert levels(world, "gpu0.vram")[-1] == "warning"
+
+
+LINE = "\rsteps: 1%| | {}/9000 [01:00<1:00:00, 1.0s/it, avr_loss={}]"
+
+
+def open_classes(world: World) -> list[str]:
+    return [i.class_ for i in world.incidents if i.open]
+
+
+def test_heat_a_full_disk_a_nan_and_a_stall_end_one_by_one() -> None:
+    world = World().begin()
+    t = 0.0
+    for n in range(1, 200):
+        t += 1.0
+        world.see(gpu(t, temp_c=60.0), HostSample(t=t, disk_free_bytes=9e10), LogChunk(t=t, text=LINE.format(n, 0.1)))
+    for _ in range(20):
+        t += 1.0
+        world.see(gpu(t, temp_c=99.0), HostSample(t=t, disk_free_bytes=1e8))
+    assert {(i.kind, i.class_) for i in world.incidents if i.open} == {("disk", "disk_free"), ("health", "gpu0.temp")}
+    for n in range(200, 240):
+        t += 5.0
+        world.see(gpu(t, temp_c=99.0), HostSample(t=t, disk_free_bytes=1e8), LogChunk(t=t, text=LINE.format(n, "nan")))
+    assert sorted(open_classes(world)) == ["disk_free", "gpu0.temp", "nan", "throttled"]
+    for n in range(240, 400):
+        t += 1.0
+        world.see(gpu(t, temp_c=99.0), HostSample(t=t, disk_free_bytes=1e8), LogChunk(t=t, text=LINE.format(n, 0.1)))
+    assert sorted(open_classes(world)) == ["disk_free", "gpu0.temp"]
+    for _ in range(20):
+        t += 1.0
+        world.see(gpu(t, temp_c=60.0), HostSample(t=t, disk_free_bytes=9e10))
+    assert open_classes(world) == []

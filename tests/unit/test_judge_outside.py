@@ -7,7 +7,7 @@ from tests.unit.test_judge_recovery import crash, judge_of_everything, quick, ru
 from tests.unit.test_judge_remedies import mind
 from tests.unit.test_judge_takeover import taken_over
 from trainwatch.core.judge.step import Judge
-from trainwatch.core.model.decision import NotifyPeople, StartAttempt
+from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import BudgetChanged, RemedyApplied, StateChanged
 from trainwatch.core.model.observation import CheckpointEvent, GpuReading, GpuSample, HostSample, KernelLine
 from trainwatch.core.model.progress import Why
@@ -240,6 +240,43 @@ def test_with_a_second_gpu_of_the_run_a_lost_one_does_not_hold_it() -> None:
     world = gpus(saved(running(judge_of_everything()), 1e6), None, None)
     world.see(KernelLine(t=world.t, text="NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus."))
     crash(world, LOST)
+    assert len(world.of(StartAttempt)) == 2
+
+
+# --- the GPU channel of WSL2 ------------------------------------------------------------------------------------------
+
+SILENT = "misc dxg: dxgk: dxgvmb_send_sync_msg: wait for completion failed: fffffe00"
+
+
+def channel(world: World, line: str) -> World:
+    """An unknown CUDA error behind a line of the kernel."""
+    return crash(world.see(KernelLine(t=world.t, text=line)))
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["misc dxg: dxgk: device removed", "misc dxg: dxgk: dxgvmb_send_create_process: create_process failed -75"],
+)
+def test_a_channel_that_is_gone_is_not_tried_again(line: str) -> None:
+    world = channel(running(judge(quick(max_restarts=9, backoff_s=(0.0,)))), line)
+    assert world.word == "given_up"
+    assert "channel to the GPU is broken" in world.of(GiveUp)[0].reason
+    body = world.of(NotifyPeople)[-1].body
+    assert "wsl --shutdown" in body
+    assert "trainwatch resume" in body
+
+
+def test_a_message_that_failed_once_is_tried_again_and_twice_is_not() -> None:
+    world = channel(running(judge(quick(max_restarts=9, backoff_s=(0.0,)))), SILENT)
+    assert len(world.of(StartAttempt)) == 2
+    channel(world.watch(story(60)), SILENT)
+    assert world.word == "given_up"
+    assert len(world.of(StartAttempt)) == 2
+
+
+@pytest.mark.parametrize("call", ["query_adapter_info: Ioctl failed: -22", "make_resident: Ioctl failed: -12"])
+def test_another_word_of_the_channel_is_no_end_of_it(call: str) -> None:
+    world = channel(running(judge(quick(max_restarts=9, backoff_s=(0.0,)))), f"misc dxg: dxgk: dxgkio_{call}")
     assert len(world.of(StartAttempt)) == 2
 
 
