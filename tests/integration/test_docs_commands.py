@@ -298,6 +298,7 @@ SCENES: Mapping[str, Scene] = {
     POWEROFF: Scene(_script),
     "trainwatch --on box1": Scene(_nothing),
     "wsl --shutdown": Scene(_nothing),
+    "trainwatch init --trainbeat": Scene(_nothing),
 }
 """By the first command of a block, or by a later line that is typed in a scene of its own; with the page's name if
 several pages have that command."""
