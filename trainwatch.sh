@@ -9,7 +9,7 @@
 #   ./trainwatch.sh frameworks [ROW…] real frameworks, installed and trained tiny, with faults (--help; hours for all)
 #   ./trainwatch.sh slurm             install Slurm's daemons, and test against a cluster of two nodes on this machine
 #   ./trainwatch.sh setup [--dev]     only set up: .venv (and the developers' tools with --dev)
-#   ./trainwatch.sh release VERSION   version, changelog section, tag, wheel and sdist; publishes nothing
+#   ./trainwatch.sh release VERSION   version, changelog, tag, wheel, sdist, offline bundle; publishes nothing
 #   ./trainwatch.sh clean             remove .venv and caches (never a run's state, never your files)
 #   ./trainwatch.sh run … | status …  any other verb goes to the trainwatch command itself
 #

@@ -1,9 +1,10 @@
-"""Makes a release: version, changelog section, commit, tag, wheel and sdist. Publishes nothing.
+"""Makes a release: version, changelog section, commit, tag, wheel, sdist and an offline bundle. Publishes nothing.
 
-``./trainwatch.sh release 0.2.0`` calls it, in a clean checkout. The wheel is installed and started with each Python
-of this machine that it is for, and supervises a short training (``--no-smoke`` leaves that out: it needs a package
-index). If the checkout has a remote ``origin`` on a web server, the distribution gets its addresses, and the links of
-the README that are relative to the checkout are made whole in it, so that it reads the same on a package index.
+``./trainwatch.sh release 0.2.0`` calls it, in a clean checkout. The bundle is the wheel and those of all that it needs,
+for the Python that runs this; it is installed without an index. Each other Python of this machine installs the wheel
+from the package index; both supervise a short training (``--no-smoke`` leaves that out). If the checkout has a remote
+``origin`` on a web server, the distribution gets its addresses, and the links of the README that are relative to the
+checkout are made whole in it, so that it reads the same on a package index.
 """
 
 import argparse
@@ -12,6 +13,8 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
+import tarfile
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -38,13 +41,13 @@ def order(version: str) -> tuple[int, int, int, bool, str]:
     return int(major), int(minor), int(patch), before is None, before or ""
 
 
-def released_changelog(text: str, version: str, date: str) -> str:
-    """The changelog with the entries so far under the version, and an empty section for what follows."""
+def released_changelog(text: str, version: str, date: str) -> tuple[str, str]:
+    """The changelog with the entries so far under the version, with an empty section before it; and the entries."""
     head, found, rest = text.partition(UNRELEASED)
     entries = rest.split("\n## ", 1)[0].strip()
     if not found or not entries:
         raise NotReleasedError("CHANGELOG.md has no entries under ## Unreleased: there is nothing to release")
-    return f"{head}{UNRELEASED}\n## {version} ({date})\n{rest}"
+    return f"{head}{UNRELEASED}\n## {version} ({date})\n{rest}", entries
 
 
 def web_address(remote: str) -> str | None:
@@ -108,23 +111,25 @@ def release(root: Path, version: str, *, smoke: bool) -> list[Path]:
     before = found[1]
     if order(version) < order(before) or (version == before and tag in run("git", "tag", cwd=root).split()):
         raise NotReleasedError(f"{version} does not follow {before}")
-    changelog = released_changelog((root / "CHANGELOG.md").read_text(), version, dt.date.today().isoformat())  # noqa: DTZ011
+    changelog, notes = released_changelog((root / "CHANGELOG.md").read_text(), version, dt.date.today().isoformat())  # noqa: DTZ011
     source.write_text(source.read_text().replace(f'"{before}"', f'"{version}"', 1))
     (root / "CHANGELOG.md").write_text(changelog)
     try:
-        built = build(root, tag)
+        wheel, sdist = build(root, version)
+        offline = bundle(wheel)
         if smoke:
+            started(sys.executable, offline)
             for python in pythons():
-                started(python, next(path for path in built if path.suffix == ".whl"))
+                started(python, wheel)
         run("git", "commit", "-qam", f"release: {version}", cwd=root)
     except NotReleasedError:
         run("git", "checkout", "-q", "--", VERSION_FILE, "CHANGELOG.md", cwd=root)
         raise
-    run("git", "tag", "-a", tag, "-m", f"trainwatch {version}", cwd=root)
-    return built
+    run("git", "tag", "-a", tag, "--cleanup=whitespace", "-m", f"trainwatch {version}", "-m", notes, cwd=root)
+    return [wheel, sdist, offline]
 
 
-def build(root: Path, tag: str) -> list[Path]:
+def build(root: Path, version: str) -> tuple[Path, Path]:
     """Wheel and sdist of the files of this checkout, with whole links."""
     dist = root / "dist"
     with tempfile.TemporaryDirectory() as place:
@@ -136,20 +141,34 @@ def build(root: Path, tag: str) -> list[Path]:
         remotes = run("git", "remote", cwd=root).split()
         address = web_address(run("git", "remote", "get-url", "origin", cwd=root)) if "origin" in remotes else None
         readme, project = copy / "README.md", copy / "pyproject.toml"
-        readme.write_text(readable_anywhere(readme.read_text(), address, tag))
+        readme.write_text(readable_anywhere(readme.read_text(), address, f"v{version}"))
         if address is None:
             print("no remote `origin` on a web server: the distribution has no project addresses", file=sys.stderr)
         else:
             project.write_text(with_addresses(project.read_text(), address))
-        before = set(dist.glob("*")) if dist.is_dir() else set()
         run(sys.executable, "-m", "hatchling", "build", "-d", str(dist), cwd=copy)
-    return sorted(set(dist.glob("*")) - before) or sorted(dist.glob("*"))
+    return dist / f"trainwatch_tui-{version}-py3-none-any.whl", dist / f"trainwatch_tui-{version}.tar.gz"
+
+
+def bundle(wheel: Path) -> Path:
+    """An archive of the wheel and those of all that it needs, for this Python. Raises NotReleasedError."""
+    platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    name = f"{'-'.join(wheel.name.split('-')[:2])}-offline-cp{sys.version_info[0]}{sys.version_info[1]}-{platform}"
+    archive = wheel.with_name(f"{name}.tar.gz")
+    with tempfile.TemporaryDirectory() as place:
+        pip = (sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check", "--only-binary=:all:")
+        run(*pip, "-d", place, str(wheel), cwd=wheel.parent)
+        with tarfile.open(archive, "w:gz") as packed:
+            packed.add(place, name)
+    return archive
 
 
 def pythons() -> list[str]:
-    """The Pythons of this machine that can make an environment, one for each version."""
+    """The other Pythons of this machine that can make an environment, one for each version."""
     found = []
     for version in PYTHONS:
+        if version == f"{sys.version_info[0]}.{sys.version_info[1]}":
+            continue
         program = shutil.which(f"python{version}")
         ready = program and subprocess.run([program, "-c", "import venv, ensurepip"], capture_output=True, check=False)
         if program and ready and ready.returncode == 0:
@@ -157,15 +176,22 @@ def pythons() -> list[str]:
     return found
 
 
-def started(python: str, wheel: Path) -> None:
-    """Install the wheel in a clean environment, and supervise a short training with it. Raises NotReleasedError."""
+def started(python: str, source: Path) -> None:
+    """Install it in a clean environment, and supervise a short training with it. Raises NotReleasedError.
+
+    ``source``: the wheel, or the bundle, from which all comes then.
+    """
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
         env = {"HOME": name, "TRAINWATCH_HOME": f"{name}/state", "PATH": f"{name}/env/bin:/usr/bin:/bin"}
         run(python, "-m", "venv", f"{name}/env", cwd=place)
-        run(
-            f"{name}/env/bin/python", "-m", "pip", "install", "-q", "--disable-pip-version-check", str(wheel), cwd=place
-        )
+        words = [str(source)]
+        if source.suffix == ".gz":
+            with tarfile.open(source) as packed:
+                packed.extractall(place / "wheels", filter="data")
+            words = ["--no-index", "--find-links", str(next((place / "wheels").iterdir())), "trainwatch-tui"]
+        pip = (f"{name}/env/bin/python", "-m", "pip", "install", "-q", "--disable-pip-version-check")
+        run(*pip, *words, cwd=place)
         (place / "train.py").write_text(TRAINING)
         trainwatch = f"{name}/env/bin/trainwatch"
         said = run(trainwatch, "--version", cwd=place, env=env)

@@ -44,7 +44,6 @@ VALUES = (
     "trainwatch.core.store.latest",
     "trainwatch.core.store.run_directory",
     "trainwatch.core.store.trace",
-    "trainwatch.heartbeat",
     "trainwatch.tui.app",
     "trainwatch.tui.keys",
 )

@@ -95,7 +95,7 @@ class Engine:
         return True, detail, data
 
     def ask_to_save(self, target: AttemptTarget, *, stop: bool) -> SaveReport:
-        """By the page of ``trainwatch.heartbeat`` if the training uses it, else by the signal and the file."""
+        """By the page of ``trainbeat`` if the training uses it, else by the signal and the file."""
         told = ask_by_heartbeat(target, stop=stop)
         if told is not None:
             return SaveReport(asked=True, sentence=told)

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import msgspec
 
-from ...heartbeat import DUMP, Page, page_path
+from trainbeat import DUMP, Page, page_path
+
 from ..model.ports import AttemptTarget
 from ..model.run import RunSpec
 from ..processes import Process, catches_signal, catching, read_process, send_signal, signal_each
@@ -99,7 +100,7 @@ def ask_by_heartbeat(target: AttemptTarget, *, stop: bool) -> str | None:
     if page is None:
         return None
     page.ask(stop)
-    return f"asked by trainwatch.heartbeat for a checkpoint at its next step{' and to end then' if stop else ''}"
+    return f"asked by trainbeat for a checkpoint at its next step{' and to end then' if stop else ''}"
 
 
 def dump_stacks(target: AttemptTarget, folder: Path) -> Path | None:

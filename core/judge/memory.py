@@ -457,7 +457,7 @@ class Printed(msgspec.Struct, frozen=True, omit_defaults=True):
 class AttemptLog(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What was read of the output of an attempt: nothing is left of it when the next one begins.
 
-    ``reads_beats``: ``reading`` is of what the trainer tells by ``trainwatch.heartbeat``, because its log shows no
+    ``reads_beats``: ``reading`` is of what the trainer tells by ``trainbeat``, because its log shows no
     steps; ``reads_log``: of this further log. ``beating``: the trainer uses the heartbeat: it can be asked for a
     checkpoint. ``progress_t``: when progress was last written down.
     """

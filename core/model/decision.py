@@ -55,7 +55,7 @@ class RequestSave(OfAttempt, frozen=True, kw_only=True, tag="request_save"):
     """Ask the trainer for a checkpoint (``run.save_signal``, ``run.save_file``). Not ok: it could not be asked."""
 
     stop: bool = False
-    """The attempt is ended after the save: a trainer that uses ``trainwatch.heartbeat`` makes no further step."""
+    """The attempt is ended after the save: a trainer that uses ``trainbeat`` makes no further step."""
 
 
 class StopAttempt(OfAttempt, frozen=True, kw_only=True, tag="stop_attempt"):

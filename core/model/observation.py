@@ -204,7 +204,7 @@ class ProcessSample(Base, frozen=True, kw_only=True, tag="process"):
 
 
 HEARTBEAT = "heartbeat"
-"""Source of the lines that stand for what a trainer tells by ``trainwatch.heartbeat``."""
+"""Source of the lines that stand for what a trainer tells by ``trainbeat``."""
 
 
 class LogChunk(Base, frozen=True, kw_only=True, tag="log"):

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+import trainbeat
 from tests.fakes import slurm_commands
 from tests.fakes.slurm_cluster import NEEDS_CLUSTER, cluster
 from tests.integration.act_world import wait_for
 from tests.tiers import SECOND_TIER
-from trainwatch import heartbeat
 from trainwatch.core import processes
 from trainwatch.core.act.local_engine import Engine, engine_of
 from trainwatch.core.act.stopping import members
@@ -164,10 +164,10 @@ def test_what_it_can_is_what_it_does(place: Place) -> None:
 
 HEARTBEAT = f"""
 import sys, time
-sys.path.insert(0, {str(Path(heartbeat.__file__).parent)!r})
-import heartbeat
+sys.path.insert(0, {str(Path(trainbeat.__file__).parent)!r})
+import trainbeat
 for step in range(100000):
-    wanted = heartbeat.step(step)
+    wanted = trainbeat.step(step)
     if step == 3:
         print('it makes steps', flush=True)
     if wanted.save:

@@ -1,6 +1,6 @@
 """A trainer for end-to-end tests: starts in a moment, one log line a step, checkpoints, resume, trouble on request.
 
-Standard library and ``heartbeat.py`` only. It keeps a diary in its output directory: ``lives.txt`` has one line for every process that was
+Standard library and ``trainbeat.py`` only. It keeps a diary in its output directory: ``lives.txt`` has one line for every process that was
 ever started ("PID ATTEMPT"), and ``twice.txt`` appears when two of them were alive at the same time.
 """
 # ruff: noqa: T201 - printing is what a trainer does
@@ -98,9 +98,9 @@ def main() -> int:
             save(out, before + step)
         told = None
         if args.save_on == "heartbeat":
-            from trainwatch import heartbeat  # the first versions have none
+            import trainbeat  # the first versions have none
 
-            told = heartbeat.step(step)
+            told = trainbeat.step(step)
         if told or wanted or (args.save_on == "file" and (out / "save_now").exists()):
             wanted.clear()
             (out / "save_now").unlink(missing_ok=True)

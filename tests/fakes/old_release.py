@@ -27,7 +27,7 @@ def old_release(folder: Path) -> Path:
             bound([*git, "describe", "--tags", "--abbrev=0", "--match", "v*"]), capture_output=True, check=False
         )
         release = tag.stdout.decode().strip() or "HEAD"
-        command = [*git, "archive", "--format=tar", release, "src/trainwatch", *PACKAGES]
+        command = [*git, "archive", "--format=tar", release, "src", *PACKAGES]
         done = subprocess.run(bound(command), capture_output=True, check=False)
     except FileNotFoundError:
         pytest.skip("git is not installed: older versions come from the history of the repository")
@@ -36,8 +36,9 @@ def old_release(folder: Path) -> Path:
     tree = folder / "tree"
     with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
         archive.extractall(tree, filter="tar")
+    for path in (tree / "src").iterdir():
+        shutil.move(path, folder / path.name)
     package = folder / "trainwatch"
-    shutil.move(tree / "src" / "trainwatch", package)
     for part in PACKAGES:
         (package / part).unlink(missing_ok=True)  # a link to the folder at the top of the repository
         shutil.move(tree / part, package / part)

@@ -1,4 +1,4 @@
-"""The callbacks of trainwatch.heartbeat in real frameworks: step, loss, total, save now, and end after a save."""
+"""The callbacks of trainbeat in real frameworks: step, loss, total, save now, and end after a save."""
 
 import contextlib
 import math
@@ -14,17 +14,17 @@ import pytest
 from bench.gallery.environments import cache_folder
 from bench.gallery.rows.checkouts import KOHYA
 
+import trainbeat
 from tests.fakes.e2e_world import PATIENCE_S, until
 from tests.fakes.framework_python import python_with
 from tests.pages import REPOSITORY, blocks
 from tests.tiers import SECOND_TIER
-from trainwatch import heartbeat
-from trainwatch.heartbeat import Page, page_path
+from trainbeat import Page, page_path
 
 pytestmark = [SECOND_TIER, pytest.mark.timeout(600)]
 
 TRANSFORMERS = """
-import sys, time, torch, heartbeat
+import sys, time, torch, trainbeat
 from transformers import Trainer, TrainingArguments
 
 class Data(torch.utils.data.Dataset):
@@ -42,10 +42,10 @@ class Model(torch.nn.Module):
 
 args = TrainingArguments(output_dir="out", max_steps=900, per_device_train_batch_size=2, gradient_accumulation_steps=2,
                          save_strategy="no", logging_steps=1, report_to=[], use_cpu=True, disable_tqdm=True)
-Trainer(model=Model(), args=args, train_dataset=Data(), callbacks=[heartbeat.callback_for("transformers")]).train()
+Trainer(model=Model(), args=args, train_dataset=Data(), callbacks=[trainbeat.callback_for("transformers")]).train()
 """
 LIGHTNING = """
-import sys, time, torch, heartbeat
+import sys, time, torch, trainbeat
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 import lightning as L
 
@@ -84,11 +84,11 @@ words = {"accumulated": {"max_epochs": 2, "accumulate_grad_batches": 4}, "manual
 if kind == "endless":
     data = DataLoader(Endless(), batch_size=1)
 trainer = L.Trainer(accelerator="cpu", devices=1, logger=False, enable_progress_bar=False, default_root_dir="out",
-                    enable_model_summary=False, callbacks=[heartbeat.callback_for("lightning")], **words)
+                    enable_model_summary=False, callbacks=[trainbeat.callback_for("lightning")], **words)
 trainer.fit(Model(), data)
 """
 ACCELERATE = """
-import time, torch, heartbeat
+import time, torch, trainbeat
 from accelerate import Accelerator
 
 accelerator = Accelerator(cpu=True, gradient_accumulation_steps=2)
@@ -107,7 +107,7 @@ for batch in data:
     time.sleep(0.02)
     if accelerator.sync_gradients:
         global_step += 1
-        wanted = heartbeat.step(global_step, loss=running_loss, total=max_steps)
+        wanted = trainbeat.step(global_step, loss=running_loss, total=max_steps)
         if wanted.save:
             accelerator.save_state(f"{output_dir}/checkpoint-{global_step}")
         if wanted.stop:
@@ -116,13 +116,13 @@ for batch in data:
 
 
 class Training:
-    """A script with a copy of heartbeat.py beside it, as a supervisor would start it."""
+    """A script with a copy of trainbeat.py beside it, as a supervisor would start it."""
 
     def __init__(self, folder: Path, python: str, script: str, *words: str, env: Mapping[str, str]) -> None:
         self.folder = folder
         attempt = folder / "attempt"
         attempt.mkdir()
-        shutil.copy(heartbeat.__file__, folder / "heartbeat.py")
+        shutil.copy(trainbeat.__file__, folder / "trainbeat.py")
         (folder / "train.py").write_text(script)
         self._page = Path(page_path(str(attempt)))
         self._log = (folder / "log").open("wb")

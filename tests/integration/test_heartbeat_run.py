@@ -1,20 +1,20 @@
-"""A trainer that uses trainwatch.heartbeat and prints nothing, supervised."""
+"""A trainer that uses trainbeat and prints nothing, supervised."""
 
 import sys
 from pathlib import Path
 
 from tests.fakes.e2e_world import World, until
 from tests.tiers import SECOND_TIER
-from trainwatch.heartbeat import page_path
+from trainbeat import page_path
 
 TRAINER = """
 import os, pathlib, sys, time
-from trainwatch import heartbeat
+import trainbeat
 out, at = pathlib.Path(sys.argv[1]), 0
 out.mkdir(exist_ok=True)
 for step in range(1, 3000):
     time.sleep(0.02)
-    wanted = heartbeat.step(step, loss=1 / step, total=3000)
+    wanted = trainbeat.step(step, loss=1 / step, total=3000)
     if wanted:
         head = b'{"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
         (out / "new").write_bytes(len(head).to_bytes(8, "little") + head + bytes(4))

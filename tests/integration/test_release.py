@@ -38,23 +38,13 @@ def test_versions_are_ordered_and_a_wrong_one_is_refused() -> None:
 
 def test_the_entries_so_far_get_the_version() -> None:
     text = "# Changelog\n\n## Unreleased\n\n- new\n\n## 0.1.0 (2026-01-01)\n\n- old\n"
-    found = made.released_changelog(text, "0.2.0", "2026-11-22")
+    found, notes = made.released_changelog(text, "0.2.0", "2026-11-22")
+    assert notes == "- new"
     assert found == (
         "# Changelog\n\n## Unreleased\n\n## 0.2.0 (2026-11-22)\n\n- new\n\n## 0.1.0 (2026-01-01)\n\n- old\n"
     )
     with pytest.raises(made.NotReleasedError, match="nothing to release"):
         made.released_changelog(found, "0.3.0", "2026-11-23")
-
-
-def test_links_of_the_readme_are_whole_on_a_package_index() -> None:
-    address = made.web_address("git@example.org:ann/trainwatch.git")
-    assert address == "https://example.org/ann/trainwatch"
-    assert made.web_address("/srv/git/trainwatch") is None
-    text = "![a](docs/a.svg) [b](docs/b.md#c) [d](https://x.org) [e](#keys)"
-    assert made.whole_links(text, address, "v0.2.0") == (
-        "![a](https://example.org/ann/trainwatch/raw/v0.2.0/docs/a.svg) "
-        "[b](https://example.org/ann/trainwatch/blob/v0.2.0/docs/b.md#c) [d](https://x.org) [e](#keys)"
-    )
 
 
 @pytest.mark.parametrize("address", [None, "https://example.org/ann/trainwatch"])
@@ -90,12 +80,13 @@ def test_a_release_is_one_command_and_a_second_one_is_refused(tmp_path: Path) ->
     git("init", "-q")
     git("config", "user.name", "ann")
     git("config", "user.email", "ann@example.org")
-    git("remote", "add", "origin", "https://example.org/ann/trainwatch.git")
+    git("remote", "add", "origin", "git@example.org:ann/trainwatch.git")
     git("add", "-A")
     git("commit", "-qm", "start")
     built = made.release(root, "9.9.0", smoke=False)
-    assert {path.suffix for path in built} == {".whl", ".gz"}
-    assert git("tag").split() == ["v9.9.0"]
+    assert [path.name.partition("-9.9.0")[2][:8] for path in built] == ["-py3-non", ".tar.gz", "-offline"]
+    assert git("tag", "-n9").splitlines()[0].split() == ["v9.9.0", "trainwatch", "9.9.0"]
+    assert "**Do no harm**" in git("tag", "-n99")
     assert git("log", "--format=%s").splitlines()[0] == "release: 9.9.0"
     assert git("status", "--porcelain") in {"", "?? dist/\n"}
     wheel = zipfile.ZipFile(next(path for path in built if path.suffix == ".whl"))

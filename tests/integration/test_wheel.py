@@ -44,9 +44,9 @@ def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def test_the_wheel_installs_one_package_and_no_core_of_its_own(installed: Path) -> None:
+def test_the_wheel_installs_one_package_one_module_and_no_core_of_its_own(installed: Path) -> None:
     tops = sorted(path.name for path in installed.iterdir() if path.suffix not in {".dist-info", ".data"})
-    assert tops == ["trainwatch"]
+    assert tops == ["trainbeat.py", "trainwatch"]
 
 
 @pytest.mark.parametrize("folder", ["core", "tui", "configs"])
@@ -76,6 +76,9 @@ def test_the_wheel_runs_from_where_it_is_installed(installed: Path, tmp_path: Pa
     assert ask("--version").startswith("trainwatch ")
     assert "balanced" in ask("profiles", "list")
     assert "kohya" in ask("presets", "list")
+    ask("init", "--trainbeat")
+    alone = [sys.executable, "-c", "import trainbeat, sys; print(trainbeat.step(1).save, 'trainwatch' in sys.modules)"]
+    assert subprocess.run(alone, check=True, cwd=tmp_path, env={}, capture_output=True).stdout == b"False False\n"
 
 
 def test_the_wheel_holds_the_pages_of_the_documentation(installed: Path) -> None:

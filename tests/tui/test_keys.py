@@ -452,7 +452,7 @@ async def test_a_question_about_an_attempt_ends_with_it() -> None:
 
 
 async def test_a_refusal_that_is_longer_than_the_footer_is_shown_whole() -> None:
-    how = "set save_signal or save_file under [run], or use trainwatch.heartbeat in the script"
+    how = "set save_signal or save_file under [run], or use trainbeat in the script"
     async with showing(healthy()) as (app, pilot):
         feed = board(app).run.feed
         assert isinstance(feed, FakeFeed)

@@ -1,4 +1,4 @@
-"""trainwatch.heartbeat: what a training tells, what it is asked, and that it is never harmed by it."""
+"""trainbeat: what a training tells, what it is asked, and that it is never harmed by it."""
 
 import ast
 import importlib.util
@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 
+import trainbeat
 from tests.builders import World, judge
 from tests.unit.test_judge_recovery import save
-from trainwatch import heartbeat
+from trainbeat import NOTHING, Page, page_path
 from trainwatch.core.judge.hang.activity import ANNOUNCED
 from trainwatch.core.model.decision import RequestSave
 from trainwatch.core.model.fact import PhaseChanged
 from trainwatch.core.model.observation import HEARTBEAT, LogChunk
-from trainwatch.heartbeat import NOTHING, Page, page_path
 
-SOURCE = Path(heartbeat.__file__)
+SOURCE = Path(trainbeat.__file__)
 
 
 def fresh(name: str = "copied_heartbeat") -> types.ModuleType:
@@ -65,8 +65,6 @@ def test_what_is_told_is_read_by_the_other_side(attempt: str) -> None:
     assert told is not None
     assert math.isnan(told["loss"])
     assert Path(page_path(attempt)).stat().st_mode & 0o077 == 0
-    beat.close()
-    assert not Path(page_path(attempt)).exists()
 
 
 def test_a_save_is_asked_once_and_a_stop_with_it(attempt: str) -> None:
@@ -137,8 +135,6 @@ def test_no_loss_and_no_step_can_raise_or_wait(attempt: str) -> None:
     assert beat.step("what") == NOTHING
     assert beat.step(3) == NOTHING, "it is switched off"
     beat.phase(object())
-    beat.saved()
-    beat.close()
 
 
 def test_a_page_of_somebody_else_is_not_used(attempt: str) -> None:
@@ -163,15 +159,15 @@ def test_a_forked_worker_tells_nothing(attempt: str) -> None:
 
 
 def test_a_copy_of_the_file_runs_alone_and_writes_the_stacks_of_its_threads(attempt: str, tmp_path: Path) -> None:
-    shutil.copy(SOURCE, tmp_path / "heartbeat.py")
+    shutil.copy(SOURCE, tmp_path / "trainbeat.py")
     code = (
-        "import heartbeat, os, sys, time\n"
-        "def deep():\n    heartbeat.step(3, loss=0.5, total=9); os.kill(os.getpid(), heartbeat._beat.dump); time.sleep(0)\n"
+        "import trainbeat, os, sys, time\n"
+        "def deep():\n    trainbeat.step(3, loss=0.5, total=9); os.kill(os.getpid(), trainbeat._beat.dump); time.sleep(0)\n"
         "deep(); print('trainwatch' in sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
-    assert "in deep" in Path(attempt, heartbeat.DUMP).read_text()
+    assert "in deep" in Path(attempt, trainbeat.DUMP).read_text()
     imports = [
         node for node in ast.walk(ast.parse(SOURCE.read_text())) if isinstance(node, ast.Import | ast.ImportFrom)
     ]

@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+import trainbeat
 from tests.fakes.e2e_world import until
 from tests.integration.sense_world import HandClock, ListInbox, target
-from trainwatch import heartbeat
 from trainwatch.core import processes, rank_files
 from trainwatch.core.act.slurm import node_agent
 from trainwatch.core.model.observation import GpuSample, LogChunk, Nodes, ProcessSample, RankEnded
@@ -281,25 +281,25 @@ def test_only_a_process_of_the_job_that_catches_the_signal_is_asked_for_a_checkp
 def test_a_training_that_uses_the_heartbeat_is_asked_on_its_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "heartbeat.py").write_bytes(Path(heartbeat.__file__).read_bytes())
+    (tmp_path / "trainbeat.py").write_bytes(Path(trainbeat.__file__).read_bytes())
     (tmp_path / "job").mkdir()
-    page = heartbeat.Page(heartbeat.page_path(str(tmp_path / "job")), make=True)
+    page = trainbeat.Page(trainbeat.page_path(str(tmp_path / "job")), make=True)
     try:
         asked = node_agent.Beat(str(tmp_path))
         assert asked.read() is None
         assert not asked.ask(stop=False)
         values = (os.getpid(), 7, 90, 0.5, 1.0, b"train", 0)
-        heartbeat.HEAD.pack_into(page.map, 0, heartbeat.MAGIC, 2, *values)
+        trainbeat.HEAD.pack_into(page.map, 0, trainbeat.MAGIC, 2, *values)
         assert asked.read() == {"step": 7, "total": 90, "loss": 0.5, "phase": "train"}
         assert node_agent.ask_to_save(str(tmp_path), "USR1") == (True, "it was asked for a checkpoint")
-        assert page.number(heartbeat.ASKED) == 1
+        assert page.number(trainbeat.ASKED) == 1
         monkeypatch.setenv("SLURM_NNODES", "2")  # the other node has ranks that know nothing of it
         asked_now, said = node_agent.ask_to_save(str(tmp_path), "")
         assert not asked_now
         assert "would not save at the same step" in said
-        assert page.number(heartbeat.ASKED) == 1
+        assert page.number(trainbeat.ASKED) == 1
         assert node_agent.ask_to_save(str(tmp_path), "", last=True)[0]
         assert node_agent.ask_to_save(str(tmp_path), "", stop=True)[0]
-        assert page.number(heartbeat.ASKED) == page.number(heartbeat.ASKED_STOP) == 3
+        assert page.number(trainbeat.ASKED) == page.number(trainbeat.ASKED_STOP) == 3
     finally:
         Path(page.path).unlink()

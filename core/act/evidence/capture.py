@@ -237,7 +237,7 @@ def examine(
         report = capture_stacks(target, folder, pause_s=pause_s(spec))
         if report.frames or (own := dump_stacks(target, folder)) is None:
             return report
-        notes.append("the stacks are from the trainer's own faulthandler (trainwatch.heartbeat)")
+        notes.append("the stacks are from the trainer's own faulthandler (trainbeat)")
         return msgspec.structs.replace(report, files=(str(own), *report.files))
 
     def kernel_log(notes: list[str]) -> str:

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-from .... import heartbeat
+import trainbeat
+
 from ... import processes, rank_files, spool
 from ...model.decision import StartAttempt
 from ...model.run import JobHandle, JobRecord, LaunchOrder, RunSpec
@@ -112,7 +113,7 @@ def prepare(
     make_private(folder)
     (folder / SCRIPT_FILE).write_text(script_of(spec, save, launch.argv, folder, decision.attempt), encoding="utf-8")
     (folder / AGENT_FILE).write_bytes(Path(node_agent.__file__).read_bytes())
-    for module in (heartbeat, processes, rank_files, pynvml):  # the agent imports them on the node
+    for module in (trainbeat, processes, rank_files, pynvml):  # the agent imports them on the node
         source = Path(str(module.__file__))
         (folder / source.name).write_bytes(source.read_bytes())
     order = JobOrder(

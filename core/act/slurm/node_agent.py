@@ -1,12 +1,12 @@
 """Writes what a job does on one node into a file of its run, a JSON object per line. Standard library only.
 
 ``python3 agent.py DIRECTORY INTERVAL_S`` is started on each node of a job, in a step of its own. The file is copied
-into the attempt's directory, beside copies of ``processes.py``, ``rank_files.py``, ``heartbeat.py`` and ``pynvml.py``,
+into the attempt's directory, beside copies of ``processes.py``, ``rank_files.py``, ``trainbeat.py`` and ``pynvml.py``,
 so that a node needs no trainwatch. It writes ``nodes/NODE.jsonl`` there: readers count lines and compare no clocks. A
 value that cannot be read is left out. It starts nothing and stops nothing.
 
 ``agent.py --save DIRECTORY [SIGNAL] [--stop] [--last] [--json]`` asks the training on this node for a checkpoint: on
-the page of ``heartbeat.py`` if it uses one, else by a signal (``USR1``), which only processes get that catch it.
+the page of ``trainbeat.py`` if it uses one, else by a signal (``USR1``), which only processes get that catch it.
 ``--stop``: and to end then. ``--last``: it is ended soon in any case. Without these the page of a job of several nodes
 is left alone: only one node would save, and a save that all ranks must join would block the training.
 """
@@ -156,12 +156,12 @@ class Processes:
 
 
 class Beat:
-    """The page of ``heartbeat.py`` on this node, if the training uses it. Its copy lies beside this file."""
+    """The page of ``trainbeat.py`` on this node, if the training uses it. Its copy lies beside this file."""
 
     def __init__(self, directory: str) -> None:
         self.directory = os.path.join(directory, "job")
         self.page: Any = None
-        self.module: Any = loaded(directory, "heartbeat")
+        self.module: Any = loaded(directory, "trainbeat")
 
     def _open(self) -> Any:
         if self.page is None and self.module is not None:

@@ -47,7 +47,7 @@ class SlurmEngine(Engine):
         return (False, f"{detail}; {wrong}", {**data, "gone": False}) if wrong else (ended, detail, data)
 
     def ask_to_save(self, target: AttemptTarget, *, stop: bool) -> SaveReport:
-        """The file lies on the shared disk; the page of ``trainwatch.heartbeat`` and processes are on the nodes."""
+        """The file lies on the shared disk; the page of ``trainbeat`` and processes are on the nodes."""
         record = job_start.record_of(target.directory)
         if (
             record is None

@@ -341,7 +341,7 @@ def _save(builder: StepBuilder, command: Command) -> Reply:
     if not isinstance(builder.machine, Running):
         return refused(f"only a training that runs can save: {_present(builder)}")
     if not can_ask(builder.state, builder.knowledge):
-        how = "set save_signal or save_file under [run], or use trainwatch.heartbeat in the script"
+        how = "set save_signal or save_file under [run], or use trainbeat in the script"
         return refused(f"the trainer cannot be asked for a checkpoint: {how}")
     attempts.request(builder, f"save by {command.by}")
     return YES

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any, NamedTuple, Unpack
 
-from ....heartbeat import PHASES, Page, page_path
+from trainbeat import PHASES, Page, page_path
+
 from ...model.observation import HEARTBEAT, LogChunk
 from ...model.ports import AttemptTarget
 from ..sampler import Common, Sampler
@@ -164,7 +165,7 @@ def _line_end(data: bytes, start: int) -> int:
     return newline + 1 if newline >= 0 else len(data)
 
 
-# What a training tells by ``trainwatch.heartbeat``, as lines of a log: the judge reads them as any other log of it.
+# What a training tells by ``trainbeat``, as lines of a log: the judge reads them as any other log of it.
 
 Told = tuple[int | None, str]
 """Step and phase that were passed on last."""
@@ -194,7 +195,7 @@ def told_as_lines(told: Mapping[str, Any], before: Told) -> tuple[str, Told]:
     return "".join(f"{line}\n" for line in lines), (step, phase)
 
 
-# What a trainer tells itself by ``trainwatch.heartbeat``: its page of memory, as lines of a log of its own.
+# What a trainer tells itself by ``trainbeat``: its page of memory, as lines of a log of its own.
 #
 # A line per new step at most once a period, so the judge reads it as it reads any other log of the trainer: a step
 # that is told is a heartbeat, and a phase that is told has the deadline of that phase.
@@ -228,7 +229,7 @@ class HeartbeatPage(Sampler):
             self._page, self._told = None, AT_FIRST
             if before is not None:
                 with contextlib.suppress(OSError):
-                    os.unlink(page_path(before, sha256))  # noqa: PTH108  as heartbeat.py
+                    os.unlink(page_path(before, sha256))  # noqa: PTH108  as trainbeat.py
         super().follow(target)
 
     def sample(self) -> None:
@@ -237,13 +238,13 @@ class HeartbeatPage(Sampler):
             return
         if self._page is None:
             path = page_path(attempt, sha256)
-            if not os.path.exists(path):  # noqa: PTH110  as heartbeat.py
+            if not os.path.exists(path):  # noqa: PTH110  as trainbeat.py
                 return
             try:
                 self._page = Page(path)
             except (OSError, ValueError):
                 return
-            self._found("the trainer tells its steps itself (trainwatch.heartbeat)")
+            self._found("the trainer tells its steps itself (trainbeat)")
         told = self._page.read()
         if told is None:
             return

@@ -105,7 +105,7 @@ class NodeLine(msgspec.Struct, frozen=True, kw_only=True):
     process: observations.NodeProcesses = observations.NodeProcesses()
     gpus: tuple[observations.GpuReading, ...] | None = None
     beat: dict[str, int | float | str] | None = None
-    """What the training told by ``trainwatch.heartbeat`` on this node."""
+    """What the training told by ``trainbeat`` on this node."""
     ended: tuple[LeftByRank, ...] = ()
     """Of ranks that ended since the line before."""
 

@@ -268,7 +268,7 @@ VERBS |= {
     ),
     "save": sent(
         "ask the trainer for a checkpoint now",
-        "Asks the trainer for a checkpoint: by trainwatch.heartbeat in its script, or by [run] save_signal or "
+        "Asks the trainer for a checkpoint: by trainbeat in its script, or by [run] save_signal or "
         "save_file. `stop` asks for one, too, before it ends the training.",
         options=(ASK,),
     ),

@@ -371,10 +371,18 @@ def adopt_verb(args: argparse.Namespace) -> int:
     arg("--preset", help="framework preset (default: detected)"),
     arg("--config", metavar="F", help="the trainer's own TOML or YAML"),
     arg("--output-dir", metavar="D", help="where the trainer saves (default: as its own flags or config say)"),
+    flag("--trainbeat", "write only trainbeat.py, with which a script tells its steps (docs: heartbeat)"),
     command_words(),
 )
 def init_verb(args: argparse.Namespace) -> int:
     """2 if it exists or an option is wrong."""
+    if args.trainbeat:
+        import trainbeat
+
+        with Path("trainbeat.py").open("xb") as copy:
+            copy.write(Path(trainbeat.__file__).read_bytes())
+        print("trainbeat.py: written; `import trainbeat` in a script beside it")
+        return ExitCode.DONE
     from trainwatch.core.app.plan.specs import write_project
     from trainwatch.core.views.length_words import resume_line
 

@@ -1,10 +1,10 @@
 """Optional: let a training say its step, phase and loss itself, and be asked for a checkpoint. One file, to be copied.
 
-    import heartbeat                       # or: from trainwatch import heartbeat
+    import trainbeat                       # beside the script, where `trainwatch init --trainbeat` writes it
 
     for step in range(first, total):
         loss = train_one_step()
-        wanted = heartbeat.step(step, loss=loss, total=total)
+        wanted = trainbeat.step(step, loss=loss, total=total)
         if wanted.save:
             save_checkpoint(step)
         if wanted.stop:
@@ -33,7 +33,7 @@ import time
 import warnings
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-__all__ = ["Request", "callback_for", "close", "phase", "saved", "step"]
+__all__ = ["Request", "callback_for", "phase", "step"]
 
 ATTEMPT = "TRAINWATCH_ATTEMPT"
 """The variable that trainwatch sets for a training: the folder of this attempt."""
@@ -253,21 +253,6 @@ def phase(name: str) -> None:
         _switch_off()
 
 
-def saved() -> None:
-    """Tell that a checkpoint is complete: training goes on."""
-    phase("train")
-
-
-def close() -> None:
-    """Remove the page. Not needed: the supervisor does it after the end."""
-    try:
-        if _beat is not None and _beat.page is not None and _beat.rank == 0:
-            os.unlink(_beat.path)  # noqa: PTH108
-    except Exception:  # noqa: S110
-        pass
-    _switch_off()
-
-
 def _rank() -> "Tuple[int, int]":
     for rank, world in (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS")):
         try:
@@ -332,7 +317,7 @@ def _transformers() -> Any:
             phase("eval")
 
         def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            saved()
+            phase("train")
 
     return Heartbeat()
 
@@ -375,7 +360,7 @@ def _lightning() -> Any:
                 warnings.warn("the checkpoint that trainwatch asked for was not saved: %r" % error, stacklevel=2)
                 return False
             finally:
-                saved()
+                phase("train")
             return True
 
         def on_validation_start(self, trainer: Any, module: Any) -> None:
