@@ -7,6 +7,7 @@
 #   ./trainwatch.sh check             format, lint, types, import contracts, then the tests: what CI runs
 #   ./trainwatch.sh docs              the documentation as a site, in build/site; fails on a broken link
 #   ./trainwatch.sh frameworks [ROW…] real frameworks, installed and trained tiny, with faults (--help; hours for all)
+#   ./trainwatch.sh hangs [--adapter] the hang benchmark (bench/hangs/README.md): 20 minutes
 #   ./trainwatch.sh slurm             install Slurm's daemons, and test against a cluster of two nodes on this machine
 #   ./trainwatch.sh setup [--dev]     only set up: .venv (and the developers' tools with --dev)
 #   ./trainwatch.sh release VERSION   version, changelog, tag, wheel, sdist, offline bundle; publishes nothing
@@ -374,6 +375,10 @@ case $verb in
     frameworks)
         setup_base
         exec "$python" "$here/bench/frameworks.py" "$@"
+        ;;
+    hangs)
+        setup_base
+        exec "$python" "$here/bench/hangs/run.py" "$@"
         ;;
     docs)
         setup_docs

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from trainwatch.core.app.runs.known_runs import BLOCK_BYTES, log_pieces
 from trainwatch.core.model.fact import AttemptStarted, StateChanged
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.journal import JournalWriter
+from trainwatch.core.store.log_index import FILE_NAME, LogIndexWriter
 from trainwatch.core.store.run_directory import RunDirectory
 
 
@@ -143,3 +145,23 @@ def test_a_secret_on_the_border_of_two_blocks_is_hidden(run: RunDirectory, capsy
     out = capsys.readouterr().out
     assert "AbCd" not in out
     assert "7890" not in out
+
+
+def test_lines_around_a_time_are_those_that_were_written_then(
+    run: RunDirectory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = run.path / "1.log"
+    with JournalWriter(run.journal) as journal:
+        journal.append_all(0, 0, [AttemptStarted(attempt=1, pid=1, log=str(log))])
+    log.touch()
+    run.attempt(1).mkdir(parents=True)
+    index = LogIndexWriter(run.attempt(1) / FILE_NAME, str(log), empty_t=0.0)
+    for second in range(1, 200):
+        with log.open("a") as file:
+            file.write(f"step {second}\n")
+        index.look(float(second))
+    at = datetime.fromtimestamp(100).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    assert main(["logs", "luca", "--at", at, "-n", "4"]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == ["step 99", "step 100", "step 101", "step 102"]
+    assert main(["logs", "luca", "--at", "1969-12-30 00:00"]) == 3
+    assert main(["logs", "luca", "--at", "soon"]) == 2

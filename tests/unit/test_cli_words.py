@@ -24,7 +24,7 @@ from trainwatch.core.model.settings import Settings
         ("status --jsn=1", 'unknown option --jsn; did you mean "--json"?'),
         ("checkpoints list x --jsn", 'did you mean "--json"?'),
         ("--haedless", 'unknown option --haedless; did you mean "--headless"?'),
-        ("events --since 5", "unknown option --since; there are: "),  # not --json: two dashes are no likeness
+        ("events --until 5", "unknown option --until; there are: "),  # not --json: two dashes are no likeness
         ("check -q", "unknown option -q; there are: --after, --help, --json, --run"),
         ("report --format mdd", '--format takes no "mdd"; did you mean "md"?'),
         ("status a -- b", "trainwatch status takes no command: `-- b`; see `trainwatch --help`"),

@@ -30,7 +30,7 @@ from .output import print_json
 
 PROTOCOLS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 """Versions of the protocol, newest first; what is used here is the same in all of them."""
-NO_METHOD, BAD_PARAMETERS = -32601, -32602
+NO_METHOD, OUR_FAULT = -32601, -32603
 MOST_BYTES = 6000
 """Of an answer: about 1,500 tokens. What is longer is cut, and says so."""
 NEWEST = 40
@@ -62,7 +62,7 @@ def _checkpoints(printed: str) -> tuple[str, str]:
 
 
 def _runs(printed: str) -> tuple[str, str]:
-    names = ("id", "name", "state", "cwd")
+    names = ("id", "run", "state", "step", "cwd")
     rows = msgspec.json.decode(printed)["runs"][:20]
     return "\n".join(msgspec.json.encode({name: row[name] for name in names}).decode() for row in rows), ""
 
@@ -242,6 +242,9 @@ class Server:
             text, failed = self._text(name, given), False
         except Refused as error:
             text, failed = str(error), True
+        except Exception:
+            self._send(id=message["id"], error={"code": OUR_FAULT, "message": f"{name}: a fault of trainwatch"})
+            raise
         self._send(id=message["id"], result={"content": [{"type": "text", "text": text}], "isError": failed})
 
     def _text(self, name: str, given: dict[str, Any]) -> str:
@@ -293,7 +296,8 @@ class Server:
         self._send(id=key, method="elicitation/create", params={"message": question, "requestedSchema": form})
         try:
             reply = waits.get(timeout=PERSON_S)
-        except Empty:
+        except Empty:  # a yes that comes later does nothing: the form is taken back
+            self._send(method="notifications/cancelled", params={"requestId": key, "reason": "no answer in time"})
             reply = None
         if reply is None or reply.get("action") not in {"accept", "decline"}:
             return None

@@ -351,6 +351,8 @@ def mcp_verb(args: argparse.Namespace) -> int:
     """Serves until its standard input is closed."""
     from .mcp_server import Server
 
+    if sys.stdin.isatty():
+        warn("this speaks with an agent's client, which starts it itself (docs/agents.md); Ctrl-C ends it")
     Server(args.agent_acts).run()
     return ExitCode.DONE
 
