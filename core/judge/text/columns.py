@@ -226,12 +226,14 @@ def counter_of(
     step: Position | None = None,
     loss: bool = False,
     alone: bool = False,
+    least: int = 0,
 ) -> Found:
     """The counter that a lower-cased line names (``step``), or has the form of, once its lines show that it rises.
 
     ``heading``: the phase other than training that a line just above announced. ``loss``: the training loss stands in
-    it. ``alone``: nothing else is measured in the line ("420 steps"). "Walker. Step: 800. Mean reward: 2.5", and then
-    the same with step 900, is a named one that nothing else shows to be about training.
+    it. ``alone``: nothing else is measured in the line ("420 steps"); "Walker. Step: 800. Mean reward: 2.5", and then
+    the same with step 900, is a named one that nothing else shows to be about training. ``least``: a named one that so
+    many lines show, whatever they say.
     """
     if len(low) > LONGEST_LINE:
         return Found(None, known)
@@ -239,8 +241,9 @@ def counter_of(
     value = _BROKEN.search(text)
     if step is None:
         step, needed = _unnamed(low, text, loss=loss)
-    elif (alone or value is not None) and _OTHER_TASK.search(_UNITS.sub(" ", text)) is None:
-        needed = LINES_WITH_WORDS if alone or _MEASURED.search(text) is not None else LINES_WITHOUT_WORDS
+    elif least or ((alone or value is not None) and _OTHER_TASK.search(_UNITS.sub(" ", text)) is None):
+        measured = alone or _MEASURED.search(text) is not None
+        needed = least or (LINES_WITH_WORDS if measured else LINES_WITHOUT_WORDS)
     if step is None or needed is None:
         return Found(None, known)
     mine = Skeleton(_key(text), step.step, step.total, value="" if value is None else value[0], phase=heading)
@@ -250,7 +253,7 @@ def counter_of(
     known = (*(each for each in known if each.key != mine.key), mine)[-KEPT:]
     if mine.phase is not None:
         return Found(None, known, mine.phase)
-    if needed >= LINES_WITHOUT_WORDS and not (before is not None and mine.value != before.value):
+    if not least and needed >= LINES_WITHOUT_WORDS and not (before is not None and mine.value != before.value):
         needed = LINES_OF_A_CONSTANT if loss else mine.lines + 1
     return Found(step if mine.lines >= needed else None, known)
 
@@ -374,6 +377,22 @@ def leads(low: str, step: Position | None, epoch: Position | None) -> bool:
     return (listed or len(low) - at <= LONGEST_COUNTER_LINE) and _HEAD_OF_COUNTER.search(low[:at]) is not None
 
 
+def is_told(low: str, step: Position) -> bool:
+    """True if a sentence stands behind the counter, of an instruction or a build: "step 1/5: preheat the oven"."""
+    behind = _COUNTER.sub("", low[step.at :], count=1)
+    if sum(1 for _ in _FIELD.finditer(behind)) >= LEAST_FIELDS - 1:
+        return False
+    said = _VALUED.sub(" ", _UNITS.sub(" ", _TIMES.sub(" ", behind)))
+    return any(_OF_STEPS.fullmatch(word) is None for word in (found[0] for found in _WORD.finditer(said)))
+
+
+_COUNTER = LazyPattern(r"^[^\d]*\d[\d.,]*[km]?(?:\s*(?:/|of|out of|from)\s*\d[\d.,]*)?")
+_VALUED = LazyPattern(r"[a-z_][\w./%\-]*['\"]?\s?[:=|]?\s{0,3}['\"\[(]*[-+]?(?:\d|nan|inf|\.\d)[\w.%]*")
+_OF_STEPS = LazyPattern(
+    rf"{_TRAINING.text}|done|completed?|finished|start(?:s|ed|ing)?|beg[iu]ns?|end(?:s|ed)?|of|in|at|took|time|total|elapsed"
+    r"|global|so|far|current|now|this|run|the|per|for|phase|model|running"
+)
+"""A word behind a counter that says no more than the counter."""
 LONGEST_COUNTER_LINE = 60
 """A longer line that begins with a counter is a sentence about something else. In characters."""
 LEAST_FIELDS = 3
@@ -382,6 +401,7 @@ _FIELD = LazyPattern(r"[a-z)_\]'\"]\s?[=:]\s?['\"]?[-+]?\d")
 _SETTINGS = LazyPattern(r"namespace\(|config|arguments?\b|args\b|settings?\b|hyper")
 _HEAD_OF_COUNTER = LazyPattern(
     r"(?:^|[:\]] ?| - |\| |> |\t(?:info\t)?)[\W_]*"
-    r"(?:(?:at|done|end of|learning|training|train|finished|starting|start|begin|completed|now at|beginning) )?"
+    r"(?:(?:at|done|end of|learning|training|train|finished|starting|start|begin|completed|now at|beginning"
+    r"|going into) )?"
     r"(?:(?:train |training )?\w+/)?$"
 )

@@ -39,7 +39,7 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
         step, epoch = fields.find_short(low)
     news = TrainingFields(count=step, epoch=epoch, loss=loss, lr=lr)
     if not news.bare and _RESTORED.search(low) is not None:
-        return announce(reading, "load", number)  # where a checkpoint is, not where the training is
+        return enter(reading, "load")  # where a checkpoint is, not where the training is; the lines below are not of it
     if loss is None:
         return _read_without_loss(reading, news, line, low, number, shapes=shapes)
     if any(word in low for word in _BESIDE_A_LOSS):
@@ -110,11 +110,14 @@ def _read_training(reading: Reading, news: TrainingFields, low: str, number: int
         leads = columns.leads(low, step, epoch)
         amount = leads and step is not None and step.amount and not columns.is_measured(low)
         amount = amount and fields.find_seconds_per_step(low) is None  # "running training: 420 steps"
-        if bare or (lr is None and (amount or not leads)):
+        told = step is not None and leads and columns.is_told(low, step)  # "Step 1/5: preheat the oven"
+        strays = step is not None and _strays(reading, step)
+        if bare or (lr is None and (amount or told or strays or not leads)):
             step, source = step or fields.position_in(fields.TOTAL_SO_FAR.search(low)), "step"
-            if step is None or not (amount or _may_be_counter(reading)):
+            if step is None or not (amount or told or strays or _may_be_counter(reading)):
                 return reading
-            found = _shown(reading, low, number, shapes, step=step, alone=amount)
+            least = columns.LINES_OF_A_CONSTANT if strays else columns.LINES_WITH_WORDS if told else 0
+            found = _shown(reading, low, number, shapes, step=step, alone=amount, least=least)
             reading = _with_skeletons(reading, found)
             if found.step is None:
                 return reading
@@ -146,6 +149,14 @@ def _may_be_counter(reading: Reading) -> bool:
     return not reading.counts or (reading.main is not None and not reading.proven)
 
 
+def _strays(reading: Reading, step: fields.Position) -> bool:
+    """Whether a count without a loss does not go on with the one that has losses beside it."""
+    now = reading.progress
+    if reading.losses_in != "counted" or now.step is None or not reading.counts or reading.losses.is_gone:
+        return False
+    return step.step < now.step or (step.total is not None and step.total != (now.total_steps or step.total))
+
+
 def _shown(
     reading: Reading,
     low: str,
@@ -155,9 +166,11 @@ def _shown(
     step: fields.Position | None = None,
     loss: bool = False,
     alone: bool = False,
+    least: int = 0,
 ) -> columns.Found:
     """The counter that the line names (``step``) or has the form of, once those before it have shown that it rises."""
-    found = columns.counter_of(low, reading.skeletons, reading.heading(number), step=step, loss=loss, alone=alone)
+    heading = reading.heading(number)
+    found = columns.counter_of(low, reading.skeletons, heading, step=step, loss=loss, alone=alone, least=least)
     if found.step is None:
         return found
     label = low[max(0, found.step.at - LABEL_CHARS) : found.step.at].rstrip(" [(:")
