@@ -180,7 +180,8 @@ def read_dense(reading: Reading, done: Finished, shapes: ShapeTable) -> Reading:
             end += 1
         # Losses in columns without a name, after the GPU memory (YOLO), are recognised by their values: all are read.
         columns = any(b"G" in kinds[place] and b"oss" not in kinds[place] for place in kept[at : at + 2])
-        if end - at < 4 * ENDS_READ or columns:
+        micro = b"icro" in kinds[kept[at]]  # whether they begin again and again is seen between the ends
+        if end - at < 4 * ENDS_READ or columns or micro:
             reading = read(reading, kept[at:end])
         else:
             first = read(reading, kept[at : at + ENDS_READ])

@@ -50,7 +50,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     if the newest line carries it. ``opening``: the first lines with a counter. ``skeletons``: the newest lines with a
     pair of numbers that no known form names. ``columns``: the table whose rows may follow; ``record``: JSON over
     several lines that has not ended. ``round_ends``: the last steps of the newest rounds, if the counter began again
-    with the same total.
+    with the same total. ``eta_from``: the first printed time to go, with the counts to go in the epoch and in the run;
+    ``eta_is``: to whose end it counts down.
     """
 
     progress: Progress = Progress()
@@ -77,6 +78,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     columns: Columns | None = None
     record: str = ""
     round_ends: tuple[int, ...] = ()
+    eta_from: tuple[float, int, int] | None = None
+    eta_is: Literal["", "run", "epoch"] = ""
 
     @property
     def finished_words(self) -> bool:
@@ -153,7 +156,8 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
         epochs = news.epoch.total if news.epoch.total is not None else epochs
     through = count is not None and _grows_through(reading, news, count, counter)
     strong = counter == "bar" or (count is not None and count.total is not None)
-    if count is not None and (through or strong or reading.main is None or reading.main.total is None):
+    stuck = bool(run.step) and not run.moved  # a share of something, drawn once: "0.071% (5.767M/8030.261M)"
+    if count is not None and (through or strong or stuck or reading.main is None or reading.main.total is None):
         source = _source(reading, counter)
         if through and not run.through:
             run = replace(without_counts(run), through=source, per_epoch=False, seen=True, whole=None)
@@ -161,9 +165,11 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
     if count is not None and run.through and run.others:
         pass  # of another counter than that of the run
     elif run is not reading.run and count is not None:
-        if strong or (total is not None and count.step > total):
+        if strong or (total is not None and count.step > total) or run.source != (reading.run.source or run.source):
             total = count.total
         step = count.step
+        if run.is_within_a_step:
+            step = total = None
     elif news.epoch is not None:
         run = with_epoch(run, news.epoch, bar=counter == "epochs")
     if chosen and run.source != reading.run.source and not run.source.endswith(chosen):
@@ -174,6 +180,9 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
         beats, counters = beats + 1, (*(each for each in counters if each.name != counter), mine)[-COUNTERS_KEPT:]
     losses = _losses(reading, news, run, step, moved=beats > reading.heartbeats)
     seconds = news.seconds if news.seconds is not None else old.sec_per_step
+    if seconds is None and news.eta is not None and not news.bar_eta and step is not None and total is not None:
+        reading = _with_eta(reading, news.eta, total - step, run)
+        news.run_eta, news.bar_eta = news.run_eta or reading.eta_is == "run", reading.eta_is == "epoch"
     redrawn = reading.finished_words and count is not None and beats == reading.heartbeats
     progress = Progress(
         phase="finish" if redrawn else "train",
@@ -301,6 +310,24 @@ def _time_left(
         return news.eta
     now, end = run.run_step, run.run_total
     return None if now is None or end is None or pace is None else (end - now) * pace
+
+
+APART = 2.0
+"""x by which the counts to go in the epoch and in the run have to shrink differently to tell which a time follows."""
+
+
+def _with_eta(reading: Reading, eta: float, in_epoch: int, run: RunCount) -> Reading:
+    """Tell whether a time to go beside a counter that begins again is that of the run (GANs) or of the epoch."""
+    if reading.eta_is or not run.per_epoch or run.run_step is None or run.run_total is None:
+        return reading
+    in_run = run.run_total - run.run_step
+    first = reading.eta_from
+    if first is None or not all(first):
+        return replace(reading, eta_from=(eta, in_epoch, in_run))
+    shrunk, epoch, whole = (now / before for now, before in zip((eta, in_epoch, in_run), first, strict=True))
+    if whole < APART * epoch and epoch < APART * whole:
+        return reading
+    return replace(reading, eta_is="run" if abs(shrunk - whole) < abs(shrunk - epoch) else "epoch")
 
 
 def with_later_epoch(reading: Reading, epoch: Position | None) -> Reading:

@@ -127,7 +127,7 @@ class RunCount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def run_step(self) -> int | None:
         """Counts since the training began; None if they cannot be told."""
-        if self.step is None:
+        if self.step is None or self.is_within_a_step:
             return None
         if self.per_epoch:
             return None if self.done is None or self.anew else self.done + self.step
@@ -157,6 +157,11 @@ class RunCount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """The counter begins again and again, and nothing numbers the parts of the run in which it counts."""
         numbered = self.named is not None or self.number_of_epochs is not None or self.broken
         return self.per_epoch is True and self.seen and not numbered
+
+    @property
+    def is_within_a_step(self) -> bool:
+        """It counts the micro-batches of one step, again and again, and nothing counts the steps."""
+        return self.source.startswith(MICRO) and self.is_of_a_part
 
     @property
     def number_of_epochs(self) -> int | None:
