@@ -5,15 +5,34 @@ from pathlib import Path
 
 import pytest
 
-from tests.shipped import SHAPES
+from tests.shipped import CATALOGUE
 from tests.unit.test_judge_recovery import running
-from trainwatch.core.app.supervise.recorder import RunRecorder
+from trainwatch.core.app.supervise.recorder import LogMetrics, RunRecorder
+from trainwatch.core.judge.knowledge import Knowledge
 from trainwatch.core.judge.state import JudgeState
+from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.observation import LogChunk, Start
 from trainwatch.core.store.history_reader import HistoryReader
 from trainwatch.core.store.history_writer import HistoryWriter
 from trainwatch.core.store.learned import HabitsFile
 from trainwatch.core.store.trace import TraceWriter, trace_lines
+
+
+class Recorded:
+    """A recorder of an attempt, and the judge that reads its log."""
+
+    def __init__(self, folder: Path) -> None:
+        history, trace = HistoryWriter(folder / "history.sqlite"), TraceWriter(folder / "trace.jsonl")
+        metrics = LogMetrics()
+        self.recorder = RunRecorder(history, trace, None, HabitsFile(folder, ("true",), "/"), metrics=metrics)
+        self.judge = Judge(Knowledge(catalogue=CATALOGUE, line_read=metrics.add))
+        self.state = self.judge.start()
+        self.add(Start(t=0.0, attempt=1, pid=4))
+
+    def add(self, *observations: Start | LogChunk) -> None:
+        for each in observations:
+            self.recorder.add(each)
+            self.state, _ = self.judge.step(self.state, each)
 
 
 @pytest.fixture
@@ -44,16 +63,15 @@ def test_nothing_is_recorded_before_the_log_was_read(recorder: RunRecorder, tmp_
 
 
 def test_numbers_of_the_log_are_kept_by_name_over_attempts(tmp_path: Path) -> None:
-    history, trace = HistoryWriter(tmp_path / "history.sqlite"), TraceWriter(tmp_path / "trace.jsonl")
-    recorder = RunRecorder(history, trace, None, HabitsFile(tmp_path, ("true",), "/"), shapes=SHAPES)
-    recorder.add(LogChunk(t=1.0, text="step 1 loss 0.5 gn"))
-    recorder.add(LogChunk(t=1.5, text="orm 2.0\n"))
-    recorder.commit(2.0, JudgeState())
-    recorder.add(Start(t=3.0, attempt=2, pid=5))
-    recorder.add(LogChunk(t=4.0, text="gnorm 9.0\n"))  # not after a training line of this attempt
-    recorder.add(LogChunk(t=5.0, text="orm 7.0\nstep 1 loss 0.25 gnorm 3.0\n", skipped_bytes=4096))
-    recorder.commit(6.0, JudgeState())
-    recorder.close()
+    run = Recorded(tmp_path)
+    run.add(LogChunk(t=1.0, text="step 1 loss 0.5 gn"))
+    run.add(LogChunk(t=1.5, text="orm 2.0\n"))
+    run.recorder.commit(2.0, JudgeState())
+    run.add(Start(t=3.0, attempt=2, pid=5))
+    run.add(LogChunk(t=4.0, text="gnorm 9.0\n"))  # not after a training line of this attempt
+    run.add(LogChunk(t=5.0, text="orm 7.0\nstep 1 loss 0.25 gnorm 3.0\n", skipped_bytes=4096))
+    run.recorder.commit(6.0, JudgeState())
+    run.recorder.close()
     with HistoryReader(tmp_path / "history.sqlite") as reader:
         assert [point[2] for point in reader.rows("metric.gnorm")] == [2.0, 3.0]
         assert [point[2] for point in reader.rows("metric.loss")] == [0.5, 0.25]
@@ -62,13 +80,12 @@ def test_numbers_of_the_log_are_kept_by_name_over_attempts(tmp_path: Path) -> No
 
 def test_numbers_of_text_that_waited_are_kept_for_when_they_were_logged(tmp_path: Path) -> None:
     """Nobody reads the charts until the end: the text of twenty seconds is searched at once."""
-    history, trace = HistoryWriter(tmp_path / "history.sqlite"), TraceWriter(tmp_path / "trace.jsonl")
-    recorder = RunRecorder(history, trace, None, HabitsFile(tmp_path, ("true",), "/"), shapes=SHAPES)
-    recorder.commit(0.0, JudgeState())
+    run = Recorded(tmp_path)
+    run.recorder.commit(0.0, JudgeState())
     for second in range(1, 21):
-        recorder.add(LogChunk(t=float(second), text=f"step {second} loss 0.5 gnorm {second}.0\n"))
-        recorder.commit(float(second), JudgeState())
-    recorder.close()
+        run.add(LogChunk(t=float(second), text=f"step {second} loss 0.5 gnorm {second}.0\n"))
+        run.recorder.commit(float(second), JudgeState())
+    run.recorder.close()
     with HistoryReader(tmp_path / "history.sqlite") as reader:
         kept = {int(point[0]): point[2] for point in reader.rows("metric.gnorm")}
     assert {second: kept[second] for second in (5, 12, 20)} == {5: 5.0, 12: 12.0, 20: 20.0}

@@ -16,11 +16,11 @@ from ...act.launch.launching import read_script
 from ...judge.handlers.hints import habits_of
 from ...judge.progress import MetricReader
 from ...judge.state import JudgeState
-from ...judge.text.shapes import ShapeTable
+from ...judge.text.reading import Reading
 from ...model.checkpoint import SERIES
 from ...model.decision import Record
 from ...model.fact import IncidentOpened, RunCreated
-from ...model.observation import GpuReading, GpuSample, LogChunk, Meta, MetricValues, Observation, Outcome, Start
+from ...model.observation import GpuReading, GpuSample, Meta, MetricValues, Observation, Outcome, Start
 from ...model.preset import ScriptState
 from ...model.progress import Outlook, Progress
 from ...model.run import RunSpec
@@ -43,34 +43,26 @@ UNHEARD = Progress()
 METRICS_SHARE, METRICS_LONGEST_S = 1 / 600, 60.0
 """Metrics are kept every second for the first 10 minutes, every 6 s after an hour, every minute after ten hours: 64 of
 them for a week are about 20 MB."""
-WAITING_CHARACTERS = 16_384
-"""Text that may wait. Many lines at once take a fraction of the CPU time that they take one by one, a second apart."""
-CHUNK_READ = 65_536
-"""Characters at the end of a burst that are searched: a thousand lines hold each name."""
+WAITING_LINES = 500
+"""Lines that may wait. Many lines at once take a fraction of the CPU time that they take one by one, a second apart."""
 
 
 class LogMetrics:
-    """Numbers by name in the log, for charts and reports: the text waits and is searched many lines at once.
+    """Numbers by name in the log, for charts and reports: the judge's lines wait and are searched many at once."""
 
-    ``shapes``: what lines of progress look like; None: nothing is searched.
-    """
-
-    def __init__(self, shapes: ShapeTable | None) -> None:
-        self._shapes = shapes
+    def __init__(self) -> None:
         self._readers: dict[str | None, MetricReader] = {}
-        self._waiting: list[LogChunk | float] = []
-        """Text, and the run seconds of the marks between."""
-        self._characters = 0
+        self._waiting: list[tuple[str | None, int, str, Reading, Reading] | float] = []
+        """Lines with their source and reading, and the run seconds of the marks between."""
         self._unmarked = False
         self._found: list[MetricValues] = []
         self._next_t = 0.0
 
-    def add(self, chunk: LogChunk) -> None:
-        """Take text of the log. It is searched at the next ``take``, or now if much of it waits."""
+    def add(self, source: str | None, number: int, line: str, before: Reading, after: Reading) -> None:
+        """Take a line of the log. It is searched at the next ``take``, or now if many wait."""
         self._unmarked = True
-        self._waiting.append(chunk)
-        self._characters += len(chunk.text)
-        if self._characters > WAITING_CHARACTERS:
+        self._waiting.append((source, number, line, before, after))
+        if len(self._waiting) > WAITING_LINES:
             self._search()
 
     def mark(self, t: float) -> None:
@@ -95,15 +87,12 @@ class LogMetrics:
         return found
 
     def _search(self) -> None:
-        waiting, self._waiting, self._characters = self._waiting, [], 0
-        for each in waiting if self._shapes is not None else ():
-            if isinstance(each, LogChunk) and self._shapes is not None:
-                reader = self._readers.setdefault(each.source, MetricReader(self._shapes))
-                text, skipped = each.text, each.skipped_bytes > 0
-                if len(text) > CHUNK_READ:
-                    text, skipped = text[text.find("\n", len(text) - CHUNK_READ) + 1 :], True
-                reader.read(text, skipped=skipped)
-            elif isinstance(each, float) and each >= self._next_t:
+        waiting, self._waiting = self._waiting, []
+        for each in waiting:
+            if not isinstance(each, float):
+                source, *line = each
+                self._readers.setdefault(source, MetricReader()).read(*line)
+            elif each >= self._next_t:
                 self._keep(each)
 
     def _keep(self, t: float) -> None:
@@ -116,7 +105,7 @@ class LogMetrics:
 class RunRecorder:
     """Implements ``model.ports.Recorder``. If the disk is full, charts have gaps; the supervisor continues.
 
-    ``room``: whether there is room for charts and traces now. ``shapes``: to read metrics in the log; None: not read.
+    ``room``: whether there is room for charts and traces now. ``metrics``: gets the lines of the log from the judge.
     ``shown``: progress for people. ``seen``: gets each observation.
     """
 
@@ -128,7 +117,7 @@ class RunRecorder:
         habits: HabitsFile,
         *,
         room: Callable[[], bool] = lambda: True,
-        shapes: ShapeTable | None = None,
+        metrics: LogMetrics | None = None,
         shown: Callable[[JudgeState], Progress] = lambda state: state.progress,
         outlook: Callable[[JudgeState], Outlook] = lambda _: Outlook(),
         seen: Callable[[Observation], None] = lambda _observation: None,
@@ -138,7 +127,7 @@ class RunRecorder:
         self._habits = habits
         self._room = room
         self._seen = seen
-        self._metrics = LogMetrics(shapes)
+        self._metrics = metrics or LogMetrics()
         self.lines_behind: Callable[[], int] = lambda: 0
         """How many lines of the log wait to be judged."""
         self._shown, self._outlook = shown, outlook
@@ -168,8 +157,6 @@ class RunRecorder:
             self._gpu = observation
             self._gpu_answered.set()
             self._keep_peaks(observation)
-        elif isinstance(observation, LogChunk):
-            self._metrics.add(observation)
         elif isinstance(observation, Start):
             if observation.log and observation.directory:
                 empty_t, place = None if observation.adopted else observation.t, Path(observation.directory) / FILE_NAME

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ...model.shipped import Diagnosis, EvidenceLine
 from ...model.text import LazyPattern
-from ..progress import ProgressState, read_progress
+from ..progress import LineRead, ProgressState, read_progress
 from ..text.lines import fold, peel, plain
 from ..text.reading import Reading
 from . import evidence_state as evidence
@@ -35,12 +35,18 @@ START_EVIDENCE = DiagnosisState()
 
 
 def read_log(
-    state: DiagnosisState, progress: ProgressState, text: str, catalogue: CompiledCatalogue, *, skim: bool = False
+    state: DiagnosisState,
+    progress: ProgressState,
+    text: str,
+    catalogue: CompiledCatalogue,
+    *,
+    skim: bool = False,
+    told: LineRead | None = None,
 ) -> tuple[DiagnosisState, ProgressState]:
     """Evidence and progress after ``text`` (any chunk of the log). Lines count from 1 over the whole log.
 
-    Evidence is read from all lines after some of it (``hot``), else from those that a gate lets through. ``skim``: as
-    in ``read_progress``.
+    Evidence is read from all lines after some of it (``hot``), else from those that a gate lets through. ``skim``,
+    ``told``: as in ``read_progress``.
     """
     after, done = fold(state.fold, text)
     gates = catalogue.gates.among(done.text) if done.text else None
@@ -48,10 +54,10 @@ def read_log(
     for number, line, end in done.placed() if gates is not None or state.hot else ():
         if not state.hot and (gates is None or not gates.passes(line)):
             continue
-        progress = read_progress(progress, text[read : end - before], catalogue.shapes, skim=skim)
+        progress = read_progress(progress, text[read : end - before], catalogue.shapes, skim=skim, told=told)
         read, state = end - before, survived(state, progress.settled)
         state = read_line(replace(state, hot=max(0, state.hot - 1)), number, line, catalogue)
-    progress = read_progress(progress, text[read:], catalogue.shapes, skim=skim)
+    progress = read_progress(progress, text[read:], catalogue.shapes, skim=skim, told=told)
     tail = f"{'' if len(done.text) >= evidence.TAIL_CHARS else state.tail}{done.text[-evidence.TAIL_CHARS :]}"
     return replace(state, fold=after, tail=tail[-evidence.TAIL_CHARS :]), progress
 
