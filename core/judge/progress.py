@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from ..model.observation import MOST_METRICS
 from ..model.progress import Phase, Progress
+from .scales import BLOCK_LINES
 from .text.columns import values_in
 from .text.fields import Metrics, find_loss, is_evaluation, metrics_of, row_of, unwrapped
 from .text.line_reading import read_segment
@@ -222,8 +223,6 @@ def _state(reading: Reading) -> tuple[object, ...]:
 # value that is printed once in a preamble is a setting. Known limit: rows of a block above the first line with a step
 # count only if they begin with "|".
 
-BLOCK_LINES = 60
-"""Lines after a training line in which a row belongs to its block: the longest table of a library has about forty."""
 REDRAWS_READ = 2
 """Of the redraws of a line the last ones are read: the others held the same names."""
 

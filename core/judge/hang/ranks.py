@@ -9,14 +9,13 @@ import msgspec
 
 from ...model.observation import Rank
 from ...model.text import LazyPattern
+from ..scales import SHORT_CHARS
 from ..text.fields import find_step
 from ..text.lines import own_text
 from .pauses import READ_LATE_S
 
 AT_MOST = 512
 """Ranks remembered."""
-LINE_KEPT = 120
-"""Characters kept of a line."""
 
 
 class SeenRank(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -99,7 +98,7 @@ def with_text(ranks: Ranks, text: str, t: float) -> Ranks:
         step = find_step(rest.lower())
         known[rank] = msgspec.structs.replace(
             known.get(rank, SeenRank(rank=rank)),
-            line=rest.strip()[:LINE_KEPT],
+            line=rest.strip()[:SHORT_CHARS],
             line_t=t,
             step=step.value if step is not None else known[rank].step if rank in known else None,
         )

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from ...model.progress import Phase
 from ...model.text import LazyPattern
+from ..scales import BLOCK_LINES, LINE_CHARS, SHORT_CHARS, SURE_TIMES, TWICE
 from .fields import (
     THINGS,
     Loss,
@@ -21,8 +22,6 @@ from .fields import (
 )
 from .run_count import TrainingFields
 
-LINES_BETWEEN = 60
-"""Most lines between two rows of a table: the output of one epoch lies in between."""
 LEAST_CELLS, MOST_CELLS = 2, 40
 EMPTY_CELLS = 2
 """Cells of a row in columns of blanks that may be empty."""
@@ -81,7 +80,7 @@ def columns_of(low: str, number: int, above: Columns | None = None) -> Columns |
         measured = both or lr is not None or any(word in name for name in names for word in _MEASURES)
         prose = divider is _DIVIDERS[-1] and not _PROSE.isdisjoint(names)
         if (step is not None or epoch is not None) and measured and not prose:
-            return Columns(tuple(names), number + LINES_BETWEEN, tuple(spans), step, epoch, losses, lr)
+            return Columns(tuple(names), number + BLOCK_LINES, tuple(spans), step, epoch, losses, lr)
     return None
 
 
@@ -159,12 +158,8 @@ def _cells(low: str, divider: LazyPattern) -> tuple[list[str], list[tuple[int, i
 
 KEPT = 4
 """Skeletons that are kept: trainers print up to three kinds of lines in turn, or several ranks do."""
-KEY_CHARS = 120
-LINES_WITH_WORDS = 2
-LINES_WITHOUT_WORDS = 3
 LINES_OF_A_CONSTANT = 6
 """Lines whose count must rise if the loss beside it is the same in all of them."""
-LONGEST_LINE = 400
 _TIMES = LazyPattern(r"\d{2,4}[-/.]\d\d?[-/.]\d\d?[ t]?|\d?\d:\d\d(?::\d\d)?(?:[.,]\d+)?z?|(?<![\w.])\d{9,}(?:\.\d+)?")
 _NUMBERS = LazyPattern(r"\d+(?:[.,]\d+)*(?:e[-+]?\d+)?")
 _BROKEN = LazyPattern(r"(?<![\w.])\d+\.\d+(?:e[-+]?\d+)?(?![\w.])")
@@ -235,7 +230,7 @@ def counter_of(
     the same with step 900, is a named one that nothing else shows to be about training. ``least``: a named one that so
     many lines show, whatever they say.
     """
-    if len(low) > LONGEST_LINE:
+    if len(low) > LINE_CHARS:
         return Found(None, known)
     text, needed = _TIMES.sub(" ", low), None
     value = _BROKEN.search(text)
@@ -243,7 +238,7 @@ def counter_of(
         step, needed = _unnamed(low, text, loss=loss)
     elif least or ((alone or value is not None) and _OTHER_TASK.search(_UNITS.sub(" ", text)) is None):
         measured = alone or _MEASURED.search(text) is not None
-        needed = least or (LINES_WITH_WORDS if measured else LINES_WITHOUT_WORDS)
+        needed = least or (TWICE if measured else SURE_TIMES)
     if step is None or needed is None:
         return Found(None, known)
     mine = Skeleton(_key(text), step.step, step.total, value="" if value is None else value[0], phase=heading)
@@ -253,7 +248,7 @@ def counter_of(
     known = (*(each for each in known if each.key != mine.key), mine)[-KEPT:]
     if mine.phase is not None:
         return Found(None, known, mine.phase)
-    if not least and needed >= LINES_WITHOUT_WORDS and not (before is not None and mine.value != before.value):
+    if not least and needed >= SURE_TIMES and not (before is not None and mine.value != before.value):
         needed = LINES_OF_A_CONSTANT if loss else mine.lines + 1
     return Found(step if mine.lines >= needed else None, known)
 
@@ -319,11 +314,11 @@ def _unnamed(low: str, text: str, *, loss: bool) -> tuple[Position | None, int |
     if pair is not None:
         name = _NAME_BEFORE.search(low[: pair.at])
         known = name is None or _is_of_training(name["name"]) or _SAMPLES.fullmatch(name["name"]) is not None
-        return pair, 1 if known else LINES_WITHOUT_WORDS
+        return pair, 1 if known else SURE_TIMES
     if (found := _LEADING_COUNT.match(text) or _TRAIN_COUNT.search(text)) is not None:
-        return position_in(found, "step"), 1 if found["apart"] and "(" not in found[0] else LINES_WITH_WORDS
+        return position_in(found, "step"), 1 if found["apart"] and "(" not in found[0] else TWICE
     fields = list(_FIELD_COUNT.finditer(text))  # the only whole number that fills one
-    return position_in(fields[0], "step") if len(fields) == 1 else None, LINES_WITH_WORDS
+    return position_in(fields[0], "step") if len(fields) == 1 else None, TWICE
 
 
 def unnamed_pair(low: str) -> Position | None:
@@ -343,10 +338,10 @@ def _lines_needed(text: str) -> int | None:
     if _OTHER_TASK.search(rest) is not None:
         return None
     if _TRAINING.search(text) is not None:
-        return LINES_WITH_WORDS
+        return TWICE
     if _WORD.search(_LEVEL.sub(" ", rest)) is not None or _BROKEN.search(text) is None:
         return None
-    return LINES_WITHOUT_WORDS
+    return SURE_TIMES
 
 
 def is_of_another_task(low: str) -> bool:
@@ -356,7 +351,7 @@ def is_of_another_task(low: str) -> bool:
 
 def _key(text: str) -> str:
     """The skeleton of a line without times: the same for lines that differ in their numbers only."""
-    return " ".join(_NUMBERS.sub("#", text).split())[:KEY_CHARS]
+    return " ".join(_NUMBERS.sub("#", text).split())[:SHORT_CHARS]
 
 
 # Whether a line without a loss is about its counter: "epoch 9/40", "… INFO: [step 4]", "step: 4, reward: 2.5".

@@ -5,8 +5,9 @@ import re
 from msgspec.structs import replace
 
 from ...model.text import LazyPattern
+from ..scales import BLOCK_LINES, SURE_TIMES, TWICE
 from . import columns, fields
-from .bars import read_bar
+from .bars import LABEL_CHARS, read_bar
 from .lines import REST_OF_BAR, message_of, own_text, plain
 from .reading import BY_FORM, Bar, Reading, advance, announce, enter, finish, with_later_epoch, with_run
 from .run_count import MICRO, Rule, TrainingFields, with_epoch
@@ -116,7 +117,7 @@ def _read_training(reading: Reading, news: TrainingFields, low: str, number: int
             step, source = step or fields.position_in(fields.TOTAL_SO_FAR.search(low)), "step"
             if step is None or not (amount or told or strays or _may_be_counter(reading)):
                 return reading
-            least = columns.LINES_OF_A_CONSTANT if strays else columns.LINES_WITH_WORDS if told else 0
+            least = columns.LINES_OF_A_CONSTANT if strays else TWICE if told else 0
             found = _shown(reading, low, number, shapes, step=step, alone=amount, least=least)
             reading = _with_skeletons(reading, found)
             if found.step is None:
@@ -177,8 +178,6 @@ def _shown(
     return found if shapes.phase_of_label(label) in (None, "train") else columns.Found(None, found.known)
 
 
-LABEL_CHARS = 80
-"""Characters before a counter that may name what it counts."""
 SETTINGS, FLAGS = 8, 3
 """A line that names at least so many values, of which so many are true, false or none, is a list of settings."""
 _RESTORED = LazyPattern(
@@ -336,11 +335,9 @@ def take_named(news: TrainingFields, reading: Reading, line: str, low: str) -> N
         news.eta, news.run_eta = fields.find_eta(low)
 
 
-ONLY_LINES, ONLY_EPOCHS = 10, 3
+ONLY_LINES = 10
 """Lines of the only count of a log after which it is the training's, whatever it is called: most evaluations before the
 first step print fewer. Epochs rise only as the training goes on."""
-PAST = 2
-"""Other counts with such words after which one went on so often: those are the evaluations, which begin anew."""
 
 
 def judged(
@@ -365,8 +362,8 @@ def judged(
     known = columns.with_worded(low, f"{word}{kind}", count, at, reading.skeletons)
     reading = replace(reading, skeletons=known)
     shown = known[-1]
-    goes_on = shown.past >= PAST or (
-        columns.is_alone(known) and shown.lines >= (ONLY_EPOCHS if step is None else ONLY_LINES)
+    goes_on = shown.past >= TWICE or (
+        columns.is_alone(known) and shown.lines >= (SURE_TIMES if step is None else ONLY_LINES)
     )
     if not lr and (reading.name is None or not goes_on):
         return reading, False
@@ -402,7 +399,7 @@ def read_row(reading: Reading, line: str, number: int) -> Reading | None:
     news = None if table is None or number > table.until else columns.row_in(table, line.lower())
     if table is None or news is None:
         return None
-    table = replace(table, until=number + columns.LINES_BETWEEN)
+    table = replace(table, until=number + BLOCK_LINES)
     return advance(replace(reading, columns=table), news, "columns")
 
 
