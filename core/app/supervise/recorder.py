@@ -90,8 +90,8 @@ class LogMetrics:
         waiting, self._waiting = self._waiting, []
         for each in waiting:
             if not isinstance(each, float):
-                source, *line = each
-                self._readers.setdefault(source, MetricReader()).read(*line)
+                source, number, line, before, after = each
+                self._readers.setdefault(source, MetricReader()).read(number, line, before, after)
             elif each >= self._next_t:
                 self._keep(each)
 

@@ -220,15 +220,13 @@ def counter_of(
     *,
     step: Position | None = None,
     loss: bool = False,
-    alone: bool = False,
     least: int = 0,
 ) -> Found:
     """The counter that a lower-cased line names (``step``), or has the form of, once its lines show that it rises.
 
     ``heading``: the phase other than training that a line just above announced. ``loss``: the training loss stands in
-    it. ``alone``: nothing else is measured in the line ("420 steps"); "Walker. Step: 800. Mean reward: 2.5", and then
-    the same with step 900, is a named one that nothing else shows to be about training. ``least``: a named one that so
-    many lines show, whatever they say.
+    it. "Walker. Step: 800. Mean reward: 2.5", and then the same with step 900, is a named one that nothing else shows
+    to be about training. ``least``: a named one that so many lines show, whatever they say ("420 steps").
     """
     if len(low) > LINE_CHARS:
         return Found(None, known)
@@ -236,9 +234,8 @@ def counter_of(
     value = _BROKEN.search(text)
     if step is None:
         step, needed = _unnamed(low, text, loss=loss)
-    elif least or ((alone or value is not None) and _OTHER_TASK.search(_UNITS.sub(" ", text)) is None):
-        measured = alone or _MEASURED.search(text) is not None
-        needed = least or (TWICE if measured else SURE_TIMES)
+    elif least or (value is not None and _OTHER_TASK.search(_UNITS.sub(" ", text)) is None):
+        needed = least or (TWICE if _MEASURED.search(text) is not None else SURE_TIMES)
     if step is None or needed is None:
         return Found(None, known)
     mine = Skeleton(_key(text), step.step, step.total, value="" if value is None else value[0], phase=heading)
@@ -369,7 +366,7 @@ def leads(low: str, step: Position | None, epoch: Position | None) -> bool:
     listed = sum(1 for _ in _FIELD.finditer(low)) >= LEAST_FIELDS and _SETTINGS.search(low) is None
     if listed and (any(ends) or (epoch is not None and epoch.broken) or (step is not None and is_measured(low))):
         return True
-    return (listed or len(low) - at <= LONGEST_COUNTER_LINE) and _HEAD_OF_COUNTER.search(low[:at]) is not None
+    return (step is not None or len(low) <= at + LONGEST_EPOCH_LINE) and _HEAD_OF_COUNTER.search(low[:at]) is not None
 
 
 def is_told(low: str, step: Position) -> bool:
@@ -388,8 +385,8 @@ _OF_STEPS = LazyPattern(
     r"|global|so|far|current|now|this|run|the|per|for|phase|model|running"
 )
 """A word behind a counter that says no more than the counter."""
-LONGEST_COUNTER_LINE = 60
-"""A longer line that begins with a counter is a sentence about something else. In characters."""
+LONGEST_EPOCH_LINE = 60
+"""A longer line that begins with an epoch is a sentence about something else. In characters."""
 LEAST_FIELDS = 3
 """A longer line is about its counter if it is made of so many named numbers."""
 _FIELD = LazyPattern(r"[a-z)_\]'\"]\s?[=:]\s?['\"]?[-+]?\d")

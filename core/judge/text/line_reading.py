@@ -109,16 +109,12 @@ def _read_training(reading: Reading, news: TrainingFields, low: str, number: int
             epoch = epoch or fields.epoch_beside(low, step)
     if loss is None and source != BY_FORM:
         leads = columns.leads(low, step, epoch)
-        amount = leads and step is not None and step.amount and not columns.is_measured(low)
-        amount = amount and fields.find_seconds_per_step(low) is None  # "running training: 420 steps"
-        told = step is not None and leads and columns.is_told(low, step)  # "Step 1/5: preheat the oven"
-        strays = step is not None and _strays(reading, step)
-        if bare or (lr is None and (amount or told or strays or not leads)):
+        least = 0 if step is None else _lines_that_show(reading, low, step) if leads else 0
+        if bare or (lr is None and (least or not leads)):
             step, source = step or fields.position_in(fields.TOTAL_SO_FAR.search(low)), "step"
-            if step is None or not (amount or told or strays or _may_be_counter(reading)):
+            if step is None or not (least or _may_be_counter(reading)):
                 return reading
-            least = columns.LINES_OF_A_CONSTANT if strays else TWICE if told else 0
-            found = _shown(reading, low, number, shapes, step=step, alone=amount, least=least)
+            found = _shown(reading, low, number, shapes, step=step, least=least)
             reading = _with_skeletons(reading, found)
             if found.step is None:
                 return reading
@@ -150,12 +146,17 @@ def _may_be_counter(reading: Reading) -> bool:
     return not reading.counts or (reading.main is not None and not reading.proven)
 
 
-def _strays(reading: Reading, step: fields.Position) -> bool:
-    """Whether a count without a loss does not go on with the one that has losses beside it."""
-    now = reading.progress
-    if reading.losses_in != "counted" or now.step is None or not reading.counts or reading.losses.is_gone:
-        return False
-    return step.step < now.step or (step.total is not None and step.total != (now.total_steps or step.total))
+def _lines_that_show(reading: Reading, low: str, step: fields.Position) -> int:
+    """How many lines of its form show that a count which leads a line without a loss is the step; 0: one does.
+
+    "Running training: 420 steps" may be an amount, "Step 1/5: preheat the oven" a sentence.
+    """
+    now, beside = reading.progress, reading.losses_in == "counted" and reading.counts and not reading.losses.is_gone
+    other_end = step.total is not None and step.total != (now.total_steps or step.total)
+    if beside and now.step is not None and (step.step < now.step or other_end):
+        return columns.LINES_OF_A_CONSTANT  # it does not go on with the count that has losses
+    amount = step.amount and not columns.is_measured(low) and fields.find_seconds_per_step(low) is None
+    return TWICE if amount or columns.is_told(low, step) else 0
 
 
 def _shown(
@@ -166,12 +167,11 @@ def _shown(
     *,
     step: fields.Position | None = None,
     loss: bool = False,
-    alone: bool = False,
     least: int = 0,
 ) -> columns.Found:
     """The counter that the line names (``step``) or has the form of, once those before it have shown that it rises."""
     heading = reading.heading(number)
-    found = columns.counter_of(low, reading.skeletons, heading, step=step, loss=loss, alone=alone, least=least)
+    found = columns.counter_of(low, reading.skeletons, heading, step=step, loss=loss, least=least)
     if found.step is None:
         return found
     label = low[max(0, found.step.at - LABEL_CHARS) : found.step.at].rstrip(" [(:")
