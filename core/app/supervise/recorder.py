@@ -3,8 +3,7 @@
 import logging
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -43,63 +42,32 @@ UNHEARD = Progress()
 METRICS_SHARE, METRICS_LONGEST_S = 1 / 600, 60.0
 """Metrics are kept every second for the first 10 minutes, every 6 s after an hour, every minute after ten hours: 64 of
 them for a week are about 20 MB."""
-WAITING_LINES = 500
-"""Lines that may wait. Many lines at once take a fraction of the CPU time that they take one by one, a second apart."""
 
 
 class LogMetrics:
-    """Numbers by name in the log, for charts and reports: the judge's lines wait and are searched many at once."""
+    """Numbers by name in the log, for charts and reports."""
 
     def __init__(self) -> None:
         self._readers: dict[str | None, MetricReader] = {}
-        self._waiting: list[tuple[str | None, int, str, Reading, Reading] | float] = []
-        """Lines with their source and reading, and the run seconds of the marks between."""
-        self._unmarked = False
-        self._found: list[MetricValues] = []
         self._next_t = 0.0
 
     def add(self, source: str | None, number: int, line: str, before: Reading, after: Reading) -> None:
-        """Take a line of the log. It is searched at the next ``take``, or now if many wait."""
-        self._unmarked = True
-        self._waiting.append((source, number, line, before, after))
-        if len(self._waiting) > WAITING_LINES:
-            self._search()
-
-    def mark(self, t: float) -> None:
-        """The values of all text until now are those of ``t`` (run seconds)."""
-        if self._unmarked:
-            self._unmarked = False
-            self._waiting.append(t)
+        """Take a line of the log, as the judge has read it."""
+        self._readers.setdefault(source, MetricReader()).read(number, line, before, after)
 
     def begin_attempt(self) -> None:
         """Another log follows. The values stay."""
-        self._search()
         for reader in self._readers.values():
             reader.begin_attempt()
 
-    def take(self, t: float, *, whole: bool = False) -> list[MetricValues]:
-        """The values that are due until ``t`` (run seconds); ``whole``: all that were read."""
-        self.mark(t)
-        self._search()
-        if whole:
-            self._keep(t)
-        found, self._found = self._found, []
-        return found
-
-    def _search(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for each in waiting:
-            if not isinstance(each, float):
-                source, number, line, before, after = each
-                self._readers.setdefault(source, MetricReader()).read(number, line, before, after)
-            elif each >= self._next_t:
-                self._keep(each)
-
-    def _keep(self, t: float) -> None:
-        self._next_t = t + min(METRICS_LONGEST_S, t * METRICS_SHARE)
+    def take(self, t: float, *, last: bool = False) -> Iterator[MetricValues]:
+        """The values that are due at ``t`` (run seconds); ``last``: all that were read."""
+        if t < self._next_t and not last:
+            return
         for reader in self._readers.values():
             if values := reader.take():
-                self._found.append(MetricValues(t=t, values=dict(values), left_out=reader.left_out))
+                self._next_t = t + min(METRICS_LONGEST_S, t * METRICS_SHARE)
+                yield MetricValues(t=t, values=dict(values), left_out=reader.left_out)
 
 
 class RunRecorder:
@@ -194,10 +162,6 @@ class RunRecorder:
                 peaks[gpu.index] = max(own, peaks.get(gpu.index, 0.0))
         self.gpu_peaks = peaks
 
-    def _keep_metrics(self, *, whole: bool) -> None:
-        for values in self._metrics.take(self._t, whole=whole):
-            self._history.add(values)
-
     def commit(self, t: float, state: JudgeState, *, whole: bool = False) -> None:
         """Make the samples visible to readers, with the judge's progress. ``whole``: the curves, too."""
         self._t = t
@@ -213,9 +177,10 @@ class RunRecorder:
                 lines_behind=self.lines_behind(),
             )
             self._history.add(self.newest)
-        self._metrics.mark(t)
+        for values in self._metrics.take(t):
+            self._history.add(values)
         if self._room():
-            self._history.show(t, whole=whole, before_commit=partial(self._keep_metrics, whole=whole))
+            self._history.show(t, whole=whole)
             self._trace.flush_if_due(t)
         self._state = state
         if t >= self._next_habits_t:
@@ -229,7 +194,8 @@ class RunRecorder:
 
     def close(self) -> None:
         self._keep_habits()
-        self._keep_metrics(whole=True)
+        for values in self._metrics.take(self._t, last=True):
+            self._history.add(values)
         self._history.close()
         self._trace.close()
 
