@@ -5,7 +5,7 @@ import re
 from msgspec.structs import replace
 
 from ...model.text import LazyPattern
-from ..scales import BLOCK_LINES, SURE_TIMES, TWICE
+from ..scales import BLOCK_LINES, KNOWN_STEPS, SURE_TIMES, TWICE
 from . import columns, fields
 from .bars import LABEL_CHARS, read_bar
 from .lines import REST_OF_BAR, message_of, own_text, plain
@@ -149,14 +149,16 @@ def _may_be_counter(reading: Reading) -> bool:
 def _lines_that_show(reading: Reading, low: str, step: fields.Position) -> int:
     """How many lines of its form show that a count which leads a line without a loss is the step; 0: one does.
 
-    "Running training: 420 steps" may be an amount, "Step 1/5: preheat the oven" a sentence.
+    "Running training: 420 steps" may be an amount, "Step 1/5: preheat the oven" a sentence: no recipe or build has as
+    many steps as a training.
     """
     now, beside = reading.progress, reading.losses_in == "counted" and reading.counts and not reading.losses.is_gone
     other_end = step.total is not None and step.total != (now.total_steps or step.total)
     if beside and now.step is not None and (step.step < now.step or other_end):
         return columns.LINES_OF_A_CONSTANT  # it does not go on with the count that has losses
     amount = step.amount and not columns.is_measured(low) and fields.find_seconds_per_step(low) is None
-    return TWICE if amount or columns.is_told(low, step) else 0
+    told = max(step.step, step.total or 0) < KNOWN_STEPS and columns.is_told(low, step)
+    return TWICE if amount or told else 0
 
 
 def _shown(
