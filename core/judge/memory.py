@@ -16,10 +16,10 @@ from ..model.settings import Act, Evaluate, Restart
 from ..model.shipped import AppliedRemedy
 from .failure.evidence_state import DiagnosisState
 from .progress import START, ProgressState
-from .resume.checkpoint_index import AT_MOST, CheckpointIndex, KnownCheckpoint
+from .resume.checkpoint_index import CheckpointIndex, KnownCheckpoint
 from .resume.resume_point import FoundResume, OutputFolders
 from .run_states import RestartPlan, Then
-from .scales import LISTED, SMALL_SHARE, TRIES
+from .scales import AT_MOST, LISTED, SMALL_SHARE, TRIES
 
 # Where an evaluation of a checkpoint can run without a risk for the training: an empty GPU, the CPU, or nowhere now.
 #

@@ -56,5 +56,7 @@ HEADED_LINES = 4
 """Lines below a heading that belong to it; lines in which a program says goodbye."""
 BLOCK_LINES = 60
 """Lines of one table, block or quotation at most: the longest table of a library has about forty."""
+AT_MOST = 4096
+"""Things of one kind that a run may have: checkpoints, ranks. A broken trainer writes more."""
 LISTED = 12
 """Earlier failures, or lines beside a cause, that are kept."""

@@ -76,16 +76,3 @@ def test_numbers_of_the_log_are_kept_by_name_over_attempts(tmp_path: Path) -> No
         assert [point[2] for point in reader.rows("metric.gnorm")] == [2.0, 3.0]
         assert [point[2] for point in reader.rows("metric.loss")] == [0.5, 0.25]
     assert b'"kind":"metrics"' not in b"".join(trace_lines(tmp_path / "trace.jsonl")), "the log of the trace has them"
-
-
-def test_numbers_of_text_that_waited_are_kept_for_when_they_were_logged(tmp_path: Path) -> None:
-    """Nobody reads the charts until the end: the text of twenty seconds is searched at once."""
-    run = Recorded(tmp_path)
-    run.recorder.commit(0.0, JudgeState())
-    for second in range(1, 21):
-        run.add(LogChunk(t=float(second), text=f"step {second} loss 0.5 gnorm {second}.0\n"))
-        run.recorder.commit(float(second), JudgeState())
-    run.recorder.close()
-    with HistoryReader(tmp_path / "history.sqlite") as reader:
-        kept = {int(point[0]): point[2] for point in reader.rows("metric.gnorm")}
-    assert {second: kept[second] for second in (5, 12, 20)} == {5: 5.0, 12: 12.0, 20: 20.0}

@@ -14,7 +14,7 @@ from .. import run_states
 from ..failure.circumstances import SeenGpu
 from ..failure.diagnosis import read_log
 from ..findings import health, pace
-from ..hang import activity, deadlines, launcher, liveness, pauses, ranks
+from ..hang import activity, deadlines, liveness, pauses, ranks
 from ..hang.liveness import with_gpus
 from ..progress import begin_attempt
 from ..recovery import attempts, exits, restarts, resume_choice
@@ -204,7 +204,7 @@ def _see_ranks(builder: StepBuilder, sample: observations.ProcessSample) -> None
     if not sample.ranks and not state.watch.ranks and not sample.agents:
         return
     found = ranks.with_processes(state.watch.ranks, sample.ranks, builder.t)
-    known, again = launcher.with_sample(state.watch.launcher, state.watch.ranks, sample)
+    known, again = ranks.with_sample(state.watch.launcher, state.watch.ranks, sample)
     most = max((agent.max_restarts or 0 for agent in known.agents), default=0)
     if most and not known.told:
         known = replace(known, told=True)

@@ -28,9 +28,8 @@ from ..scales import WHILE_S
 from . import deadlines, liveness, pauses
 from .activity import GpuState
 from .deadlines import HangInput
-from .launcher import waiting
 from .liveness import Liveness
-from .ranks import silent
+from .ranks import silent, waiting
 
 # Whether a run that makes no step is ended now, or given more time: the cost of waiting against the cost of an error.
 #
