@@ -24,7 +24,7 @@ import msgspec
 from ...model.observation import Outcome
 from ...model.run import Evidence, HangKind
 from ...model.text import LazyPattern, plural, size
-from ..scales import WHILE_S
+from ..scales import MINUTE_S, WHILE_S
 from . import deadlines, liveness, pauses
 from .activity import GpuState
 from .deadlines import HangInput
@@ -568,4 +568,4 @@ def _gpu_evidence(seen: Liveness) -> list[str]:
 
 
 def duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < WHILE_S else f"{seconds / 60.0:.0f} min"
+    return f"{seconds:.0f} s" if seconds < WHILE_S else f"{seconds / MINUTE_S:.0f} min"
