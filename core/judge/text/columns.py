@@ -378,7 +378,7 @@ def is_told(low: str, step: Position) -> bool:
     return any(_OF_STEPS.fullmatch(word) is None for word in (found[0] for found in _WORD.finditer(said)))
 
 
-_COUNTER = LazyPattern(r"^[^\d]*\d[\d.,]*[km]?(?:\s*(?:/|of|out of|from)\s*\d[\d.,]*)?")
+_COUNTER = LazyPattern(r"^[^\d]*\d[\d.,]*(?:[km]|st|nd|rd|th)?(?:\s*(?:/|of|out of|from)\s*\d[\d.,]*)?")
 _VALUED = LazyPattern(r"[a-z_][\w./%\-]*['\"]?\s?[:=|]?\s{0,3}['\"\[(]*[-+]?(?:\d|nan|inf|\.\d)[\w.%]*")
 _OF_STEPS = LazyPattern(
     rf"{_TRAINING.text}|done|completed?|finished|start(?:s|ed|ing)?|beg[iu]ns?|end(?:s|ed)?|of|in|at|took|time|total|elapsed"

@@ -157,7 +157,7 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
         if through and not run.through:
             run = replace(without_counts(run), through=source, per_epoch=False, seen=True, whole=None)
         run = with_count(run, source, count, news)
-    if count is not None and run.through and run.others:
+    if count is not None and run.others and (run.through or stuck):
         pass  # of another counter than that of the run
     elif run is not reading.run and count is not None:
         if strong or (total is not None and count.step > total) or run.source != (reading.run.source or run.source):
