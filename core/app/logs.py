@@ -1,6 +1,6 @@
 """Read any log: why a run failed, and its progress. Uses the patterns of the trainwatch.toml of the working folder."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -58,16 +58,8 @@ def progress_in_log(blocks: Iterable[str], warn: Warn) -> Progress:
 
 def metrics_in_log(blocks: Iterable[str], warn: Warn) -> tuple[Progress, LogMetrics]:
     """The progress after the last line, and the numbers that the trainer prints by name."""
-    shapes = _shapes(settings_here(warn))
-    reader = MetricReader(shapes)
-
-    def passed() -> Iterator[str]:
-        for block in blocks:
-            reader.read(block)
-            yield block
-
-    progress = progress_of(passed(), shapes)
-    reader.read("\n")
+    reader = MetricReader()
+    progress = progress_of(blocks, _shapes(settings_here(warn)), reader.read)
     return progress, LogMetrics(reader.values, reader.left_out)
 
 

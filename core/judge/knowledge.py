@@ -11,6 +11,7 @@ from ..model.settings import Settings
 from ..model.shipped import Remedy
 from ..model.text import typed
 from .failure.catalogue import CompiledCatalogue
+from .progress import LogLineRead
 from .resume import resume_point
 
 Values = Mapping[str, Mapping[str, Any]]
@@ -57,6 +58,8 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     """What hides the trainer's exit status, as a clause (a pipe without pipefail); "" if nothing is seen that does."""
     told: Mapping[str, ToldLength] = {}
     """The length of the training by its settings, by profile ("" = none)."""
+    line_read: LogLineRead | None = None
+    """Told of each line of a log, for its named numbers: they decide nothing."""
     can_ask_to_save: bool = False
     """The trainer can be asked for a checkpoint (``run.save_signal``, ``run.save_file``)."""
 

@@ -16,10 +16,10 @@ from ..model.settings import Act, Evaluate, Restart
 from ..model.shipped import AppliedRemedy
 from .failure.evidence_state import DiagnosisState
 from .progress import START, ProgressState
-from .resume.checkpoint_index import AT_MOST, CheckpointIndex, KnownCheckpoint
+from .resume.checkpoint_index import CheckpointIndex, KnownCheckpoint
 from .resume.resume_point import FoundResume, OutputFolders
 from .run_states import RestartPlan, Then
-from .scales import SMALL_SHARE, TRIES
+from .scales import AT_MOST, LISTED, SMALL_SHARE, TRIES
 
 # Where an evaluation of a checkpoint can run without a risk for the training: an empty GPU, the CPU, or nowhere now.
 #
@@ -289,7 +289,6 @@ def nth_wait_s(waits_s: tuple[float, ...], number: int) -> float:
 # step comes from the data, the code or the settings, and a restart runs into it again. Known false alarm: a log with a
 # line every hundred steps makes different places look alike (``knows_its_step`` in attempt_progress.py asks for more).
 
-FAILURE_HISTORY_KEPT = 12
 SHOWN = 5
 
 
@@ -333,12 +332,12 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 History = tuple[Cause, ...]
-"""Oldest first, at most FAILURE_HISTORY_KEPT."""
+"""Oldest first, at most LISTED."""
 
 
 def with_cause(history: History, cause: Cause) -> History:
-    """Append ``cause``; the oldest are dropped beyond FAILURE_HISTORY_KEPT."""
-    return (*history, cause)[-FAILURE_HISTORY_KEPT:]
+    """Append ``cause``; the oldest are dropped beyond LISTED."""
+    return (*history, cause)[-LISTED:]
 
 
 def at_the_same_step(history: History, cause: Cause, stride: int = 1) -> History:

@@ -1,15 +1,15 @@
 """Progress and metrics of a run, folded from its output."""
 
 from collections import deque
-from collections.abc import Iterable, Mapping
-from itertools import groupby
-from operator import attrgetter, itemgetter
+from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter
 
 import msgspec
 from msgspec.structs import replace
 
 from ..model.observation import MOST_METRICS
 from ..model.progress import Phase, Progress
+from .scales import BLOCK_LINES
 from .text.columns import values_in
 from .text.fields import Metrics, find_loss, is_evaluation, metrics_of, row_of, unwrapped
 from .text.line_reading import read_segment
@@ -87,10 +87,19 @@ _GROWING = "0123456789.,+-eE"
 """Characters after which a number may continue."""
 
 
-def read_progress(state: ProgressState, text: str, shapes: ShapeTable, *, skim: bool = False) -> ProgressState:
+LineRead = Callable[[int, str, Reading, Reading], None]
+"""Told of each finished segment: its line, its plain text, the reading before it and after it."""
+LogLineRead = Callable[[str | None, int, str, Reading, Reading], None]
+"""The same of several logs; first the source of the log, None = the trainer's output."""
+
+
+def read_progress(
+    state: ProgressState, text: str, shapes: ShapeTable, *, skim: bool = False, told: LineRead | None = None
+) -> ProgressState:
     """The state after ``text`` (any chunk of the log, decoded).
 
-    ``skim``: only the state at the end is needed, not how often the training advanced.
+    ``skim``: only the state at the end is needed, not how often the training advanced. ``told``: also gets segments of
+    a finished text that pass no gate, but of a row of redraws only those that are read.
     """
     if not text:
         return state
@@ -99,12 +108,14 @@ def read_progress(state: ProgressState, text: str, shapes: ShapeTable, *, skim: 
     settled = state.settled
     if done.text:
         if before.rest and text[0] in "\r\n" and before.rest[-1] not in _GROWING:  # ``now`` has read the rest
+            if told is not None:
+                told(done.first_line, plain(before.rest), settled, state.now)
             settled = state.now
             done = replace(done, text=done.text[len(before.rest) :])
         if skim and not shapes.own and is_dense(done.text, shapes.gates):
-            settled = read_dense(settled, done, shapes)
+            settled = read_dense(settled, done, shapes, told)
         elif len(done.text) > 1:
-            settled = _read_finished(settled, done, shapes)
+            settled = _read_finished(settled, done, shapes, told)
     now = settled
     if after.rest:
         rest = plain(after.rest)
@@ -116,28 +127,35 @@ def read_progress(state: ProgressState, text: str, shapes: ShapeTable, *, skim: 
     return ProgressState(after, settled, now)
 
 
-def _read_finished(reading: Reading, done: Finished, shapes: ShapeTable) -> Reading:
+def _read_finished(reading: Reading, done: Finished, shapes: ShapeTable, told: LineRead | None) -> Reading:
     """The reading after the segments with a gate; below the head of a table, after all: its rows have none."""
     gates = shapes.gates.among(done.text)
-    segments = done.segments() if gates is not None or reading.goes_on else ()
-    return _read_lines(reading, segments, shapes, gates)
+    segments = done.segments() if gates is not None or reading.goes_on or told is not None else ()
+    return _read_lines(reading, segments, shapes, gates, told)
 
 
 def _read_lines(
-    reading: Reading, segments: Iterable[tuple[int, str]], shapes: ShapeTable, gates: Gates | None
+    reading: Reading,
+    segments: Iterable[tuple[int, str]],
+    shapes: ShapeTable,
+    gates: Gates | None,
+    told: LineRead | None,
 ) -> Reading:
     for number, line in segments:
+        before = reading
         if reading.goes_on or (gates is not None and gates.passes(line)):
             reading = read_segment(reading, line, number, shapes)
+        if told is not None:
+            told(number, line, before, reading)
     return reading
 
 
-def progress_of(chunks: Iterable[str], shapes: ShapeTable) -> Progress:
+def progress_of(chunks: Iterable[str], shapes: ShapeTable, told: LineRead | None = None) -> Progress:
     """The state after the last line of a log given in chunks (``trainwatch progress``)."""
     state = START
     for chunk in chunks:
-        state = read_progress(state, chunk, shapes, skim=True)
-    return read_progress(state, "\n", shapes).progress
+        state = read_progress(state, chunk, shapes, skim=True, told=told)
+    return read_progress(state, "\n", shapes, told=told).progress
 
 
 # Redraws of a bar that need not be read, because redraws of the same kind stand before and after them.
@@ -160,7 +178,7 @@ _SHOWN = attrgetter("progress.loss", "progress.lr", "progress.sec_per_step")
 """Fields that a row of one kind does not change, and those that it goes on showing."""
 
 
-def read_dense(reading: Reading, done: Finished, shapes: ShapeTable) -> Reading:
+def read_dense(reading: Reading, done: Finished, shapes: ShapeTable, told: LineRead | None = None) -> Reading:
     """The reading after all segments of ``done``. Heartbeats of skipped ones are not counted."""
     flat = done.text.replace("\r", "\n")
     parts = flat.split("\n")
@@ -171,7 +189,7 @@ def read_dense(reading: Reading, done: Finished, shapes: ShapeTable) -> Reading:
     kept = [place for place, part in enumerate(parts) if part]
 
     def read(reading: Reading, places: list[int]) -> Reading:
-        return _read_lines(reading, ((numbers[at], plain(parts[at])) for at in places), shapes, shapes.gates)
+        return _read_lines(reading, ((numbers[at], plain(parts[at])) for at in places), shapes, shapes.gates, told)
 
     at = 0
     while at < len(kept):
@@ -180,7 +198,8 @@ def read_dense(reading: Reading, done: Finished, shapes: ShapeTable) -> Reading:
             end += 1
         # Losses in columns without a name, after the GPU memory (YOLO), are recognised by their values: all are read.
         columns = any(b"G" in kinds[place] and b"oss" not in kinds[place] for place in kept[at : at + 2])
-        if end - at < 4 * ENDS_READ or columns:
+        micro = b"icro" in kinds[kept[at]]  # whether they begin again and again is seen between the ends
+        if end - at < 4 * ENDS_READ or columns or micro:
             reading = read(reading, kept[at:end])
         else:
             first = read(reading, kept[at : at + ENDS_READ])
@@ -204,23 +223,22 @@ def _state(reading: Reading) -> tuple[object, ...]:
 # value that is printed once in a preamble is a setting. Known limit: rows of a block above the first line with a step
 # count only if they begin with "|".
 
-BLOCK_LINES = 60
-"""Lines after a training line in which a row belongs to its block: the longest table of a library has about forty."""
 REDRAWS_READ = 2
 """Of the redraws of a line the last ones are read: the others held the same names."""
 
 
 class MetricReader:
-    """Reads the text of one attempt after the other; any chunking at line ends gives the same values.
+    """Takes the lines of one attempt after the other, with the reading before and after each (``LineRead``).
 
     ``values``: the newest of each name, None = NaN or infinite. ``left_out``: names beyond ``MOST_METRICS``.
     """
 
-    def __init__(self, shapes: ShapeTable) -> None:
-        self._shapes = shapes
-        self._fold = LineFold()
-        self._reading = Reading()
-        self._row_until = 0
+    def __init__(self) -> None:
+        self._number = self._row_until = 0
+        self._before = Reading()
+        self._redraws: deque[tuple[str, Reading]] = deque(maxlen=REDRAWS_READ)
+        """The newest segments of the line ``_number``, and the reading after each; ``_before``: the one above it."""
+        self._begun = False
         self._table: Metrics = {}
         self._fresh: set[str] = set()
         self._left_out: set[str] = set()
@@ -232,6 +250,7 @@ class MetricReader:
     @property
     def values(self) -> Metrics:
         """By name; settings of the preamble count only in a log without a further step."""
+        self._read_redraws()
         if not self._moved:
             return self._known
         return {name: value for name, value in self._known.items() if name in self._series}
@@ -242,30 +261,33 @@ class MetricReader:
         return len(self._left_out)
 
     def begin_attempt(self) -> None:
-        self._fold, self._reading, self._row_until, self._table = LineFold(), Reading(), 0, {}
+        self._read_redraws()
+        self._number, self._row_until, self._table = 0, 0, {}
 
-    def read(self, text: str, *, skipped: bool = False) -> None:
-        """Take the numbers of the lines that ``text`` finishes. ``skipped``: lines before it were left out."""
-        if skipped:
-            self._fold = LineFold(lines=self._fold.lines)
-        self._fold, done = fold(self._fold, text)
-        for number, redraws in groupby(done.segments(), key=itemgetter(0)):
-            for _, line in deque(redraws, REDRAWS_READ):
-                self._read_line(number, line)
+    def read(self, number: int, line: str, before: Reading, after: Reading) -> None:
+        if number != self._number:
+            self._read_redraws()
+            self._number, self._before = number, before
+        self._redraws.append((line, after))
 
     def take(self) -> Mapping[str, float]:
         """The finite values that were read since the last call."""
+        self._read_redraws()
         sure = sorted(self._fresh & self._series)
         self._fresh.difference_update(sure)
         return {name: value for name in sure if (value := self._known[name]) is not None}
 
-    def _read_line(self, number: int, line: str) -> None:
-        before = self._reading
-        line = unwrapped(plain(own_text(line).text.rpartition("\n")[2]))
-        if before.goes_on or self._shapes.gates.passes(line):
-            self._reading = read_segment(before, line, number, self._shapes)
+    def _read_redraws(self) -> None:
+        while self._redraws:
+            line, after = self._redraws.popleft()
+            self._read_line(
+                self._number, unwrapped(plain(own_text(line).text.rpartition("\n")[2])), self._before, after
+            )
+            self._before = after
+
+    def _read_line(self, number: int, line: str, before: Reading, after: Reading) -> None:
         row = row_of(line) if number <= self._row_until or line.lstrip()[:1] == "|" else None
-        after, old, new = self._reading, before.progress, self._reading.progress
+        old, new, self._begun = before.progress, after.progress, after.heartbeats > 1
         learned = after.losses != before.losses or (old.loss, old.lr) != (new.loss, new.lr)
         moved = learned or after.heartbeats > before.heartbeats or old.epoch != new.epoch
         if moved and new.phase in ("train", "finish"):
@@ -289,8 +311,8 @@ class MetricReader:
 
     def _keep(self, found: Metrics, *, setting: bool = False) -> None:
         """``setting``: in a preamble these may be settings."""
-        begun = self._reading.heartbeats > 1  # kohya prints its settings before and after the first sign (0/48)
-        self._moved, sure = self._moved or begun, begun or not setting
+        # kohya prints its settings before and after the first sign (0/48)
+        self._moved, sure = self._moved or self._begun, self._begun or not setting
         for name, value in found.items():
             if name not in self._known and len(self._known) >= MOST_METRICS:
                 if len(self._left_out) < MOST_METRICS:

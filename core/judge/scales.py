@@ -40,3 +40,23 @@ LAST_LINES = 8
 """Lines from the end in which a program says why it ends: the box of tyro has five."""
 KEPT = 64
 """Values of one kind that are remembered."""
+
+LIKELY = 0.6
+"""A weight or confidence from which on a cause counts, though others are open."""
+SURE = 0.8
+"""A weight or confidence from which on nothing else is looked for."""
+SECOND_HAND = 0.85
+"""x the weight of an error that a logger prints, or a warning tells: the program may have gone on."""
+
+LINE_CHARS = 400
+"""Characters of a line that are read, or kept as evidence."""
+SHORT_CHARS = 120
+"""Characters of a line that are shown, or tell it from others."""
+HEADED_LINES = 4
+"""Lines below a heading that belong to it; lines in which a program says goodbye."""
+BLOCK_LINES = 60
+"""Lines of one table, block or quotation at most: the longest table of a library has about forty."""
+AT_MOST = 4096
+"""Things of one kind that a run may have: checkpoints, ranks. A broken trainer writes more."""
+LISTED = 12
+"""Earlier failures, or lines beside a cause, that are kept."""

@@ -26,7 +26,7 @@ from .hang import deadlines, pauses
 from .hang.activity import GpuFault
 from .knowledge import Knowledge
 from .memory import PolicyMemory
-from .recovery import apply, attempts, commands, exits, gate, restarts, resume_choice, takeover, unclear_states
+from .recovery import apply, attempts, commands, exits, gate, restarts, resume_choice, takeover
 from .state import JudgeState, Result, StepBuilder
 
 replace = msgspec.structs.replace
@@ -194,7 +194,7 @@ def _on_outcome(builder: StepBuilder, outcome: seen.Outcome) -> None:
 STAGES: dict[run_states.Stage, Callable[[StepBuilder, run_states.Preparing, seen.Outcome], None]] = {
     "clear_gpu": restarts.on_clear_outcome,
     "list": resume_choice.on_listed,
-    "copy_aside": unclear_states.on_copied,
+    "copy_aside": resume_choice.on_copied,
     "verify": resume_choice.on_verify_outcome,
 }
 HANDLERS: dict[type[seen.Observation], Callable[[StepBuilder, Any], None]] = {

@@ -7,7 +7,7 @@ import contextlib
 import math
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -113,15 +113,13 @@ class HistoryWriter:
                 return float(newest or 0.0)
         return 0.0
 
-    def show(self, t: float, *, whole: bool = False, before_commit: Callable[[], None] = lambda: None) -> None:
+    def show(self, t: float, *, whole: bool = False) -> None:
         """Show readers the newest samples; more if somebody reads charts. ``t``: run seconds.
 
-        ``whole``: commit to the disk in any case. ``before_commit``: adds what need not be computed before.
+        ``whole``: commit to the disk in any case.
         """
         self._newest.write()
         looked_at, whole = is_looked_at(self.path), whole or t - self._commit_t >= COMMIT_S
-        if looked_at or whole:
-            before_commit()
         if looked_at or whole or t - self._kept_t >= KEEP_S:
             self._kept_t, self._commit_t = t, t if whole else self._commit_t
             self.commit(whole=whole)

@@ -19,7 +19,7 @@ from trainwatch.core.act import gpu_clearing
 from trainwatch.core.act.evidence.capture import StackReport, examine, gpu_text
 from trainwatch.core.act.evidence.loop_looks import find_py_spy
 from trainwatch.core.act.gpu_clearing import gpu_holders
-from trainwatch.core.judge.hang.evidence import Sign, signs_of
+from trainwatch.core.judge.hang.rules import Sign, signs_of
 from trainwatch.core.model.observation import GpuReading, Outcome
 from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.run import RunSpec

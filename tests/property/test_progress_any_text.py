@@ -3,9 +3,9 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.shipped import SHAPES, read_progress
+from tests.shipped import Metrics, read_progress
 from tests.tiers import examples
-from trainwatch.core.judge.progress import START, MetricReader
+from trainwatch.core.judge.progress import START
 from trainwatch.core.judge.text.columns import KEPT
 from trainwatch.core.model.observation import MOST_METRICS
 
@@ -24,10 +24,10 @@ TEXTS = st.lists(PARTS, max_size=60).map("".join) | st.text(max_size=120)
 @given(st.lists(TEXTS, max_size=4))
 def test_no_text_makes_the_reading_of_progress_fail(chunks: list[str]) -> None:
     state = START
-    metrics = MetricReader(SHAPES)
+    metrics = Metrics()
     for chunk in chunks:
         state = read_progress(state, chunk)
-        metrics.read(chunk)
+        metrics.read_text(chunk)
     progress = state.progress
     assert progress.step is None or progress.step >= 0
     assert len(state.now.skeletons) <= KEPT

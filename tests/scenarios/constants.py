@@ -25,7 +25,7 @@ MODULES = (
     "hang.activity",
     "hang.liveness",
     "hang.pauses",
-    "hang.launcher",
+    "hang.ranks",
     "handlers.hang_check",
     "findings.slow",
 )

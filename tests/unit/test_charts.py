@@ -6,8 +6,7 @@ import pytest
 from msgspec import structs
 
 from tests.fakes.feed import StoryTeller, created, started, training
-from tests.shipped import SHAPES
-from trainwatch.core.judge.progress import MetricReader
+from tests.shipped import Metrics
 from trainwatch.core.model.fact import IncidentOpened, IncidentUpdated, StateChanged
 from trainwatch.core.model.observation import GpuReading, GpuSample, MetricValues
 from trainwatch.core.model.ports import Point
@@ -184,8 +183,8 @@ def test_charts_that_are_read_together_equal_those_that_are_read_one_by_one(tmp_
 )
 def test_what_the_progress_shows_is_not_listed_again_under_the_name_of_the_log(log: str, left: set[str]) -> None:
     """Before: avr_loss stood beside the loss, it/s beside the speed."""
-    reader = MetricReader(SHAPES)
-    reader.read((Path(__file__).parent.parent / "fixtures" / "frameworks" / f"{log}.log").read_text())
+    reader = Metrics()
+    reader.read_text((Path(__file__).parent.parent / "fixtures" / "frameworks" / f"{log}.log").read_text())
     series = ("progress.loss", "progress.lr", "progress.sec_per_step", "progress.step", "progress.epoch")
     found = without_doubles((*series, *(f"metric.{name}" for name in reader.values)))
     names = {metric.removeprefix("metric.") for metric in found if metric.startswith("metric.")}

@@ -10,7 +10,7 @@ import pytest
 
 from tests.shipped import CATALOGUE, FAILURES, SHAPES
 from trainwatch.core.judge.failure.catalogue import SIGNALS, CompiledCatalogue, Proof, read_kernel_line
-from trainwatch.core.judge.failure.diagnosis import SPECIFIC
+from trainwatch.core.judge.scales import SURE
 from trainwatch.core.model.shipped import FailureCatalogue, FailureClass, KernelPattern
 
 parser: Any = re._parser  # type: ignore[attr-defined]
@@ -87,7 +87,7 @@ def test_diagnosis_literals_stand_in_every_match() -> None:
 
 
 def test_diagnosis_words_of_a_message_are_never_sure() -> None:
-    assert max(row.weight for row in MESSAGES) < SPECIFIC
+    assert max(row.weight for row in MESSAGES) < SURE
 
 
 @pytest.mark.parametrize("rows", ["messages", "kernel_lines"])

@@ -7,9 +7,9 @@ from tests.builders import Story, World
 from tests.unit.test_judge_recovery import crash, running, save
 from trainwatch.core.judge.recovery.takeover import from_story
 from trainwatch.core.judge.resume import checkpoint_index
-from trainwatch.core.judge.resume.checkpoint_index import AT_MOST
 from trainwatch.core.judge.resume.resume_point import newest_verified
 from trainwatch.core.judge.run_states import Preparing
+from trainwatch.core.judge.scales import AT_MOST
 from trainwatch.core.judge.state import to_snapshot
 from trainwatch.core.model.checkpoint import Holds
 from trainwatch.core.model.decision import ListCheckpoints, NotifyPeople, Record, StartAttempt, VerifyCheckpoint

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from trainwatch.core.judge.hang.evidence import signs_of
+from trainwatch.core.judge.hang.rules import signs_of
 from trainwatch.core.model.observation import Outcome
 
 LOADER = ["select (selectors.py:416)", "Queue.get (multiprocessing/queues.py:113)",

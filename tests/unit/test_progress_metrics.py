@@ -5,17 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.shipped import SHAPES
+from tests.shipped import Metrics
 from trainwatch.cli import main
-from trainwatch.core.judge.progress import MetricReader
 from trainwatch.core.model.observation import MOST_METRICS, MetricValues
 from trainwatch.core.store.history_reader import HistoryReader
 from trainwatch.core.store.history_writer import HistoryWriter
 
 
-def read(text: str) -> MetricReader:
-    reader = MetricReader(SHAPES)
-    reader.read(text)
+def read(text: str) -> Metrics:
+    reader = Metrics()
+    reader.read_text(text)
     return reader
 
 
@@ -82,14 +81,14 @@ def test_values_are_taken_once_and_without_those_that_are_not_finite() -> None:
 
 def test_half_a_line_before_a_gap_is_not_joined_with_what_follows() -> None:
     reader = read("step 1 loss 0.5\nstep 2 loss 0.")
-    reader.read("7 8 9\nstep 3 loss 0.25\n", skipped=True)
+    reader.read_text("7 8 9\nstep 3 loss 0.25\n", skipped=True)
     assert reader.values == {"step": 3.0, "loss": 0.25}
 
 
 def test_another_attempt_begins_without_the_block_of_the_last() -> None:
     reader = read("[step=40/900,epoch=0]\n    optim/grad=0.5\n")
     reader.begin_attempt()
-    reader.read("    optim/grad=9.5\n")
+    reader.read_text("    optim/grad=9.5\n")
     assert reader.values["optim/grad"] == 0.5
 
 
@@ -99,9 +98,9 @@ def test_metrics_do_not_depend_on_the_chunks(size: int) -> None:
         f"\rsteps: {n}/90 [00:01<00:02, 2.0it/s, loss=0.{n}]" for n in range(60)
     )
     text += "\n| reward | 1.5 |\nvalidation loss: 0.25 wer: 0.5\n"
-    reader = MetricReader(SHAPES)
+    reader = Metrics()
     for at in range(0, len(text), size):
-        reader.read(text[at : at + size])
+        reader.read_text(text[at : at + size])
     assert reader.values == read(text).values
 
 
@@ -158,14 +157,14 @@ def test_progress_all_shows_the_metrics(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_a_number_that_prints_itself_as_an_object_is_a_number() -> None:
-    reader = MetricReader(SHAPES)
-    reader.read("step 4 loss tensor(0.5, device='cuda:0') lr np.float32(0.25)\n")
+    reader = Metrics()
+    reader.read_text("step 4 loss tensor(0.5, device='cuda:0') lr np.float32(0.25)\n")
     assert dict(reader.take()) == {"step": 4.0, "loss": 0.5, "lr": 0.25}
 
 
 def test_a_learning_rate_of_caching_evaluation_or_download_is_no_metric() -> None:
-    reader = MetricReader(SHAPES)
-    reader.read(
+    reader = Metrics()
+    reader.read_text(
         "caching latents: step 12/90, lr=0.5\n"
         "Caching:  41%|####      | 41/100 [00:11<00:16,  3.61it/s, lr=0.5]\n"
         "Downloading 41%|####      | 4.1G/10.0G [00:11<00:16, 361MB/s, lr=0.5]\n"
@@ -177,30 +176,30 @@ def test_a_learning_rate_of_caching_evaluation_or_download_is_no_metric() -> Non
 def test_what_a_preamble_prints_once_is_no_metric() -> None:
     """kohya prints its numbers of batches and steps once; before, each was a chart of one value."""
     log = (Path(__file__).parents[1] / "fixtures" / "frameworks" / "kohya.log").read_text()
-    reader = MetricReader(SHAPES)
+    reader = Metrics()
     taken: set[str] = set()
     for _ in range(2):  # the preamble of another attempt comes after steps
         for line in log.splitlines(keepends=True):
-            reader.read(line)
+            reader.read_text(line)
             taken |= set(reader.take())
         reader.begin_attempt()
     assert "avr_loss" in taken
     assert not {name for name in taken | set(reader.values) if "num " in name or "total" in name or "size" in name}
-    once = MetricReader(SHAPES)
-    once.read("step 1/100 loss 0.5 lr 1e-4\n")
+    once = Metrics()
+    once.read_text("step 1/100 loss 0.5 lr 1e-4\n")
     assert once.values["loss"] == 0.5, "a log of one line has nothing else"
 
 
 def test_what_the_line_above_the_training_says_once_is_no_metric() -> None:
     """Before, "running training" and "x" were metrics of the page and of the report."""
-    reader = MetricReader(SHAPES)
+    reader = Metrics()
     taken: set[str] = set()
     for _ in range(2):
         for line in (
             "running training: 420 steps, 6 x 64 points\n",
             *(f"step {n}/420 points/s {n * 9}\n" for n in range(1, 4)),
         ):
-            reader.read(line)
+            reader.read_text(line)
             taken |= set(reader.take())
         reader.begin_attempt()
     assert taken == set(reader.values) == {"step", "points/s"}

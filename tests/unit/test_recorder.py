@@ -5,15 +5,34 @@ from pathlib import Path
 
 import pytest
 
-from tests.shipped import SHAPES
+from tests.shipped import CATALOGUE
 from tests.unit.test_judge_recovery import running
-from trainwatch.core.app.supervise.recorder import RunRecorder
+from trainwatch.core.app.supervise.recorder import LogMetrics, RunRecorder
+from trainwatch.core.judge.knowledge import Knowledge
 from trainwatch.core.judge.state import JudgeState
+from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.observation import LogChunk, Start
 from trainwatch.core.store.history_reader import HistoryReader
 from trainwatch.core.store.history_writer import HistoryWriter
 from trainwatch.core.store.learned import HabitsFile
 from trainwatch.core.store.trace import TraceWriter, trace_lines
+
+
+class Recorded:
+    """A recorder of an attempt, and the judge that reads its log."""
+
+    def __init__(self, folder: Path) -> None:
+        history, trace = HistoryWriter(folder / "history.sqlite"), TraceWriter(folder / "trace.jsonl")
+        metrics = LogMetrics()
+        self.recorder = RunRecorder(history, trace, None, HabitsFile(folder, ("true",), "/"), metrics=metrics)
+        self.judge = Judge(Knowledge(catalogue=CATALOGUE, line_read=metrics.add))
+        self.state = self.judge.start()
+        self.add(Start(t=0.0, attempt=1, pid=4))
+
+    def add(self, *observations: Start | LogChunk) -> None:
+        for each in observations:
+            self.recorder.add(each)
+            self.state, _ = self.judge.step(self.state, each)
 
 
 @pytest.fixture
@@ -44,16 +63,15 @@ def test_nothing_is_recorded_before_the_log_was_read(recorder: RunRecorder, tmp_
 
 
 def test_numbers_of_the_log_are_kept_by_name_over_attempts(tmp_path: Path) -> None:
-    history, trace = HistoryWriter(tmp_path / "history.sqlite"), TraceWriter(tmp_path / "trace.jsonl")
-    recorder = RunRecorder(history, trace, None, HabitsFile(tmp_path, ("true",), "/"), shapes=SHAPES)
-    recorder.add(LogChunk(t=1.0, text="step 1 loss 0.5 gn"))
-    recorder.add(LogChunk(t=1.5, text="orm 2.0\n"))
-    recorder.commit(2.0, JudgeState())
-    recorder.add(Start(t=3.0, attempt=2, pid=5))
-    recorder.add(LogChunk(t=4.0, text="gnorm 9.0\n"))  # not after a training line of this attempt
-    recorder.add(LogChunk(t=5.0, text="orm 7.0\nstep 1 loss 0.25 gnorm 3.0\n", skipped_bytes=4096))
-    recorder.commit(6.0, JudgeState())
-    recorder.close()
+    run = Recorded(tmp_path)
+    run.add(LogChunk(t=1.0, text="step 1 loss 0.5 gn"))
+    run.add(LogChunk(t=1.5, text="orm 2.0\n"))
+    run.recorder.commit(2.0, JudgeState())
+    run.add(Start(t=3.0, attempt=2, pid=5))
+    run.add(LogChunk(t=4.0, text="gnorm 9.0\n"))  # not after a training line of this attempt
+    run.add(LogChunk(t=5.0, text="orm 7.0\nstep 1 loss 0.25 gnorm 3.0\n", skipped_bytes=4096))
+    run.recorder.commit(6.0, JudgeState())
+    run.recorder.close()
     with HistoryReader(tmp_path / "history.sqlite") as reader:
         assert [point[2] for point in reader.rows("metric.gnorm")] == [2.0, 3.0]
         assert [point[2] for point in reader.rows("metric.loss")] == [0.5, 0.25]
@@ -61,33 +79,22 @@ def test_numbers_of_the_log_are_kept_by_name_over_attempts(tmp_path: Path) -> No
 
 
 def test_progress_of_a_backlog_is_drawn_when_it_was_written(tmp_path: Path) -> None:
-    history, trace, world = tmp_path / "history.sqlite", TraceWriter(tmp_path / "trace.jsonl"), running(steps=40)
-    for begin, step in ((0.0, 1), (world.t, 41)):  # two supervisors, the second one 500 s later
-        recorder = RunRecorder(HistoryWriter(history), trace, None, HabitsFile(tmp_path, ("true",), "/"), shapes=SHAPES)
-        for n in range(5 if begin else 0):
-            bar = f"steps: {step + n}/10260 [00:10<00:10, 2.50s/it, avr_loss=0.09, gn={n}.0]\r"
-            chunk = LogChunk(t=begin + 500.0, text=bar, written_t=begin - 50 + 100 * n)
-            recorder.add(chunk)
-            world.see(chunk)
-            recorder.draw(chunk.written_t or 0.0, world.state)
-        recorder.commit(begin + 500.0 if begin else world.t, world.state)
-        recorder.close()
-    with HistoryReader(history) as reader:
-        drawn = [(round(point[0] - begin), point[2]) for point in reader.rows("progress.step")]
-        named = [round(point[0] - begin) for point in reader.rows("metric.gn")]
-    assert drawn == [(0, 40), (50, 42), (150, 43), (250, 44), (350, 45)], "not at the reading, nor again"
-    assert named == [50, 150, 250, 350]
+    def bar(step: int, t: float, written_t: float | None = None) -> LogChunk:
+        text = f"steps: {step}/10260 [00:10<00:10, 2.50s/it, avr_loss=0.09, gn={step}.0]\r"
+        return LogChunk(t=t, text=text, written_t=written_t)
 
-
-def test_numbers_of_text_that_waited_are_kept_for_when_they_were_logged(tmp_path: Path) -> None:
-    """Nobody reads the charts until the end: the text of twenty seconds is searched at once."""
-    history, trace = HistoryWriter(tmp_path / "history.sqlite"), TraceWriter(tmp_path / "trace.jsonl")
-    recorder = RunRecorder(history, trace, None, HabitsFile(tmp_path, ("true",), "/"), shapes=SHAPES)
-    recorder.commit(0.0, JudgeState())
-    for second in range(1, 21):
-        recorder.add(LogChunk(t=float(second), text=f"step {second} loss 0.5 gnorm {second}.0\n"))
-        recorder.commit(float(second), JudgeState())
-    recorder.close()
+    first = Recorded(tmp_path)
+    first.add(bar(1, 100.0))
+    first.recorder.commit(100.0, first.state)
+    first.recorder.close()
+    second = Recorded(tmp_path)
+    for n in range(5):
+        second.add(bar(2 + n, 600.0, 50.0 + 100 * n))
+        second.recorder.draw(50.0 + 100 * n, second.state)
+    second.recorder.commit(600.0, second.state)
+    second.recorder.close()
     with HistoryReader(tmp_path / "history.sqlite") as reader:
-        kept = {int(point[0]): point[2] for point in reader.rows("metric.gnorm")}
-    assert {second: kept[second] for second in (5, 12, 20)} == {5: 5.0, 12: 12.0, 20: 20.0}
+        drawn = [(round(point[0]), point[2]) for point in reader.rows("progress.step")]
+        named = [(round(point[0]), point[2]) for point in reader.rows("metric.gn")]
+    assert drawn == [(100, 1), (150, 3), (250, 4), (350, 5), (450, 6)], "not at the reading, nor again"
+    assert named == drawn

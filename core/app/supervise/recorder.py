@@ -3,8 +3,7 @@
 import logging
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -16,7 +15,7 @@ from ...act.launch.launching import read_script
 from ...judge.handlers.hints import habits_of
 from ...judge.progress import MetricReader
 from ...judge.state import JudgeState
-from ...judge.text.shapes import ShapeTable
+from ...judge.text.reading import Reading
 from ...model.checkpoint import SERIES
 from ...model.decision import Record
 from ...model.fact import IncidentOpened, RunCreated
@@ -43,80 +42,38 @@ UNHEARD = Progress()
 METRICS_SHARE, METRICS_LONGEST_S = 1 / 600, 60.0
 """Metrics are kept every second for the first 10 minutes, every 6 s after an hour, every minute after ten hours: 64 of
 them for a week are about 20 MB."""
-WAITING_CHARACTERS = 16_384
-"""Text that may wait. Many lines at once take a fraction of the CPU time that they take one by one, a second apart."""
-CHUNK_READ = 65_536
-"""Characters at the end of a burst that are searched: a thousand lines hold each name."""
 
 
 class LogMetrics:
-    """Numbers by name in the log, for charts and reports: the text waits and is searched many lines at once.
+    """Numbers by name in the log, for charts and reports."""
 
-    ``shapes``: what lines of progress look like; None: nothing is searched.
-    """
-
-    def __init__(self, shapes: ShapeTable | None) -> None:
-        self._shapes = shapes
+    def __init__(self) -> None:
         self._readers: dict[str | None, MetricReader] = {}
-        self._waiting: list[LogChunk | float] = []
-        """Text, and the run seconds of the marks between."""
-        self._characters = 0
-        self._unmarked = False
-        self._found: list[MetricValues] = []
         self._next_t = 0.0
 
-    def add(self, chunk: LogChunk) -> None:
-        """Take text of the log. It is searched at the next ``take``, or now if much of it waits."""
-        self._unmarked = True
-        self._waiting.append(chunk)
-        self._characters += len(chunk.text)
-        if self._characters > WAITING_CHARACTERS:
-            self._search()
-
-    def mark(self, t: float) -> None:
-        """The values of all text until now are those of ``t`` (run seconds)."""
-        if self._unmarked:
-            self._unmarked = False
-            self._waiting.append(t)
+    def add(self, source: str | None, number: int, line: str, before: Reading, after: Reading) -> None:
+        """Take a line of the log, as the judge has read it."""
+        self._readers.setdefault(source, MetricReader()).read(number, line, before, after)
 
     def begin_attempt(self) -> None:
         """Another log follows. The values stay."""
-        self._search()
         for reader in self._readers.values():
             reader.begin_attempt()
 
-    def take(self, t: float, *, whole: bool = False) -> list[MetricValues]:
-        """The values that are due until ``t`` (run seconds); ``whole``: all that were read."""
-        self.mark(t)
-        self._search()
-        if whole:
-            self._keep(t)
-        found, self._found = self._found, []
-        return found
-
-    def _search(self) -> None:
-        waiting, self._waiting, self._characters = self._waiting, [], 0
-        for each in waiting if self._shapes is not None else ():
-            if isinstance(each, LogChunk) and self._shapes is not None:
-                reader = self._readers.setdefault(each.source, MetricReader(self._shapes))
-                text, skipped = each.text, each.skipped_bytes > 0
-                if len(text) > CHUNK_READ:
-                    text, skipped = text[text.find("\n", len(text) - CHUNK_READ) + 1 :], True
-                reader.read(text, skipped=skipped)
-            elif isinstance(each, float) and each >= self._next_t:
-                self._keep(each)
-
-    def _keep(self, t: float) -> None:
-        self._next_t = t + min(METRICS_LONGEST_S, t * METRICS_SHARE)
+    def take(self, t: float, *, last: bool = False) -> Iterator[MetricValues]:
+        """The values that are due at ``t`` (run seconds); ``last``: all that were read."""
+        if t < self._next_t and not last:
+            return
         for reader in self._readers.values():
             if values := reader.take():
-                self._found.append(MetricValues(t=t, values=dict(values), left_out=reader.left_out))
+                self._next_t = t + min(METRICS_LONGEST_S, t * METRICS_SHARE)
+                yield MetricValues(t=t, values=dict(values), left_out=reader.left_out)
 
 
 class RunRecorder:
     """Implements ``model.ports.Recorder``. If the disk is full, charts have gaps; the supervisor continues.
 
-    ``room``: whether there is room for charts and traces now. ``shapes``: to read metrics in the log; None: not read.
+    ``room``: whether there is room for charts and traces now. ``metrics``: gets the lines of the log from the judge.
     ``shown``: progress for people. ``seen``: gets each observation.
     """
 
@@ -128,7 +85,7 @@ class RunRecorder:
         habits: HabitsFile,
         *,
         room: Callable[[], bool] = lambda: True,
-        shapes: ShapeTable | None = None,
+        metrics: LogMetrics | None = None,
         shown: Callable[[JudgeState], Progress] = lambda state: state.progress,
         outlook: Callable[[JudgeState], Outlook] = lambda _: Outlook(),
         seen: Callable[[Observation], None] = lambda _observation: None,
@@ -138,7 +95,7 @@ class RunRecorder:
         self._habits = habits
         self._room = room
         self._seen = seen
-        self._metrics = LogMetrics(shapes)
+        self._metrics = metrics or LogMetrics()
         self.lines_behind: Callable[[], int] = lambda: 0
         """How many lines of the log wait to be judged."""
         self._shown, self._outlook = shown, outlook
@@ -172,7 +129,6 @@ class RunRecorder:
             self._gpu_answered.set()
             self._keep_peaks(observation)
         elif isinstance(observation, LogChunk):
-            self._metrics.add(observation)
             self._late = observation.written_t is not None
         elif isinstance(observation, Start):
             if observation.log and observation.directory:
@@ -211,15 +167,14 @@ class RunRecorder:
                 peaks[gpu.index] = max(own, peaks.get(gpu.index, 0.0))
         self.gpu_peaks = peaks
 
-    def _keep_metrics(self, *, whole: bool) -> None:
-        for values in self._metrics.take(self._t, whole=whole):
-            self._history.add(values)
-
     def draw(self, written_t: float, state: JudgeState) -> None:
         """Keep the progress of text that was written at this time, while nobody read the log."""
-        if written_t > self.drawn_t:
+        drawn = written_t <= self.drawn_t
+        if not drawn:
             self._history.add(self._point(written_t, state))
-            self._metrics.mark(written_t)
+        for values in self._metrics.take(written_t):
+            if not drawn:
+                self._history.add(values)
 
     def _point(self, t: float, state: JudgeState) -> ProgressPoint:
         return ProgressPoint(
@@ -237,10 +192,10 @@ class RunRecorder:
         if self._heard:  # a new supervisor has not read the log yet; the last known progress stays
             self.newest = self._point(t, state)
             self._history.add(self.newest, drawn=not self._late)
-        if not self._late:
-            self._metrics.mark(t)
+        for values in () if self._late else self._metrics.take(t):
+            self._history.add(values)
         if self._room():
-            self._history.show(t, whole=whole, before_commit=partial(self._keep_metrics, whole=whole))
+            self._history.show(t, whole=whole)
             self._trace.flush_if_due(t)
         self._state = state
         if t >= self._next_habits_t:
@@ -254,7 +209,8 @@ class RunRecorder:
 
     def close(self) -> None:
         self._keep_habits()
-        self._keep_metrics(whole=True)
+        for values in self._metrics.take(self._t, last=True):
+            self._history.add(values)
         self._history.close()
         self._trace.close()
 

@@ -17,7 +17,7 @@ from ...config.shipped import load_failures, load_log_shapes, load_remedies
 from ...judge.failure.catalogue import CompiledCatalogue
 from ...judge.failure.diagnosis import is_news
 from ...judge.knowledge import Knowledge
-from ...judge.progress import progress_of
+from ...judge.progress import LogLineRead, progress_of
 from ...judge.step import Judge
 from ...judge.text.shapes import ShapeTable
 from ...model.checkpoint import Checkpoint, Whose
@@ -259,9 +259,13 @@ def compiled_catalogue(spec: RunSpec) -> CompiledCatalogue:
 
 
 def knowledge(
-    spec: RunSpec, preset: Preset, profiles: Mapping[str, Profile], expected: ExpectedLength | None = None
+    spec: RunSpec,
+    preset: Preset,
+    profiles: Mapping[str, Profile],
+    expected: ExpectedLength | None = None,
+    line_read: LogLineRead | None = None,
 ) -> Knowledge:
-    """``expected``: the estimated length of the run."""
+    """``expected``: the estimated length of the run. ``line_read``: told of each line of its logs."""
     catalogue = compiled_catalogue(spec)
     return Knowledge(
         catalogue=catalogue,
@@ -286,6 +290,7 @@ def knowledge(
         own_ends=spec.own_ends,
         status_hidden=what_hides_status(spec),
         told=told_lengths(spec, preset, profiles, expected),
+        line_read=line_read,
         can_ask_to_save=any(save_request(spec, preset)),
     )
 

@@ -54,7 +54,7 @@ from ..runs.ended_attempt import live_attempt, newest_attempt, newest_folder, un
 from ..runs.output_claim import OutputClaim, is_network
 from ..runs.output_folder import OutputLists
 from ..supervise.machine_end import keep_alive_order
-from ..supervise.recorder import RunRecorder, harmless, run_created, script_now, trace_head
+from ..supervise.recorder import LogMetrics, RunRecorder, harmless, run_created, script_now, trace_head
 from ..supervise.run_output import RunOutput, RunRetention, copy_verified
 from ..supervise.state_keeper import Vitality
 from .sensors import build_sensors, knowledge
@@ -96,14 +96,15 @@ def build_supervisor(
         story = reduce(apply, records, story)
     config = None if spec.config is None else Path(spec.cwd, spec.config)
     habits = HabitsFile(run.path.parents[1], spec.command, spec.cwd, config)
-    judge = Judge(knowledge(spec, preset, profiles, created.expected))
+    metrics = LogMetrics()
+    judge = Judge(knowledge(spec, preset, profiles, created.expected, metrics.add))
     recorder = RunRecorder(
         HistoryWriter(run.history, network=is_network(str(run.path))),
         TraceWriter(run.trace, run.trace_wanted),
         trace_head(spec) if story.run is None else None,
         habits,
         room=keeper.room,
-        shapes=judge.knowledge.catalogue.shapes,
+        metrics=metrics,
         shown=partial(shown_progress, judge.knowledge),
         outlook=partial(outlook_of, judge.knowledge),
         seen=vitality.observation.seen,

@@ -13,6 +13,7 @@ import msgspec
 from ...model.run import EndFacts, JobCause
 from ...model.shipped import Diagnosis, EvidenceLine, FailureClass
 from ...model.text import LazyPattern, plural, size
+from ..scales import LIKELY
 from ..text.lines import peel, plain, unglued
 from .catalogue import XID, CompiledCatalogue, read_kernel_line
 
@@ -21,8 +22,6 @@ FULL_BYTES = 64 * 2**20
 ROOM_BYTES = 10 * 2**30
 """With this much room the disk of the output is not the full one."""
 SWAP_FULL = 0.97
-OPEN = 0.6
-"""Below this the log alone has no sure answer, and a fact may give one."""
 SUPPORT = 0.4
 """The share of the doubt that a supporting fact removes."""
 CONTRADICTION = 0.3
@@ -80,7 +79,7 @@ def fused(found: Diagnosis, about: Circumstances, catalogue: CompiledCatalogue) 
 def _is_open(found: Diagnosis, fact: Fact) -> bool:
     """Whether the fact may answer: the log has no sure answer, or one that the fact explains."""
     return found.failure not in {"success", "killed_by_user"} and (
-        found.failure in {"unknown", fact.instead} or found.confidence < min(OPEN, fact.alone)
+        found.failure in {"unknown", fact.instead} or found.confidence < min(LIKELY, fact.alone)
     )
 
 
@@ -96,7 +95,7 @@ def facts(about: Circumstances, found: Diagnosis) -> Iterator[Fact]:
     if about.oom_kills:
         sure = 0.9 if about.signal == SIGKILL or found.failure in {"host_oom", "unknown"} else 0.85
         yield Fact("The kernel killed a process for memory during the attempt.", "host_oom", alone=sure)
-    elif about.oom_kills == 0 and found.failure == "host_oom" and found.confidence < OPEN:
+    elif about.oom_kills == 0 and found.failure == "host_oom" and found.confidence < LIKELY:
         words = "The kernel's counter shows no kill for memory: who sent SIGKILL is not known."
         yield Fact(words, "unknown", instead="host_oom", alone=0.4)
     elif about.oom_kills == 0 and "illed" in cause:

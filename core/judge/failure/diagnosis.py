@@ -14,13 +14,14 @@ from msgspec.structs import replace
 
 from ...model.shipped import Diagnosis, EvidenceLine
 from ...model.text import LazyPattern
-from ..progress import ProgressState, read_progress
+from ..progress import LineRead, ProgressState, read_progress
+from ..scales import LIKELY, LINE_CHARS, LISTED, SECOND_HAND, SURE
 from ..text.lines import fold, peel, plain
 from ..text.reading import Reading
 from . import evidence_state as evidence
 from .catalogue import OWN_WEIGHT, CompiledCatalogue, Proof, read_kernel_line, signal_of
 from .circumstances import SIGINT, SIGKILL, SUREST, Circumstances, diagnosis_of_class, fused
-from .evidence_lines import FENCE, SURE_WORDS, is_of_traceback, read_last_words, read_line
+from .evidence_lines import FENCE, is_of_traceback, read_last_words, read_line
 from .evidence_state import Block, DiagnosisState, Finding, RankEnd
 
 SURVIVED_STEPS = 4
@@ -35,12 +36,18 @@ START_EVIDENCE = DiagnosisState()
 
 
 def read_log(
-    state: DiagnosisState, progress: ProgressState, text: str, catalogue: CompiledCatalogue, *, skim: bool = False
+    state: DiagnosisState,
+    progress: ProgressState,
+    text: str,
+    catalogue: CompiledCatalogue,
+    *,
+    skim: bool = False,
+    told: LineRead | None = None,
 ) -> tuple[DiagnosisState, ProgressState]:
     """Evidence and progress after ``text`` (any chunk of the log). Lines count from 1 over the whole log.
 
-    Evidence is read from all lines after some of it (``hot``), else from those that a gate lets through. ``skim``: as
-    in ``read_progress``.
+    Evidence is read from all lines after some of it (``hot``), else from those that a gate lets through. ``skim``,
+    ``told``: as in ``read_progress``.
     """
     after, done = fold(state.fold, text)
     gates = catalogue.gates.among(done.text) if done.text else None
@@ -48,10 +55,10 @@ def read_log(
     for number, line, end in done.placed() if gates is not None or state.hot else ():
         if not state.hot and (gates is None or not gates.passes(line)):
             continue
-        progress = read_progress(progress, text[read : end - before], catalogue.shapes, skim=skim)
+        progress = read_progress(progress, text[read : end - before], catalogue.shapes, skim=skim, told=told)
         read, state = end - before, survived(state, progress.settled)
         state = read_line(replace(state, hot=max(0, state.hot - 1)), number, line, catalogue)
-    progress = read_progress(progress, text[read:], catalogue.shapes, skim=skim)
+    progress = read_progress(progress, text[read:], catalogue.shapes, skim=skim, told=told)
     tail = f"{'' if len(done.text) >= evidence.TAIL_CHARS else state.tail}{done.text[-evidence.TAIL_CHARS :]}"
     return replace(state, fold=after, tail=tail[-evidence.TAIL_CHARS :]), progress
 
@@ -67,7 +74,7 @@ def with_last_words(state: DiagnosisState, catalogue: CompiledCatalogue, *, kill
         return state
     of_launcher = {each.line for each in state.cascade}
     own = [(number, line) for number, line in told if number not in of_launcher and not is_of_traceback(line)]
-    least = SURE_WORDS if killed or state.findings else 0.0
+    least = LIKELY if killed or state.findings else 0.0
     for number, line in own[:LAST_LINES]:
         state = read_last_words(state, number, line, catalogue, least)
     return state
@@ -96,8 +103,7 @@ def survived(state: DiagnosisState, now: Reading) -> DiagnosisState:
     return replace(state, ranks=evidence.NO_ENDS)
 
 
-HINT = 0.6
-PROVES = {"hint": HINT, "words": 0.88, "framework": 0.9, "early_stop": 0.85}
+PROVES = {"hint": LIKELY, "words": 0.88, "framework": 0.9, "early_stop": 0.85}
 """What words of an end prove; a hint is also printed after a crash."""
 
 
@@ -113,7 +119,7 @@ def kernel_evidence(state: DiagnosisState, text: str, catalogue: CompiledCatalog
         if proof is not None and proof.failure != "unknown":
             meaning = f"{proof.meaning}{MEANING}{line.strip()}"
             state = evidence.with_finding(state, Finding(proof.failure, "root", proof.weight, 0, meaning, 0))
-            state = replace(state, kernel=(*state.kernel, meaning[: evidence.TEXT_KEPT])[-KERNEL_KEPT:])
+            state = replace(state, kernel=(*state.kernel, meaning[:LINE_CHARS])[-KERNEL_KEPT:])
     return state
 
 
@@ -127,8 +133,6 @@ def is_news(line: str, catalogue: CompiledCatalogue) -> bool:
     return catalogue.shapes.words_of_line(line.lower())[0] is not None
 
 
-SPECIFIC = 0.8
-"""Weight from which evidence names a mechanism."""
 UNKNOWN_SIGNAL = Proof("unknown", 0.25)
 UNKNOWN_CODE = Proof("unknown", 0.2)
 """What an exit status proves that the catalogue does not list."""
@@ -260,7 +264,7 @@ def hidden_failure(
     state = replace(state, findings=(*kernel, *late))
     cause = root_of(state, catalogue)
     traced = not over and any(each.line and is_late(each, state) for each in state.blocks)
-    if cause is not None and not (short or cause.weight >= SPECIFIC or traced or cause.role == "confirmation"):
+    if cause is not None and not (short or cause.weight >= SURE or traced or cause.role == "confirmation"):
         cause = None
     said = _shown(state, catalogue, cause)
     told = not over and any(is_late(each, state) and _NONZERO.search(each.text) for each in state.cascade)
@@ -272,12 +276,12 @@ def hidden_failure(
 
 def _went_on(mine: Finding, state: DiagnosisState) -> bool:
     """Whether words of an end follow what was logged and not raised, and it is vague or training went on between."""
-    return not mine.terminal and ends_after(state, mine) and (mine.weight < SPECIFIC or state.steps > mine.beats)
+    return not mine.terminal and ends_after(state, mine) and (mine.weight < SURE or state.steps > mine.beats)
 
 
 def ends_after(state: DiagnosisState, mine: Finding | Block) -> bool:
     """Whether words of a good end follow ``mine``."""
-    return state.said is not None and state.said.weight > HINT and state.over > mine.over
+    return state.said is not None and state.said.weight > LIKELY and state.over > mine.over
 
 
 def is_past(state: DiagnosisState) -> bool:
@@ -349,9 +353,7 @@ def answer(
     return with_lines(found, (*state.cascade, *others))
 
 
-def with_lines(
-    found: Diagnosis, lines: Iterable[EvidenceLine | Finding], most: int = evidence.CASCADE_KEPT
-) -> Diagnosis:
+def with_lines(found: Diagnosis, lines: Iterable[EvidenceLine | Finding], most: int = LISTED) -> Diagnosis:
     """``found`` with these lines beside its cause, in the order of the log."""
     at = 0 if found.cause is None else found.cause.line
     shown = sorted({each.line: each for each in lines if each.line != at}.values(), key=lambda each: each.line)
@@ -388,10 +390,6 @@ def diagnosis_as(state: DiagnosisState, catalogue: CompiledCatalogue, failure: s
 
 NO_FAILURES = frozenset({"success", "killed_by_user"})
 """Classes that are no failure of the training."""
-WARNED = 0.85
-"""What a warning proves of what an event proves."""
-NEAR = 2
-"""Lines above what a program raised that belong to it (the assertions of a kernel, the message of a C++ library)."""
 SAID = 0.64
 """Weight from which an exception that ended the program names its own cause; a vaguer one is explained by warnings."""
 
@@ -409,7 +407,7 @@ def root_of(state: DiagnosisState, catalogue: CompiledCatalogue) -> Finding | No
     best = max(map(strength, counting))
     bar = best if best >= OWN_WEIGHT else best - evidence.EQUAL  # a project's own pattern has no equal
     peers = [each for each in counting if strength(each) >= bar]
-    told = [each for each in peers if each.told and each.terminal and strength(each) >= evidence.CERTAIN]
+    told = [each for each in peers if each.told and each.terminal and strength(each) >= SURE]
     return min(
         told if told and not all(each.told for each in peers) else peers, key=lambda each: (each.line, -each.weight)
     )
@@ -430,13 +428,13 @@ def rival_of(state: DiagnosisState, cause: Finding, catalogue: CompiledCatalogue
 
 
 def strength(finding: Finding) -> float:
-    return finding.weight * WARNED if finding.warned else finding.weight
+    return finding.weight * SECOND_HAND if finding.warned else finding.weight
 
 
 def _explains(cause: Finding, mine: Finding, catalogue: CompiledCatalogue) -> bool:
     """Whether ``mine`` is a known consequence: of a kill by the kernel, of a lost GPU, of another rank's own error."""
     known = catalogue.class_of(mine.failure)
-    if cause.failure == mine.failure or strength(cause) < evidence.CERTAIN or mine.weight >= OWN_WEIGHT:
+    if cause.failure == mine.failure or strength(cause) < SURE or mine.weight >= OWN_WEIGHT:
         return False
     if known.of_other_ranks:
         return (
@@ -463,8 +461,8 @@ def _outranked(mine: Finding, roots: Sequence[Finding], catalogue: CompiledCatal
             not mine.terminal
             and unrelated
             and end.told
-            and end.weight >= evidence.CERTAIN
-            and end.line - mine.last > NEAR
+            and end.weight >= SURE
+            and end.line - mine.last > evidence.HANDLED_LINES
         ):
             return True
         if mine.warned or end.beats - mine.beats >= (2 if mine.terminal else 1):

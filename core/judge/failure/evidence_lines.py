@@ -11,6 +11,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from ...model.text import LazyPattern
+from ..scales import BLOCK_LINES, HEADED_LINES, LIKELY, SECOND_HAND, SURE
 from ..text.lines import TRACEBACK, Carried, peel, unglued
 from . import evidence_state as evidence
 from .catalogue import CHECKPOINT_READS, OWN_WEIGHT, SETTING_READS, CompiledCatalogue, Match, Proof, read_kernel_line
@@ -22,16 +23,8 @@ NEAR_LINES = 3
 """A source line at most this far above an exception is the one that raised it."""
 TRACEBACK_SEGMENTS = 300
 """Longest traceback that is followed."""
-FENCE_LINES = 60
-"""Longest quotation between two fences."""
-HEADER_LINES = 4
-"""Lines from a file and a line to the syntax error found there: source, caret, a note."""
-REPORT_LINES = 4
-"""Lines after ``terminate called`` or ``panicked at`` that belong to the report."""
 UNTOLD = Proof("code_bug", 0.42)
 """What an exception proves of which neither the type nor the message is known."""
-SURE_WORDS = 0.6
-"""What words prove at least to count beside a report of how a process was ended."""
 DETAIL_LEAST = 0.55
 """What words prove at least to count below an exception that says nothing: those of several classes do not."""
 REPORTERS = frozenset(
@@ -76,7 +69,7 @@ def _read(state: DiagnosisState, number: int, carried: Carried, catalogue: Compi
     block = state.block(source)
     if FENCE in text:
         return replace(state, fenced=0 if state.fenced else number)
-    if state.fenced and number - state.fenced <= FENCE_LINES:
+    if state.fenced and number - state.fenced <= BLOCK_LINES:
         return state
     if TRACEBACK in text and not is_label(text):
         if state.unraised and state.unraised >= number - 1:
@@ -143,7 +136,7 @@ def _weigh(
         if best is None and all(each.role == "cascade" for each in weighed):
             untold = [each for each in state.findings if not each.told and each.weight < evidence.GENERIC]
             if _ERROR.match(text if not carried.level else f"{carried.level} {text}"):
-                best = _worded(carried, catalogue, least=SURE_WORDS if weighed else 0.0)
+                best = _worded(carried, catalogue, least=LIKELY if weighed else 0.0)
             elif any(0 < number - e.line <= evidence.DETAIL_LINES and e.source == carried.source for e in untold):
                 best = _worded(carried, catalogue, least=DETAIL_LEAST)  # its message may go on here
         return _with_line(state, _finding(best, number, shown, carried.source, terminal=terminal), weighed)
@@ -167,7 +160,7 @@ def _weigh(
     if named.type in catalogue.consequences:
         state = evidence.with_cascade_line(state, number, shown)
     above, place = state.header  # of a syntax error of the file that Python was to run: it has no traceback
-    place = place if 0 < number - above <= HEADER_LINES else ""
+    place = place if 0 < number - above <= HEADED_LINES else ""
     return _with_line(state, replace(mine, place=place), weighed)
 
 
@@ -188,7 +181,7 @@ def _untraced(state: DiagnosisState, source: str) -> Block:
     last = max(near, key=lambda each: each.line, default=None)
     if last is None:
         return Block(source)
-    told = last.weight >= evidence.CERTAIN
+    told = last.weight >= SURE
     return Block(source, raised=replace(last, told=told), ended=True)
 
 
@@ -228,12 +221,10 @@ def _worded(carried: Carried, catalogue: CompiledCatalogue, *, least: float = 0.
     if act_of(text, 0, len(text), failure="", level=level) != "event":
         return None
     proof = evidence.proof_of_message("Exception", text, catalogue)
-    sure = 0.0 if proof is None else round(proof.weight * LOGGED, 3)
+    sure = 0.0 if proof is None else round(proof.weight * SECOND_HAND, 3)
     return None if proof is None or sure < least else Proof(proof.failure, sure, told=True)
 
 
-LOGGED = 0.85
-"""What the words of a logged error prove of what those of an exception prove."""
 _WHAT = LazyPattern(r"\s*what\(\):\s+(?P<message>\S.*)")
 """libstdc++: the message of the C++ exception that ended the program."""
 _ERROR = LazyPattern(
@@ -290,7 +281,7 @@ def _evidence(
 
 def _in_report(state: DiagnosisState, number: int, carried: Carried) -> bool:
     """Whether the line belongs to the details of what was raised, or to a report of a program's death."""
-    if carried.level == "fatal" or (state.report and number - state.report <= REPORT_LINES):
+    if carried.level == "fatal" or (state.report and number - state.report <= HEADED_LINES):
         return True
     block = state.block(carried.source)
     return block is not None and block.raised is not None and 0 <= number - block.raised.line <= evidence.DETAIL_LINES

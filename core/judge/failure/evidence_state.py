@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ...model.text import LazyPattern, beginning
+from ..scales import LINE_CHARS, LISTED, SURE
 from ..text.lines import LineFold, plain
 from .catalogue import CHECKPOINT_READS, CompiledCatalogue, Proof
 
@@ -33,12 +34,8 @@ KEPT = 64
 """Blocks that are followed at a time, one for each rank or process."""
 EQUAL = 0.12
 """Pieces of evidence that differ less in weight are equally strong; the first one is the cause."""
-CERTAIN = 0.8
-"""Weight from which one class explains another one, and what a library caught is more than a question it asked."""
 DETAIL_LINES = 12
 """Lines after what was raised that belong to its message (NCCL's "Last error:", hydra's "full_key:")."""
-CODE_CHARS = 400
-"""Characters kept of the source that a frame quotes."""
 _WITH_ERRNO = LazyPattern(r"[\w.]+: \[Errno \d+\]")
 OPENS_REPORT = LazyPattern(
     r"\s*(?:terminate called|what\(\):|thread '[^']*' (?:\(\d+\) )?panicked at|\*\*\* (?:Check failure|SIG|Aborted)"
@@ -119,7 +116,7 @@ def with_inner(block: Block, text: str) -> Block:
         raises = words.startswith("raise ") or (block.raises and words[:1] in "~^")
         if words[:1] in "~^":  # "" too
             return block if raises == block.raises else replace(block, raises=raises)
-        code = f"{block.code} {words}".strip()[:CODE_CHARS]
+        code = f"{block.code} {words}".strip()[:LINE_CHARS]
         return replace(block, raises=raises, code=code)
     place = f"{frame.file}:{frame.function}"
     own = frame.place if frame.own else block.own
@@ -153,8 +150,8 @@ def earlier_counts(block: Block, before: Finding, raised: Finding) -> bool:
         return True
     if block.link == "direct" or (block.raises and block.last == block.before_first):
         return (before.told and before.weight > raised.weight - EQUAL) or not raised.told or raised.reported
-    apart = block.before_library or (raised.weight >= CERTAIN and _WITH_ERRNO.match(raised.text) is not None)
-    return (before.told and before.weight >= max(CERTAIN, raised.weight - EQUAL)) or not apart or raised.reported
+    apart = block.before_library or (raised.weight >= SURE and _WITH_ERRNO.match(raised.text) is not None)
+    return (before.told and before.weight >= max(SURE, raised.weight - EQUAL)) or not apart or raised.reported
 
 
 # Python exceptions in a log: the line that names the type, on any rank, with or without a box, and what it proves.
@@ -440,20 +437,13 @@ def exited_rank(found: RankEnds, victims: set[str]) -> RankEnd | None:
 
 GENERIC = 0.5
 """Weight from which evidence is more than a hint."""
-CASCADE_KEPT = 12
 FINDINGS_KEPT = 200
-TEXT_KEPT = 400
-"""Characters kept of an evidence line."""
 DETAILS_KEPT = 2
 """Lines kept of a message that goes on below what was raised."""
-PLACE_LINES = 12
-"""Lines below what was raised that may say where."""
 HANDLED_LINES = 2
 """A report this far above the words "trying again" is what they speak of."""
 TAIL_CHARS = 6000
 """Characters kept of the end of the log."""
-HOT_SEGMENTS = 12
-"""Segments read after evidence although no gate opens for them: the details of a message."""
 
 
 class DiagnosisState(msgspec.Struct, frozen=True):
@@ -517,7 +507,7 @@ def with_block(state: DiagnosisState, block: Block, *, hot: int = 0) -> Diagnosi
 def kept_text(line: str) -> str:
     """A line as it is kept; one that is cut ends with an ellipsis."""
     text = line.strip()
-    return text if len(text) <= TEXT_KEPT else f"{text[: TEXT_KEPT - 1]}…"
+    return text if len(text) <= LINE_CHARS else f"{text[: LINE_CHARS - 1]}…"
 
 
 def with_finding(state: DiagnosisState, mine: Finding) -> DiagnosisState:
@@ -534,7 +524,7 @@ def with_finding(state: DiagnosisState, mine: Finding) -> DiagnosisState:
     since = state.since
     if since is None and (mine.role != "cascade" or mine.weight >= GENERIC):
         since = state.steps
-    hot = state.hot if mine.role == "confirmation" else max(state.hot, HOT_SEGMENTS)
+    hot = state.hot if mine.role == "confirmation" else max(state.hot, DETAIL_LINES)
     return replace(state, findings=(*kept, mine)[:FINDINGS_KEPT], since=since, hot=hot)
 
 
@@ -563,7 +553,7 @@ def with_place(state: DiagnosisState, source: str, number: int, text: str) -> Di
     """
     mark, frame = marked(text), frame_of(text)
     place = mark or (frame.place if frame is not None and frame.own else "")
-    near = [e for e in state.findings if e.terminal and e.source == source and 0 < number - e.line <= PLACE_LINES]
+    near = [e for e in state.findings if e.terminal and e.source == source and 0 < number - e.line <= DETAIL_LINES]
     last = max(near, key=lambda each: each.line, default=None)
     return state if not place or last is None or (last.place and not mark) else _changed(state, last, place=place)
 
@@ -581,12 +571,12 @@ def without_handled(state: DiagnosisState, number: int) -> DiagnosisState:
     if not handled:
         return state
     kept = tuple(each for each in state.findings if each not in handled)
-    return replace(state, findings=kept, survived=(*state.survived, *handled)[-CASCADE_KEPT:])
+    return replace(state, findings=kept, survived=(*state.survived, *handled)[-LISTED:])
 
 
 def with_cascade_line(state: DiagnosisState, number: int, line: str) -> DiagnosisState:
     """The state with one more line that follows from the failure."""
-    if len(state.cascade) >= CASCADE_KEPT or any(each.line == number for each in state.cascade[-1:]):
+    if len(state.cascade) >= LISTED or any(each.line == number for each in state.cascade[-1:]):
         return state
     mine = Finding("", "cascade", 0.0, number, kept_text(line), number, beats=state.steps)
     return replace(state, cascade=(*state.cascade, mine))

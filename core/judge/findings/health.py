@@ -11,7 +11,7 @@ from ...model.observation import GpuSample, HostSample
 from ...model.progress import GPU_IS_GONE, SLOWED_BY_FAULT, Level, Metric, health_clause
 from ...model.text import size
 from ..failure.circumstances import SeenGpu
-from ..hang.evidence import duration
+from ..hang.rules import duration
 from ..scales import HOUR_S, LASTS_S, MINUTE_S, SURE_TIMES, TINY_SHARE, TWICE, WHILE_S
 
 # Health levels of temperature, memory and disk, with hysteresis. Bounds come from ``[health]``.

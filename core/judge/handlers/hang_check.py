@@ -12,7 +12,7 @@ from ...model.text import LazyPattern
 from .. import memory
 from ..attempt_progress import knows_its_step
 from ..findings import pace
-from ..hang import deadlines, evidence, liveness, pauses, ranks, rules
+from ..hang import deadlines, liveness, pauses, ranks, rules
 from ..hang.deadlines import HangInput, Quiet, SavePhase
 from ..knowledge import Knowledge
 from ..memory import Cause, Failed
@@ -160,7 +160,7 @@ def _open_quiet(builder: StepBuilder, run: HangInput, sign: rules.Case, *, captu
         sign.kind,
         _reason(run, sign),
         title=f"quiet ({sign.kind})",
-        evidence=evidence.evidence_of(run, sign.first),
+        evidence=rules.evidence_of(run, sign.first),
         detect_s=_since_sign_s(builder),
     )
     why = "take evidence of the silence; nothing is ended yet"
@@ -177,9 +177,9 @@ def on_quiet_evidence(builder: StepBuilder, quiet: Quiet, outcome: Outcome) -> N
 
 def _add_signs(
     builder: StepBuilder, number: int, outcome: Outcome | None, *, names: bool = False
-) -> tuple[evidence.Sign, ...]:
+) -> tuple[rules.Sign, ...]:
     """Add what the stacks show to the evidence of an open incident. ``names``: it gets the kind that they show."""
-    incident, signs = builder.find_incident(number), evidence.signs_of(outcome)
+    incident, signs = builder.find_incident(number), rules.signs_of(outcome)
     if incident is None or not signs:
         return ()
     class_ = signs[0].kind if names else incident.class_
@@ -195,7 +195,7 @@ def _check_progress(builder: StepBuilder, run: HangInput) -> None:
         builder.close_all("a new highest step, or an evaluation or a save that advances", NO_PROGRESS)
         return
     if builder.open_of(NO_PROGRESS) is None:
-        told = evidence.evidence_of(run, case.first)
+        told = rules.evidence_of(run, case.first)
         builder.warn("stall", NO_PROGRESS, case.reason, title="no progress", evidence=told)
     due_t = _due_t(state, run, case)
     if due_t is not None and due_t <= builder.t and not isinstance(state.machine, Hung):
@@ -214,7 +214,7 @@ def declare(builder: StepBuilder, run: HangInput, case: rules.Case) -> None:
         kind,
         reason,
         severity="info" if kind == "exiting" else "danger",
-        evidence=evidence.evidence_of(run, case.first, signs),
+        evidence=rules.evidence_of(run, case.first, signs),
         confidence=case.likelihood,
         detect_s=_since_sign_s(builder),
     )
@@ -273,7 +273,7 @@ def end_hung(builder: StepBuilder, machine: Hung, outcome: Outcome | None = None
 
 
 def _see_save(builder: StepBuilder, outcome: Outcome | None) -> None:
-    frame = evidence.save_frame(outcome)
+    frame = rules.save_frame(outcome)
     if frame:
         builder.change("watch.saving", frame=frame)
 

@@ -29,6 +29,7 @@ from ..resume.checkpoint_index import KnownCheckpoint, base_name
 from ..run_states import RestartPlan, Running, Starting, is_watched
 from ..scales import HALF_MINUTE_S, KEPT, KNOWN_STEPS, SHOWN, TWICE, WHILE_S
 from ..state import JudgeState, StepBuilder, changed
+from ..text.lines import LINE_CAP
 
 RAM_PCT = 80.0
 RAM_AVAILABLE_BYTES = 6e9
@@ -248,9 +249,6 @@ def on_saved(builder: StepBuilder, known: KnownCheckpoint) -> None:
 # started again without it. Seen: kohya's dataset file, which wins over ``train_batch_size``. Known limit: a trainer
 # that prints nothing, or something else under the same name.
 
-MOST_TAIL = 4096
-"""Characters of an unfinished line that are kept."""
-
 
 def read_settings(knowledge: Knowledge, state: JudgeState, text: str) -> JudgeState:
     """Take a chunk of the log that comes before the first step."""
@@ -265,7 +263,7 @@ def read_settings(knowledge: Knowledge, state: JudgeState, text: str) -> JudgeSt
         for match in _patterns(key, knowledge.preset.prints.get(_bare(key), ())).findall(line)
     ]
     values = (*state.log.printed.values, *((key, next(filter(None, groups))) for key, groups in found))
-    printed = Printed(tuple(dict.fromkeys(values))[:KEPT], tail[-MOST_TAIL:])
+    printed = Printed(tuple(dict.fromkeys(values))[:KEPT], tail[-LINE_CAP:])
     return changed(state, "log", printed=printed)
 
 

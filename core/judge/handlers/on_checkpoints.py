@@ -12,7 +12,7 @@ from .. import memory
 from ..attempt_progress import AttemptProgress, places_at, with_saved
 from ..findings import slow
 from ..hang import liveness
-from ..recovery import commands, exits, gate, ramp, remedies, restarts, unclear_states
+from ..recovery import commands, exits, gate, ramp, remedies, restarts, resume_choice
 from ..resume import checkpoint_index, resume_point
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
 from ..resume.resume_check import counts_since, slack_of
@@ -151,7 +151,7 @@ def on_checkpoint(builder: StepBuilder, event: CheckpointEvent) -> None:
         if known.own and watched and news:
             hang_check.on_save_file(builder, known)
         if known.unclear is not None:  # if it counts as state of the training, the attempt trains
-            unclear_states.recognise(builder)
+            resume_choice.recognise(builder)
             newest = builder.checkpoint(event.path)
             if newest is not None and newest.is_state and not (before is not None and before.is_state and same):
                 hints.on_saved(builder, newest)
@@ -189,7 +189,7 @@ def _complete(builder: StepBuilder, event: CheckpointEvent, known: KnownCheckpoi
     good = known.complete and known.own and known.bad is None
     if good:
         if known.unclear is None:
-            builder.close_all("a checkpoint came that is understood", unclear_states.CLASS)
+            builder.close_all("a checkpoint came that is understood", resume_choice.CLASS)
         builder.change("course", saves=slow.with_save(state.course.saves, builder.now, state.watch.clock.start))
         builder.close_all("a checkpoint came", slow.MISSING)
         hints.on_saved(builder, known)
@@ -313,7 +313,7 @@ def on_output(builder: StepBuilder, seen: OutputSeen) -> None:
     known = resume_point.with_sighting(state.saved.outputs, seen, created_wall=wall, attempt=number, named=named)
     builder.change("saved", outputs=known)
     accept_outputs(builder)
-    unclear_states.tell_output(builder)
+    resume_choice.tell_output(builder)
 
 
 def on_lines(builder: StepBuilder, text: str) -> None:
@@ -327,14 +327,14 @@ def on_lines(builder: StepBuilder, text: str) -> None:
 
 def accept_outputs(builder: StepBuilder, *, over: bool = False) -> None:
     """Take what is known for certain now. ``over``: the attempt has ended, and no further save of it will come."""
-    state, training = builder.state, unclear_states.training_of(builder.state)
+    state, training = builder.state, resume_choice.training_of(builder.state)
     training = replace(training, over=True) if over else training
     found = resume_point.to_accept(state.saved.outputs, training, builder.knowledge.output_dir, state.saved.checkpoints)
     for one in found:
         builder.change("saved", outputs=resume_point.accepted(builder.state.saved.outputs, one.folder))
         builder.fact(OutputKnown(folder=one.folder, why=one.evidence))
     if found:
-        builder.close_all("it is known where the run saves", unclear_states.UNSURE)
+        builder.close_all("it is known where the run saves", resume_choice.UNSURE)
     # A folder around it, which was taken for state of an unknown make, is none.
     around = {k.path for k in state.saved.checkpoints.known for one in found if is_below(one.folder, k.path)}
     if around:

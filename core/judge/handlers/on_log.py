@@ -1,5 +1,7 @@
 """Chunks of the trainer's log: steps (heartbeats), phases, losses, and lines that show later why it ended."""
 
+from functools import partial
+
 from msgspec.structs import replace
 
 from ...model.fact import PhaseChanged
@@ -48,11 +50,12 @@ def _read(builder: StepBuilder, chunk: LogChunk) -> None:
     if chunk.skipped_bytes:
         before = after_gap(before)
         diagnosis = replace(diagnosis, fold=LineFold(lines=diagnosis.fold.lines))
+    told = None if builder.knowledge.line_read is None else partial(builder.knowledge.line_read, source)
     if source is None:
-        diagnosis, after = read_log(diagnosis, before, chunk.text, builder.catalogue)
+        diagnosis, after = read_log(diagnosis, before, chunk.text, builder.catalogue, told=told)
         builder.change("log", diagnosis=diagnosis)
     else:
-        after = read_progress(before, chunk.text, builder.catalogue.shapes)
+        after = read_progress(before, chunk.text, builder.catalogue.shapes, told=told)
     beats = after.certain.heartbeats - before.certain.heartbeats
     if source is None and beats > 0 and (state.log.reads_beats or state.log.reads_log is not None):
         builder.change("log", reads_beats=False, reads_log=None)

@@ -14,10 +14,10 @@ from .. import run_states
 from ..failure.circumstances import SeenGpu
 from ..failure.diagnosis import read_log
 from ..findings import health, pace
-from ..hang import activity, deadlines, launcher, liveness, pauses, ranks
+from ..hang import activity, deadlines, liveness, pauses, ranks
 from ..hang.liveness import with_gpus
 from ..progress import begin_attempt
-from ..recovery import attempts, exits, restarts, unclear_states
+from ..recovery import attempts, exits, restarts, resume_choice
 from ..recovery.attempts import TERMINATION, close_quiet
 from ..recovery.commands import SUSPENDED, awake
 from ..scales import SHOWN
@@ -93,8 +93,8 @@ def on_host(builder: StepBuilder, sample: observations.HostSample) -> None:
     if isinstance(machine, run_states.BackingOff):
         restarts.on_room(builder, machine, sample)
     if run_states.is_watched(machine) and any(known.unclear is not None for known in state.saved.checkpoints.known):
-        unclear_states.recognise(builder)
-        unclear_states.tell(builder)
+        resume_choice.recognise(builder)
+        resume_choice.tell(builder)
     machine = builder.machine
     for_room = isinstance(machine, run_states.BackingOff) and machine.need_bytes is not None
     if free is not None and not for_room:
@@ -204,7 +204,7 @@ def _see_ranks(builder: StepBuilder, sample: observations.ProcessSample) -> None
     if not sample.ranks and not state.watch.ranks and not sample.agents:
         return
     found = ranks.with_processes(state.watch.ranks, sample.ranks, builder.t)
-    known, again = launcher.with_sample(state.watch.launcher, state.watch.ranks, sample)
+    known, again = ranks.with_sample(state.watch.launcher, state.watch.ranks, sample)
     most = max((agent.max_restarts or 0 for agent in known.agents), default=0)
     if most and not known.told:
         known = replace(known, told=True)

@@ -16,10 +16,9 @@ from ...model.run import HangKind
 from ...model.settings import Hang
 from . import liveness
 from .activity import ANNOUNCED, GpuFault, LogActivity
-from .launcher import Launcher, joining_s
 from .liveness import Liveness
 from .pauses import UNSEEN, LoopWatch, Pause, PhaseTimes, habit, longest_gap
-from .ranks import Ranks
+from .ranks import Launcher, Ranks, joining_s
 
 # The usual time from one step to the next, and when a step is overdue.
 #

@@ -29,7 +29,7 @@ from ..scales import LASTS_S, MINUTE_S, TWICE
 from ..state import JudgeState, StepBuilder
 from ..text.loss_run import LossRun
 from ..text.reading import Reading
-from . import gate, policy, ramp, remedies, restarts, unclear_states
+from . import gate, policy, ramp, remedies, restarts, resume_choice
 from .attempts import give_up
 from .policy import NAN, Again, Answer, FailureInput, Finish, GiveUpRun, Hold
 from .resume_choice import choose
@@ -54,8 +54,8 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
     launched, most = cause.kind != "launch", settings.restart.max_restarts
     given = attempt.resume_from is not None and attempt.beat_t is None
     crashed = given and cause.kind == "crash"
-    wrong_way, other_way = unclear_states.wrong_way(builder, cause, failed.reason) if crashed else ("", ())
-    unproven = unclear_states.advice(builder, refuted=False) if given and launched and not wrong_way else ()
+    wrong_way, other_way = resume_choice.wrong_way(builder, cause, failed.reason) if crashed else ("", ())
+    unproven = resume_choice.advice(builder, refuted=False) if given and launched and not wrong_way else ()
     # NaN shows some steps after its cause.
     stride = max(attempt.stride, (known.budget.every or 0) // 2 if cause.kind == "nan" else 0)
     kernel = [finding for finding in state.log.diagnosis.findings if finding.line == 0]

@@ -21,10 +21,10 @@ from ..memory import Budget
 from ..run_states import Finished, Hung, Paused, RestartPlan, Running, Starting, Stopped, Stopping, Suspended, Then
 from ..scales import WHILE_S
 from ..state import JudgeState, StepBuilder
-from . import attempts, gate, policy, ramp, remedies, restarts, resume_choice, unclear_states
+from . import attempts, gate, policy, ramp, remedies, restarts, resume_choice
 from .apply import answer_failure, before_lost_t
 from .attempts import can_ask, cannot_be_told, close_quiet, ways
-from .unclear_states import why_not_resumable
+from .resume_choice import why_not_resumable
 
 replace = msgspec.structs.replace
 SUSPENDED = "suspended"
@@ -186,7 +186,7 @@ def _no_next_attempt(builder: StepBuilder, command: Command) -> Reply | None:
         return refused(f"{why}; {fresh} does that")
     unclear = None
     if not command.fresh and command.checkpoint is None:
-        unclear = unclear_states.why_not_begun_anew(builder)
+        unclear = resume_choice.why_not_begun_anew(builder)
     if unclear is not None:
         return refused(f"{unclear}; {fresh} begins anew")
     known = sorted({row.name for row in knowledge.remedies})
@@ -281,7 +281,7 @@ def _profile(builder: StepBuilder, command: Command) -> Reply:
     if policy.profile == profile and policy.profile_pending in {None, name} and not policy.applied and goes_on:
         with_it = "without a profile" if none else f"with {name}"
         return fulfilled(f"it trains {with_it} already; `{builder.typed('restart')}` begins a new attempt like that")
-    anew = why_not_resumable(builder) or (unclear_states.why_not_begun_anew(builder) if command.now else None)
+    anew = why_not_resumable(builder) or (resume_choice.why_not_begun_anew(builder) if command.now else None)
     if anew is None and not command.now and cannot_be_told(builder.knowledge):
         anew = "a checkpoint cannot be passed to the command (write {resume} where its path belongs)"
     if goes_on and anew is not None:

@@ -38,14 +38,14 @@ from ..failure.diagnosis import (
     read_log,
     with_lines,
 )
-from ..failure.evidence_state import CASCADE_KEPT, DiagnosisState, kept_text
+from ..failure.evidence_state import DiagnosisState, kept_text
 from ..hang.deadlines import ENDED_SHARE
 from ..knowledge import Knowledge
 from ..memory import AttemptLog
 from ..progress import START, ProgressState
 from ..resume.checkpoint_index import base_name
 from ..resume.resume_point import newest_own
-from ..scales import HALF_MINUTE_S, MINUTE_S, SHOWN, TINY_SHARE, TWICE
+from ..scales import HALF_MINUTE_S, HEADED_LINES, LISTED, MINUTE_S, SHOWN, TINY_SHARE, TWICE
 from ..state import JudgeState
 from ..text.reading import Reading
 
@@ -459,7 +459,7 @@ def diagnosis_of(
     if found.failure != "unknown":
         return found
     last = (EvidenceLine(at, kept_text(line.strip())) for at, line in itertools.islice(log.last_lines(), SHOWN))
-    return with_lines(found, (*last, *found.cascade), CASCADE_KEPT + SHOWN)
+    return with_lines(found, (*last, *found.cascade), LISTED + SHOWN)
 
 
 # Whether a trainer that exited with success ended before the length that its settings say, where its log shows none.
@@ -470,8 +470,6 @@ def diagnosis_of(
 
 SLOWER = 0.8
 """x the usual pace: steps after the last printed one may be a little faster than those before."""
-LINES = 4
-"""Last lines in which a number that rises may be the same position in another unit."""
 NUMBER = LazyPattern(r"(?<![\w.])\d[\d,]*(?![\w.]|,\d)")
 
 
@@ -558,7 +556,7 @@ def _doubted(state: JudgeState, told: ToldLength, rest: _Left) -> Place:
 def _is_whole_elsewhere(state: JudgeState, made: int, total: int, told: ToldLength) -> bool:
     """Whether the told number is reached in another unit: that of a checkpoint, of another counter, of batches."""
     chosen = itertools.chain.from_iterable(itertools.combinations(told.units, n) for n in range(1, len(told.units) + 1))
-    last = (line for _, line in itertools.islice(state.log.diagnosis.last_lines(), LINES))
+    last = (line for _, line in itertools.islice(state.log.diagnosis.last_lines(), HEADED_LINES))
     lines = [{int(match[0].replace(",", "")) for match in NUMBER.finditer(line)} for line in last]
     rise = (n for numbers in lines for n in numbers if sum(n in each for each in lines) == 1)
     saved = max((k.step for k in state.saved.checkpoints.known if k.own and k.step is not None), default=0)

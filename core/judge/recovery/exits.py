@@ -24,13 +24,12 @@ from ..handlers import checkpoint_jobs
 from ..hang import ranks
 from ..knowledge import Knowledge
 from ..memory import Cause, Failed
-from ..scales import LAST_LINES
+from ..scales import LAST_LINES, LIKELY
 from ..state import JudgeState, StepBuilder
 from . import attempts, gate, policy, restarts
 from .apply import answer_failure
 from .attempts import PASSING, TERMINATION, conclude, end_facts, ended, launch_again_later, over, starts_again
 from .ending import KILLED, judge_end, main_reading, ordered_by
-from .policy import PERSON_SURE
 
 
 def on_exit(builder: StepBuilder, observation: Exit) -> None:
@@ -229,7 +228,7 @@ def _is_bare_signal(diagnosis: Diagnosis, observation: Exit) -> bool:
     by = "" if diagnosis.cause is None else ordered_by(diagnosis.cause.text)
     if signal_of(observation.code, observation.signal) in {SIGNALS["SIGTERM"], SIGNALS["SIGHUP"]}:
         return by not in {"person", "site"}
-    return by == "signal" and diagnosis.confidence >= PERSON_SURE
+    return by == "signal" and diagnosis.confidence >= LIKELY
 
 
 def _ordered_by(state: JudgeState, diagnosis: Diagnosis, observation: Exit) -> str:

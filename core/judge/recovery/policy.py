@@ -21,7 +21,7 @@ from ..failure.circumstances import BREAKS, ChannelState
 from ..memory import Cause, Failed, History, Rung, SettingsThatRan, nth_wait_s
 from ..resume.checkpoint_index import Unread
 from ..run_states import RestartPlan, Then
-from ..scales import BUSY_S, HALF_MINUTE_S, HOUR_S, TRIES, WHILE_S
+from ..scales import BUSY_S, HALF_MINUTE_S, HOUR_S, LIKELY, SURE, TRIES, WHILE_S
 from ..state import JudgeState, StepBuilder
 from . import ramp, remedies
 from .remedies import Option
@@ -188,10 +188,6 @@ Answer = Finish | Hold | GiveUpRun | Again
 
 
 NAN = "nan_loss"
-SURE = 0.8
-"""Confidence from which a class is known (failures.toml: 0.8 and more names a mechanism)."""
-PERSON_SURE = 0.6
-"""Confidence from which a person ended it. Below are lines of launchers that end the other ranks with SIGTERM."""
 
 
 def choose(failure: FailureInput) -> Answer:
@@ -215,7 +211,7 @@ def person_ended_it(failure: FailureInput) -> Answer | None:
     """
     if failure.ordered:
         return Hold(failure.ordered, "ordered")
-    if failure.waits_for != "person" or failure.confidence < PERSON_SURE or failure.job in OF_THE_SITE:
+    if failure.waits_for != "person" or failure.confidence < LIKELY or failure.job in OF_THE_SITE:
         return None
     signal_t = failure.cause.signal_t
     if signal_t is None:

@@ -21,7 +21,7 @@ from ..resume.resume_check import VERIFIED, name_of
 from ..scales import SAVE_GAP_S
 from ..state import JudgeState, StepBuilder
 from ..text.loss_run import FEW, NO_LOSSES, LossCurve, moved, thinned
-from . import attempts, gate, unclear_states
+from . import attempts, gate, resume_choice
 from .attempts import conclude, ended, give_up
 from .ending import main_reading, run_total
 from .remedies import merged
@@ -302,7 +302,7 @@ def on_beat(builder: StepBuilder) -> None:
         case "taken" if found is not None:
             _proved(builder, found)
         case "taken":
-            unclear_states.note_taken(builder)
+            resume_choice.note_taken(builder)
             builder.note(resume_check.resume_in_words(attempt), "" if attempt.elsewhere else "resume")
         case _:
             pass
@@ -329,7 +329,7 @@ def on_put_aside(builder: StepBuilder, outcome: Outcome) -> None:
 def _proved(builder: StepBuilder, found: resume_check.Evidence) -> None:
     attempt = builder.attempt
     if found.by != "words":  # a script may load a file and not use it
-        unclear_states.note_taken(builder)
+        resume_choice.note_taken(builder)
     again = f"; its count begins anew, and counts on from step {attempt.resumed_at}" if attempt.counts_anew else ""
     builder.note(f"{VERIFIED}{found.why}{again}", "resume")
     builder.close_where(found.why, lambda i: i.class_ == COUNTS_ANEW and i.attempt == attempt.number)
@@ -401,7 +401,7 @@ def _is_ended(builder: StepBuilder, reason: str) -> bool:
         reason=f"{reason}; end it before it overwrites anything",
         incident=number,
         ending=reason,
-        advice=(*unclear_states.advice(builder), *CHECKS),
+        advice=(*resume_choice.advice(builder), *CHECKS),
     )
     stop(builder, "give_up", plan)
     return True

@@ -12,7 +12,7 @@ from ...model.checkpoint_suffixes import has_checkpoint_suffix
 from ...model.fact import CheckpointKnown
 from ...model.observation import CheckpointEvent, CheckpointSeen
 from ...model.text import LazyPattern
-from ..scales import HALF_MINUTE_S, KEPT, LAG_S, MINUTE_S
+from ..scales import AT_MOST, HALF_MINUTE_S, KEPT, LAG_S, MINUTE_S
 
 replace = msgspec.structs.replace
 
@@ -140,10 +140,6 @@ def base_name(path: str) -> str:
     return path.rstrip("/").rsplit("/", 1)[-1]
 
 
-AT_MOST = 4096
-"""Checkpoints remembered. Beyond it those go first that no launch can choose, then weights alone, then the oldest."""
-
-
 class Doubt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What trainers said of checkpoints that are complete (checkpoint_index.py).
 
@@ -176,6 +172,7 @@ def with_entry(index: CheckpointIndex, entry: KnownCheckpoint) -> CheckpointInde
     """Return the index with this entry as the one that became known last, in place of an earlier one of its path."""
     known = (*without(index, entry.path).known, entry)
     if len(known) > AT_MOST + 4 * KEPT:  # to sort at each event would be slow
+        # those go first that no launch can choose, then weights alone, then the oldest
         known = tuple(sorted(known, key=lambda k: (is_verified(k), k.holds != "weights", age_of(k)))[-AT_MOST:])
     return replace(index, known=known)
 

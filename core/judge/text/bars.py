@@ -162,9 +162,11 @@ def _with_training_bar(reading: Reading, bar: Bar, trusted: bool) -> Reading:
 
 
 def _read_postfix(news: TrainingFields, rest: str) -> None:
-    """Learning rate and global step after the bar: tqdm's postfix, or a log line on the same line."""
+    """Epoch, learning rate and global step after the bar: tqdm's postfix, or a log line on the same line."""
     if "step=" in rest and (found := _STEP_IN_POSTFIX.search(rest)) is not None:
         news.overall = parse_count(found["step"])
+    if news.epoch is None and "epoch=" in rest:
+        news.epoch = find_epoch(rest)
     news.lr = find_lr(rest) or news.lr
 
 

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from ...model.progress import Phase
 from ...model.text import LazyPattern
+from ..scales import BLOCK_LINES, LINE_CHARS, SHORT_CHARS, SURE_TIMES, TWICE
 from .fields import (
     THINGS,
     Loss,
@@ -21,8 +22,6 @@ from .fields import (
 )
 from .run_count import TrainingFields
 
-LINES_BETWEEN = 60
-"""Most lines between two rows of a table: the output of one epoch lies in between."""
 LEAST_CELLS, MOST_CELLS = 2, 40
 EMPTY_CELLS = 2
 """Cells of a row in columns of blanks that may be empty."""
@@ -81,7 +80,7 @@ def columns_of(low: str, number: int, above: Columns | None = None) -> Columns |
         measured = both or lr is not None or any(word in name for name in names for word in _MEASURES)
         prose = divider is _DIVIDERS[-1] and not _PROSE.isdisjoint(names)
         if (step is not None or epoch is not None) and measured and not prose:
-            return Columns(tuple(names), number + LINES_BETWEEN, tuple(spans), step, epoch, losses, lr)
+            return Columns(tuple(names), number + BLOCK_LINES, tuple(spans), step, epoch, losses, lr)
     return None
 
 
@@ -159,12 +158,8 @@ def _cells(low: str, divider: LazyPattern) -> tuple[list[str], list[tuple[int, i
 
 KEPT = 4
 """Skeletons that are kept: trainers print up to three kinds of lines in turn, or several ranks do."""
-KEY_CHARS = 120
-LINES_WITH_WORDS = 2
-LINES_WITHOUT_WORDS = 3
 LINES_OF_A_CONSTANT = 6
 """Lines whose count must rise if the loss beside it is the same in all of them."""
-LONGEST_LINE = 400
 _TIMES = LazyPattern(r"\d{2,4}[-/.]\d\d?[-/.]\d\d?[ t]?|\d?\d:\d\d(?::\d\d)?(?:[.,]\d+)?z?|(?<![\w.])\d{9,}(?:\.\d+)?")
 _NUMBERS = LazyPattern(r"\d+(?:[.,]\d+)*(?:e[-+]?\d+)?")
 _BROKEN = LazyPattern(r"(?<![\w.])\d+\.\d+(?:e[-+]?\d+)?(?![\w.])")
@@ -225,22 +220,22 @@ def counter_of(
     *,
     step: Position | None = None,
     loss: bool = False,
-    alone: bool = False,
+    least: int = 0,
 ) -> Found:
     """The counter that a lower-cased line names (``step``), or has the form of, once its lines show that it rises.
 
     ``heading``: the phase other than training that a line just above announced. ``loss``: the training loss stands in
-    it. ``alone``: nothing else is measured in the line ("420 steps"). "Walker. Step: 800. Mean reward: 2.5", and then
-    the same with step 900, is a named one that nothing else shows to be about training.
+    it. "Walker. Step: 800. Mean reward: 2.5", and then the same with step 900, is a named one that nothing else shows
+    to be about training. ``least``: a named one that so many lines show, whatever they say ("420 steps").
     """
-    if len(low) > LONGEST_LINE:
+    if len(low) > LINE_CHARS:
         return Found(None, known)
     text, needed = _TIMES.sub(" ", low), None
     value = _BROKEN.search(text)
     if step is None:
         step, needed = _unnamed(low, text, loss=loss)
-    elif (alone or value is not None) and _OTHER_TASK.search(_UNITS.sub(" ", text)) is None:
-        needed = LINES_WITH_WORDS if alone or _MEASURED.search(text) is not None else LINES_WITHOUT_WORDS
+    elif least or (value is not None and _OTHER_TASK.search(_UNITS.sub(" ", text)) is None):
+        needed = least or (TWICE if _MEASURED.search(text) is not None else SURE_TIMES)
     if step is None or needed is None:
         return Found(None, known)
     mine = Skeleton(_key(text), step.step, step.total, value="" if value is None else value[0], phase=heading)
@@ -250,7 +245,7 @@ def counter_of(
     known = (*(each for each in known if each.key != mine.key), mine)[-KEPT:]
     if mine.phase is not None:
         return Found(None, known, mine.phase)
-    if needed >= LINES_WITHOUT_WORDS and not (before is not None and mine.value != before.value):
+    if not least and needed >= SURE_TIMES and not (before is not None and mine.value != before.value):
         needed = LINES_OF_A_CONSTANT if loss else mine.lines + 1
     return Found(step if mine.lines >= needed else None, known)
 
@@ -316,11 +311,11 @@ def _unnamed(low: str, text: str, *, loss: bool) -> tuple[Position | None, int |
     if pair is not None:
         name = _NAME_BEFORE.search(low[: pair.at])
         known = name is None or _is_of_training(name["name"]) or _SAMPLES.fullmatch(name["name"]) is not None
-        return pair, 1 if known else LINES_WITHOUT_WORDS
+        return pair, 1 if known else SURE_TIMES
     if (found := _LEADING_COUNT.match(text) or _TRAIN_COUNT.search(text)) is not None:
-        return position_in(found, "step"), 1 if found["apart"] and "(" not in found[0] else LINES_WITH_WORDS
+        return position_in(found, "step"), 1 if found["apart"] and "(" not in found[0] else TWICE
     fields = list(_FIELD_COUNT.finditer(text))  # the only whole number that fills one
-    return position_in(fields[0], "step") if len(fields) == 1 else None, LINES_WITH_WORDS
+    return position_in(fields[0], "step") if len(fields) == 1 else None, TWICE
 
 
 def unnamed_pair(low: str) -> Position | None:
@@ -340,10 +335,10 @@ def _lines_needed(text: str) -> int | None:
     if _OTHER_TASK.search(rest) is not None:
         return None
     if _TRAINING.search(text) is not None:
-        return LINES_WITH_WORDS
+        return TWICE
     if _WORD.search(_LEVEL.sub(" ", rest)) is not None or _BROKEN.search(text) is None:
         return None
-    return LINES_WITHOUT_WORDS
+    return SURE_TIMES
 
 
 def is_of_another_task(low: str) -> bool:
@@ -353,7 +348,7 @@ def is_of_another_task(low: str) -> bool:
 
 def _key(text: str) -> str:
     """The skeleton of a line without times: the same for lines that differ in their numbers only."""
-    return " ".join(_NUMBERS.sub("#", text).split())[:KEY_CHARS]
+    return " ".join(_NUMBERS.sub("#", text).split())[:SHORT_CHARS]
 
 
 # Whether a line without a loss is about its counter: "epoch 9/40", "… INFO: [step 4]", "step: 4, reward: 2.5".
@@ -371,17 +366,34 @@ def leads(low: str, step: Position | None, epoch: Position | None) -> bool:
     listed = sum(1 for _ in _FIELD.finditer(low)) >= LEAST_FIELDS and _SETTINGS.search(low) is None
     if listed and (any(ends) or (epoch is not None and epoch.broken) or (step is not None and is_measured(low))):
         return True
-    return (listed or len(low) - at <= LONGEST_COUNTER_LINE) and _HEAD_OF_COUNTER.search(low[:at]) is not None
+    return (step is not None or len(low) <= at + LONGEST_EPOCH_LINE) and _HEAD_OF_COUNTER.search(low[:at]) is not None
 
 
-LONGEST_COUNTER_LINE = 60
-"""A longer line that begins with a counter is a sentence about something else. In characters."""
+def is_told(low: str, step: Position) -> bool:
+    """True if a sentence stands behind the counter, of an instruction or a build: "step 1/5: preheat the oven"."""
+    behind = _COUNTER.sub("", low[step.at :], count=1)
+    if sum(1 for _ in _FIELD.finditer(behind)) >= LEAST_FIELDS - 1:
+        return False
+    said = _VALUED.sub(" ", _UNITS.sub(" ", _TIMES.sub(" ", behind)))
+    return any(_OF_STEPS.fullmatch(word) is None for word in (found[0] for found in _WORD.finditer(said)))
+
+
+_COUNTER = LazyPattern(r"^[^\d]*\d[\d.,]*(?:[km]|st|nd|rd|th)?(?:\s*(?:/|of|out of|from)\s*\d[\d.,]*)?")
+_VALUED = LazyPattern(r"[a-z_][\w./%\-]*['\"]?\s?[:=|]?\s{0,3}['\"\[(]*[-+]?(?:\d|nan|inf|\.\d)[\w.%]*")
+_OF_STEPS = LazyPattern(
+    rf"{_TRAINING.text}|done|completed?|finished|start(?:s|ed|ing)?|beg[iu]ns?|end(?:s|ed)?|of|in|at|took|time|total|elapsed"
+    r"|global|so|far|current|now|this|run|the|per|for|phase|model|running"
+)
+"""A word behind a counter that says no more than the counter."""
+LONGEST_EPOCH_LINE = 60
+"""A longer line that begins with an epoch is a sentence about something else. In characters."""
 LEAST_FIELDS = 3
 """A longer line is about its counter if it is made of so many named numbers."""
 _FIELD = LazyPattern(r"[a-z)_\]'\"]\s?[=:]\s?['\"]?[-+]?\d")
 _SETTINGS = LazyPattern(r"namespace\(|config|arguments?\b|args\b|settings?\b|hyper")
 _HEAD_OF_COUNTER = LazyPattern(
     r"(?:^|[:\]] ?| - |\| |> |\t(?:info\t)?)[\W_]*"
-    r"(?:(?:at|done|end of|learning|training|train|finished|starting|start|begin|completed|now at|beginning) )?"
+    r"(?:(?:at|done|end of|learning|training|train|finished|starting|start|begin|completed|now at|beginning"
+    r"|going into) )?"
     r"(?:(?:train |training )?\w+/)?$"
 )

@@ -149,7 +149,7 @@ _EPOCH_BESIDE = LazyPattern(
 """An epoch before the pair of its steps: "[3][412/1200]", "E3 B412/1200"."""
 _NOT_STEPS = LazyPattern(
     r"(?:epochs?|ep|eph|loss|acc|accuracy|score|correct|rank|worker|node|gpu|device|process|fold|seed|run|trial|attempt|try|retry|part|stage|phase|shard|file"
-    r"|layer|task|level|fps|workers|nodes|gpus|ranks|mem|memory|vram|ram|image|images|img|worlds?|dp|tp|pp)['\"]?\s?[:=#]?\s?[\[(]?\s*$"
+    r"|accum\w*|micro\w*|layer|task|level|fps|workers|nodes|gpus|ranks|mem|memory|vram|ram|image|images|img|worlds?|dp|tp|pp)['\"]?\s?[:=#]?\s?[\[(]?\s*$"
 )
 """Words before a pair of numbers that are no steps."""
 _EPOCH_AFTER = LazyPattern(
@@ -225,8 +225,10 @@ def find_step(low: str) -> Position | None:
         key, total = found["key"].partition("_in_")[0], found["total"]
         rank = 2 * _STEP_RANK.get(key, 5) - (5 if total and key in _STEP_RANK else 0)
         rank += 20 * (found["micro"] is not None)
-        if not measured and total is None and found["key"] in ("steps", "iters", "iterations", "updates"):
-            continue  # "save_steps 500", "warmup steps: 100": settings
+        if total is None and found["key"] in ("steps", "iters", "iterations", "updates"):
+            if not measured:
+                continue  # "save_steps 500", "warmup steps: 100": settings
+            rank += 2  # of an environment: "update 120/1000 | steps 245,760"
         if found["key"].startswith("round") and total is None:
             continue  # of a federation; its clients count epochs
         if _RATE_BEFORE.search(low, max(0, found.start() - 5), found.start()) is not None:
@@ -268,13 +270,18 @@ TOTAL_SO_FAR = LazyPattern(
 
 
 def _step_before_its_name(low: str) -> Position | None:
+    """The first such count with an end; without one, the first."""
+    first: Position | None = None
     for found in _STEP_AFTER.finditer(low):
         at = found.end("head") if found["head"][-1:] != "-" else found.start()
         step = position_of(found["step"], found["total"] or found["later"], at)
-        if step is not None and (step.total is None or step.value <= step.total):
-            amount = step.total is None and found[0][-1:] == "s" and found["head"].strip() not in _DONE
-            return step._replace(amount=amount and _DONE_AFTER.match(low, found.end()) is None)
-    return None
+        if step is None or (step.total is not None and step.value > step.total):
+            continue
+        if step.total is not None:
+            return step
+        amount = found[0][-1:] == "s" and found["head"].strip() not in _DONE
+        first = first or step._replace(amount=amount and _DONE_AFTER.match(low, found.end()) is None)
+    return first
 
 
 def find_pair(low: str) -> Position | None:
@@ -402,10 +409,13 @@ _TOOK = LazyPattern(
 _FIELD_MS = LazyPattern(r"\|\s*(?P<value>\d+\.?\d*)\s?(?P<unit>ms)\s*(?:\||$)")
 _TRAILING = LazyPattern(r"\((?P<value>\d+\.?\d*)(?: (?P<ms>ms)(?:\)\s*$| \|)|s\)\s*$)")
 _ETA = LazyPattern(
-    r"(?<![a-z])(?P<run>(?:total|overall) )?"
-    r"(?:eta|(?<![a-z][ _])remaining(?:[ _]time)?|time[ _](?:remaining|left|to go)|left[ _]time)"
-    rf"['\"]?\s*[:=]?\s*['\"]?(?P<left>{DURATION})"
+    r"(?<![a-z])(?P<run>(?:total|overall)[ _])?"
+    r"(?:eta|(?<![a-z][ _])remaining(?:[ _]time)?|time[ _](?:remaining|left|to[ _]go)|left[ _]time)"
+    rf"(?:['\"]?\s*[:=]?\s*['\"]?(?P<left>{DURATION})"
+    r"|(?:_|\s?[(\[]|_in_|\sin\s)(?P<unit>s(?:ec(?:ond)?s?)?|m(?:in(?:ute)?s?)?|h(?:(?:ou)?rs?)?)[)\]]?"
+    rf"['\"]?\s*[:=]?\s*['\"]?(?P<value>{NUMBER})(?![\w:]))"
 )
+"""The time to go, as an amount with its units or as a number whose unit stands in its name: "eta_seconds=4900"."""
 
 
 def find_seconds_per_step(low: str, *, of_step: bool = True) -> float | None:
@@ -461,7 +471,10 @@ _TO_GO = ("eta", "remain", "left", "to go")
 def find_eta(low: str) -> tuple[float | None, bool]:
     """Seconds to go as the trainer prints them, and whether their name says that they are those of the whole run."""
     found = _ETA.search(low) if any(word in low for word in _TO_GO) else None
-    return (None, False) if found is None else (parse_clock(found["left"]), found["run"] is not None)
+    if found is None:
+        return None, False
+    left = parse_clock(found["left"]) if found["left"] else seconds_of(found["value"], found["unit"])
+    return left, found["run"] is not None
 
 
 # Loss and learning rate by name, and whether they belong to an evaluation.

@@ -5,8 +5,9 @@ import re
 from msgspec.structs import replace
 
 from ...model.text import LazyPattern
+from ..scales import BLOCK_LINES, KNOWN_STEPS, SURE_TIMES, TWICE
 from . import columns, fields
-from .bars import read_bar
+from .bars import LABEL_CHARS, read_bar
 from .lines import REST_OF_BAR, message_of, own_text, plain
 from .reading import BY_FORM, Bar, Reading, advance, announce, enter, finish, with_later_epoch, with_run
 from .run_count import MICRO, Rule, TrainingFields, with_epoch
@@ -39,7 +40,7 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
         step, epoch = fields.find_short(low)
     news = TrainingFields(count=step, epoch=epoch, loss=loss, lr=lr)
     if not news.bare and _RESTORED.search(low) is not None:
-        return announce(reading, "load", number)  # where a checkpoint is, not where the training is
+        return enter(reading, "load")  # where a checkpoint is, not where the training is; the lines below are not of it
     if loss is None:
         return _read_without_loss(reading, news, line, low, number, shapes=shapes)
     if any(word in low for word in _BESIDE_A_LOSS):
@@ -108,13 +109,12 @@ def _read_training(reading: Reading, news: TrainingFields, low: str, number: int
             epoch = epoch or fields.epoch_beside(low, step)
     if loss is None and source != BY_FORM:
         leads = columns.leads(low, step, epoch)
-        amount = leads and step is not None and step.amount and not columns.is_measured(low)
-        amount = amount and fields.find_seconds_per_step(low) is None  # "running training: 420 steps"
-        if bare or (lr is None and (amount or not leads)):
+        least = 0 if step is None else _lines_that_show(reading, low, step) if leads else 0
+        if bare or (lr is None and (least or not leads)):
             step, source = step or fields.position_in(fields.TOTAL_SO_FAR.search(low)), "step"
-            if step is None or not (amount or _may_be_counter(reading)):
+            if step is None or not (least or _may_be_counter(reading)):
                 return reading
-            found = _shown(reading, low, number, shapes, step=step, alone=amount)
+            found = _shown(reading, low, number, shapes, step=step, least=least)
             reading = _with_skeletons(reading, found)
             if found.step is None:
                 return reading
@@ -146,6 +146,21 @@ def _may_be_counter(reading: Reading) -> bool:
     return not reading.counts or (reading.main is not None and not reading.proven)
 
 
+def _lines_that_show(reading: Reading, low: str, step: fields.Position) -> int:
+    """How many lines of its form show that a count which leads a line without a loss is the step; 0: one does.
+
+    "Running training: 420 steps" may be an amount, "Step 1/5: preheat the oven" a sentence: no recipe or build has as
+    many steps as a training.
+    """
+    now, beside = reading.progress, reading.losses_in == "counted" and reading.counts and not reading.losses.is_gone
+    other_end = step.total is not None and step.total != (now.total_steps or step.total)
+    if beside and now.step is not None and (step.step < now.step or other_end):
+        return columns.LINES_OF_A_CONSTANT  # it does not go on with the count that has losses
+    amount = step.amount and not columns.is_measured(low) and fields.find_seconds_per_step(low) is None
+    told = max(step.step, step.total or 0) < KNOWN_STEPS and columns.is_told(low, step)
+    return TWICE if amount or told else 0
+
+
 def _shown(
     reading: Reading,
     low: str,
@@ -154,18 +169,17 @@ def _shown(
     *,
     step: fields.Position | None = None,
     loss: bool = False,
-    alone: bool = False,
+    least: int = 0,
 ) -> columns.Found:
     """The counter that the line names (``step``) or has the form of, once those before it have shown that it rises."""
-    found = columns.counter_of(low, reading.skeletons, reading.heading(number), step=step, loss=loss, alone=alone)
+    heading = reading.heading(number)
+    found = columns.counter_of(low, reading.skeletons, heading, step=step, loss=loss, least=least)
     if found.step is None:
         return found
     label = low[max(0, found.step.at - LABEL_CHARS) : found.step.at].rstrip(" [(:")
     return found if shapes.phase_of_label(label) in (None, "train") else columns.Found(None, found.known)
 
 
-LABEL_CHARS = 80
-"""Characters before a counter that may name what it counts."""
 SETTINGS, FLAGS = 8, 3
 """A line that names at least so many values, of which so many are true, false or none, is a list of settings."""
 _RESTORED = LazyPattern(
@@ -323,11 +337,9 @@ def take_named(news: TrainingFields, reading: Reading, line: str, low: str) -> N
         news.eta, news.run_eta = fields.find_eta(low)
 
 
-ONLY_LINES, ONLY_EPOCHS = 10, 3
+ONLY_LINES = 10
 """Lines of the only count of a log after which it is the training's, whatever it is called: most evaluations before the
 first step print fewer. Epochs rise only as the training goes on."""
-PAST = 2
-"""Other counts with such words after which one went on so often: those are the evaluations, which begin anew."""
 
 
 def judged(
@@ -352,8 +364,8 @@ def judged(
     known = columns.with_worded(low, f"{word}{kind}", count, at, reading.skeletons)
     reading = replace(reading, skeletons=known)
     shown = known[-1]
-    goes_on = shown.past >= PAST or (
-        columns.is_alone(known) and shown.lines >= (ONLY_EPOCHS if step is None else ONLY_LINES)
+    goes_on = shown.past >= TWICE or (
+        columns.is_alone(known) and shown.lines >= (SURE_TIMES if step is None else ONLY_LINES)
     )
     if not lr and (reading.name is None or not goes_on):
         return reading, False
@@ -389,7 +401,7 @@ def read_row(reading: Reading, line: str, number: int) -> Reading | None:
     news = None if table is None or number > table.until else columns.row_in(table, line.lower())
     if table is None or news is None:
         return None
-    table = replace(table, until=number + columns.LINES_BETWEEN)
+    table = replace(table, until=number + BLOCK_LINES)
     return advance(replace(reading, columns=table), news, "columns")
 
 

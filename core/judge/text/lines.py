@@ -147,14 +147,10 @@ NAMED_OF_FORM = r"(?:^|[\]\-:|>])[ \t]{0,8}[Ii][Tt][ :#=]{1,3}\d+ (?:out )?of \d
 """The same in words, "it 12 of 90  L=0.5": only behind the one name of a step that is no gate, at the head of a message
 that measures something. "file 3 of 20" and "fold 2 of 5" stand in any log."""
 _PAIR, _NAMED_OF = LazyPattern(PAIR_FORM), LazyPattern(NAMED_OF_FORM, re.MULTILINE)
-_OF, _NAME = LazyPattern(r" of (?=\d)"), LazyPattern(r"[Ii][Tt][ :#=]{1,3}\d+(?: out)?$")
-NAME_CHARS = 24
-"""Characters before " of " that hold the name and the count. The search for it is as fast as ``str.find``."""
 
 
 def _has_pair(text: str) -> bool:
-    named = any(_NAME.search(text[max(0, of.start() - NAME_CHARS) : of.start()]) for of in _OF.finditer(text))
-    return (named and _NAMED_OF.search(text) is not None) or ("/" in text and _PAIR.search(text) is not None)
+    return ("/" in text and _PAIR.search(text) is not None) or (" of " in text and _NAMED_OF.search(text) is not None)
 
 
 def shape_of(line: str) -> bytes:

@@ -7,17 +7,14 @@ from msgspec.structs import replace
 
 from ...model.progress import Phase, Progress
 from ...model.shipped import EndWords
-from .columns import Columns, Skeleton
+from ..scales import HEADED_LINES, SHORT_CHARS, TWICE
+from .columns import KEPT, Columns, Skeleton
 from .fields import Position
 from .loss_run import LossCurve, LossRun, Mark, Opening, with_loss, with_mark, with_printed, with_step
 from .run_count import AGAIN_SHARE, MICRO, RunCount, TrainingFields, with_count, with_epoch, without_counts
 
 BY_FORM = "form"
 """The source of counts that are known by the form of their lines only."""
-HEADING_LINES = 4
-"""A line or bar without a name of its own belongs to words such as "caching latents" at most this many lines above."""
-COUNTERS_KEPT = 4
-"""Counters kept apart (bar, step line …), so that two that disagree do not count as movement."""
 
 
 class Bar(msgspec.Struct, frozen=True):
@@ -50,7 +47,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     if the newest line carries it. ``opening``: the first lines with a counter. ``skeletons``: the newest lines with a
     pair of numbers that no known form names. ``columns``: the table whose rows may follow; ``record``: JSON over
     several lines that has not ended. ``round_ends``: the last steps of the newest rounds, if the counter began again
-    with the same total.
+    with the same total. ``eta_from``: the first printed time to go, with the counts to go in the epoch and in the run;
+    ``eta_is``: to whose end it counts down.
     """
 
     progress: Progress = Progress()
@@ -77,6 +75,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     columns: Columns | None = None
     record: str = ""
     round_ends: tuple[int, ...] = ()
+    eta_from: tuple[float, int, int] | None = None
+    eta_is: Literal["", "run", "epoch"] = ""
 
     @property
     def finished_words(self) -> bool:
@@ -96,7 +96,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     def heading(self, number: int) -> Phase | None:
         """The phase other than training that words announced a few lines above line ``number``."""
         phase = self.progress.phase
-        near = 0 < self.announced >= number - HEADING_LINES and phase not in ("train", "finish", "unknown")
+        near = 0 < self.announced >= number - HEADED_LINES and phase not in ("train", "finish", "unknown")
         return phase if near else None
 
     @property
@@ -123,8 +123,6 @@ def announce(reading: Reading, phase: Phase, number: int) -> Reading:
     return replace(enter(reading, phase), announced=number)
 
 
-END_TEXT_KEPT = 120
-"""Characters kept of a line that announces the end."""
 _RANKS: dict[EndWords | None, int] = {None: 0, "hint": 1, "words": 2, "framework": 3, "early_stop": 3}
 
 
@@ -133,7 +131,7 @@ def finish(reading: Reading, words: EndWords, line: str, number: int) -> Reading
     entered = enter(reading, "finish")
     if _RANKS[words] <= _RANKS[entered.end_words]:
         return replace(entered, end_last=number) if words == entered.end_words else entered
-    return replace(entered, end_words=words, end_text=line.strip()[:END_TEXT_KEPT], end_line=number, end_last=number)
+    return replace(entered, end_words=words, end_text=line.strip()[:SHORT_CHARS], end_line=number, end_last=number)
 
 
 def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
@@ -153,17 +151,20 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
         epochs = news.epoch.total if news.epoch.total is not None else epochs
     through = count is not None and _grows_through(reading, news, count, counter)
     strong = counter == "bar" or (count is not None and count.total is not None)
-    if count is not None and (through or strong or reading.main is None or reading.main.total is None):
+    stuck = bool(run.step) and not run.moved  # a share of something, drawn once: "0.071% (5.767M/8030.261M)"
+    if count is not None and (through or strong or stuck or reading.main is None or reading.main.total is None):
         source = _source(reading, counter)
         if through and not run.through:
             run = replace(without_counts(run), through=source, per_epoch=False, seen=True, whole=None)
         run = with_count(run, source, count, news)
-    if count is not None and run.through and run.others:
+    if count is not None and run.others and (run.through or stuck):
         pass  # of another counter than that of the run
     elif run is not reading.run and count is not None:
-        if strong or (total is not None and count.step > total):
+        if strong or (total is not None and count.step > total) or run.source != (reading.run.source or run.source):
             total = count.total
         step = count.step
+        if run.is_within_a_step:
+            step = total = None
     elif news.epoch is not None:
         run = with_epoch(run, news.epoch, bar=counter == "epochs")
     if chosen and run.source != reading.run.source and not run.source.endswith(chosen):
@@ -171,9 +172,12 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
     beats, counters = reading.heartbeats, reading.counters
     mine = Counter(counter, news.epoch and news.epoch.value, news.count and news.count.step)
     if not (news.drawn or news.bare or mine in counters):  # its first line counts too
-        beats, counters = beats + 1, (*(each for each in counters if each.name != counter), mine)[-COUNTERS_KEPT:]
+        beats, counters = beats + 1, (*(each for each in counters if each.name != counter), mine)[-KEPT:]
     losses = _losses(reading, news, run, step, moved=beats > reading.heartbeats)
     seconds = news.seconds if news.seconds is not None else old.sec_per_step
+    if seconds is None and news.eta is not None and not news.bar_eta and step is not None and total is not None:
+        reading = _with_eta(reading, news.eta, total - step, run)
+        news.run_eta, news.bar_eta = news.run_eta or reading.eta_is == "run", reading.eta_is == "epoch"
     redrawn = reading.finished_words and count is not None and beats == reading.heartbeats
     progress = Progress(
         phase="finish" if redrawn else "train",
@@ -225,20 +229,14 @@ def _curve(curve: LossCurve, news: TrainingFields, step: int | None, lr: float |
     return with_loss(curve if curve.name else replace(curve, name=name), step, value, lr)
 
 
-ROUND_ENDS_KEPT = 2
-ROUND_SHARE = 0.5
-"""Share of its total at which a counter that begins again has ended a round. The bars of several ranks on one terminal
-fall by a few steps, which is as much as their step only at the beginning."""
-
-
 def _round_ends(reading: Reading, step: int | None, total: int | None) -> tuple[int, ...]:
     """Where the newest rounds ended, after a line that left the counter at ``step`` of ``total``."""
     before = reading.progress.step
     if total != reading.progress.total_steps or total is None:
         return ()
-    if step is None or before is None or step > AGAIN_SHARE * before or before < ROUND_SHARE * total:
+    if step is None or before is None or step > AGAIN_SHARE * before or before < AGAIN_SHARE * total:
         return reading.round_ends
-    return (*reading.round_ends, before)[-ROUND_ENDS_KEPT:]
+    return (*reading.round_ends, before)[-TWICE:]
 
 
 def _opening(reading: Reading, news: TrainingFields, run: RunCount, epoch: float | None) -> Opening:
@@ -301,6 +299,20 @@ def _time_left(
         return news.eta
     now, end = run.run_step, run.run_total
     return None if now is None or end is None or pace is None else (end - now) * pace
+
+
+def _with_eta(reading: Reading, eta: float, in_epoch: int, run: RunCount) -> Reading:
+    """Tell whether a time to go beside a counter that begins again is that of the run (GANs) or of the epoch."""
+    if reading.eta_is or not run.per_epoch or run.run_step is None or run.run_total is None:
+        return reading
+    in_run = run.run_total - run.run_step
+    first = reading.eta_from
+    if first is None or not all(first):
+        return replace(reading, eta_from=(eta, in_epoch, in_run))
+    shrunk, epoch, whole = (now / before for now, before in zip((eta, in_epoch, in_run), first, strict=True))
+    if whole < TWICE * epoch and epoch < TWICE * whole:
+        return reading
+    return replace(reading, eta_is="run" if abs(shrunk - whole) < abs(shrunk - epoch) else "epoch")
 
 
 def with_later_epoch(reading: Reading, epoch: Position | None) -> Reading:

@@ -16,16 +16,13 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
+from ..scales import SURE_TIMES
 from .fields import Loss, Position
 
 NEARLY = 0.98
 """Share of its total from which a counter is at its end: the last redraws of a bar may be missing."""
 AGAIN_SHARE = 0.5
 """A counter without a total that falls below this share of its last count began again."""
-OTHERS_BEFORE_SWITCH = 3
-"""Lines of another counter in a row after which that one is followed: the first one is not printed any more.
-
-One with a total is followed at once if the first had none and never rose: that was a setting, or a count of files."""
 
 MICRO = "micro-batches"
 """The source of counts of which several make a step: any other counter takes their place at once."""
@@ -127,7 +124,7 @@ class RunCount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def run_step(self) -> int | None:
         """Counts since the training began; None if they cannot be told."""
-        if self.step is None:
+        if self.step is None or self.is_within_a_step:
             return None
         if self.per_epoch:
             return None if self.done is None or self.anew else self.done + self.step
@@ -157,6 +154,11 @@ class RunCount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """The counter begins again and again, and nothing numbers the parts of the run in which it counts."""
         numbered = self.named is not None or self.number_of_epochs is not None or self.broken
         return self.per_epoch is True and self.seen and not numbered
+
+    @property
+    def is_within_a_step(self) -> bool:
+        """It counts the micro-batches of one step, again and again, and nothing counts the steps."""
+        return self.source.startswith(MICRO) and self.is_of_a_part
 
     @property
     def number_of_epochs(self) -> int | None:
@@ -227,12 +229,12 @@ def with_count(run: RunCount, source: str, printed: Position, news: TrainingFiel
     """Take a line of the counter ``source`` that prints this position."""
     step, total = printed.step + news.rule.from_zero, printed.total
     if run.through and source != run.through:
-        if run.step is not None or run.others < OTHERS_BEFORE_SWITCH * run.gap:
+        if run.step is not None or run.others < SURE_TIMES * run.gap:
             return replace(run, others=run.others + 1)
         run = replace(run, through="", per_epoch=True, seen=True)  # it is not printed any more
     if run.source not in {"", source}:
         known = (run.moved or run.total is not None or total is None) and not run.source.startswith(MICRO)
-        if run.others < OTHERS_BEFORE_SWITCH and known:
+        if run.others < SURE_TIMES and known:
             return replace(run, others=run.others + 1)
         run = without_counts(run)
     beside = news.epoch is not None and news.epoch.is_whole
