@@ -89,6 +89,7 @@ def test_as_pid_1_the_status_of_a_run_that_is_given_up_is_that_of_its_trainer(wo
         check=False,
     )
     assert done.returncode == 7, done.stderr
+    assert b"with the end of this container (SIGTERM) the training saves" in done.stderr
 
 
 @SECOND_TIER

@@ -62,7 +62,7 @@ def test_start_says_which_process_supervises(world: World) -> None:
     world.write("--steps", "20")
     watcher = world.headless()
     assert watcher.ends() == 0
-    assert f"this process is the supervisor (pid {watcher.pid})" in watcher.said
+    assert f"this process is the supervisor (pid {watcher.pid}); it goes on after a logout" in watcher.said
 
 
 def test_signal_from_outside_is_restarted_once_and_the_second_one_held(world: World) -> None:

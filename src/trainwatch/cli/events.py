@@ -161,11 +161,15 @@ def supervise_and_print(run: "RunDirectory", *, as_json: bool = False, stop_trai
     ``given``: of ``supervise``.
     """
     from trainwatch.core.app.foreground import NothingToSuperviseError, supervise
+    from trainwatch.core.app.supervise.machine_end import ends_with_us
     from trainwatch.core.app.supervise.state_keeper import OwnFiles
 
     outlive_reader()
     if not stop_trainer:
-        warn(f"this process is the supervisor (pid {os.getpid()}); it goes on when its terminal is closed")
+        ends, kind = "it goes on after a logout; SIGTERM ends it, and not the training", ends_with_us()
+        if kind is not None:
+            ends = f"with the end of this {kind} (SIGTERM) the training saves, if it can, and ends, too"
+        warn(f"this process is the supervisor (pid {os.getpid()}); {ends}")
     printer = EventPrinter(run, as_json=as_json)
     try:
         return supervise(

@@ -118,13 +118,13 @@ def runs_verb(args: argparse.Namespace) -> int:
         why = f": {entry['why']}" if entry.get("why") else ""
         lines.append(f"{printable(_name(entry, entry['name'])):32} queued, place {entry['place']}{why}")
     if not shown and not waiting:
-        lines.append("no runs yet: start one with `trainwatch run -- COMMAND`")
+        lines.append(f"no runs yet: start one with `{typed('run', '--', 'COMMAND')}`")
     lines += text_rows(RUNS, [{**row, "id": _name(row, row["id"])} for row in shown])
     for host in told.get("hosts", ()):
         if host["trouble"]:
             lines.append(f"{host['name']:32} no answer: {host['trouble'].removeprefix('no answer: ')}")
-    if len(shown) < len(rows):
-        lines.append(f"{quantity.plural(len(rows) - len(shown), 'ended run')} of demo and drill: trainwatch runs --all")
+    if ended := len(rows) - len(shown):
+        lines.append(f"{quantity.plural(ended, 'ended run')} of demo and drill: {typed('runs', '--all')}")
     return put(args, told, *lines)
 
 
