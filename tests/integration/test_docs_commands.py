@@ -55,8 +55,8 @@ NOT_HERE = {
     "./trainwatch.sh test": NotHere("is what runs this"),
     "./trainwatch.sh demo": NotHere("installs tmux; what it starts is run by test_e2e_demo", "trainwatch demo --help"),
     "./trainwatch.sh setup": NotHere("installs from the package index; test_setup_script runs it"),
-    "pip install 'trainwatch-tui[web]'": NotHere("installs from the package index"),
-    "pip install 'trainwatch-tui[notify]'": NotHere("installs from the package index"),
+    "uv tool install '.[web]'": NotHere("installs from the package index"),
+    "uv tool install '.[notify]'": NotHere("installs from the package index"),
     "loginctl enable-linger $USER": NotHere("changes settings of this machine"),
     "wsl --shutdown": NotHere("is a command of Windows"),
     RENTED: NotHere(
@@ -266,9 +266,9 @@ SCENES: Mapping[str, Scene] = {
     "trainwatch status (first-night)": Scene(_training),
     "trainwatch diagnose train.log --exit-code 1": Scene(_saved),
     # docs/how-to
-    "pip install 'trainwatch-tui[web]'": Scene(_training),
+    "uv tool install '.[web]'": Scene(_training),
     RENTED: Scene(_script),
-    "pip install 'trainwatch-tui[notify]'": Scene(_nothing),
+    "uv tool install '.[notify]'": Scene(_nothing),
     """echo '{"event": "finish", "title": "test", "body": "hello"}' | ./notify.py""": Scene(_notifier),
     "trainwatch run --act notify --output-dir outputs -- python train.py": Scene(_script),
     "trainwatch restart luca --incident 3": Scene(_asks, apart=True),
