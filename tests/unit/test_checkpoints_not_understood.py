@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from safetensors.numpy import save_file
 
 from tests.fakes.checkpoint_layouts import deepspeed, training_state, transformers, weights
 from trainwatch.core.checkpoints.inspection import inspect, inspect_any, verify
 from trainwatch.core.checkpoints.listing import list_checkpoints, state_in
 from trainwatch.core.model.checkpoint import Checkpoint
+
+torch = pytest.importorskip("torch")
 
 
 def not_understood(folder: Path, globs: Sequence[str] = ()) -> tuple[Checkpoint, ...]:

@@ -234,6 +234,7 @@ def test_resume_behind_an_option_that_a_strict_parser_lacks_is_refused(
 
 
 def test_resume_behind_an_option_that_the_parser_has(dry: Any) -> None:
+    pytest.importorskip("torch")  # the script imports it
     text = PARSER + "p.add_argument('-i', '--start-at')\n" + PARSED + "net = bring(args.start_at)\n" + LOOP
     for option in ("-i", "--start-at", "--start"):
         shown = dry(text, option, "{resume}")

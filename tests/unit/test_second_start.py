@@ -139,6 +139,7 @@ os.makedirs(out)
 def test_a_folder_that_is_always_emptied_is_told_and_does_not_refuse_a_trainer_that_takes_a_path(
     tmp_path: Path,
 ) -> None:
+    pytest.importorskip("torch")
     found = planned(tmp_path, ALWAYS)
 
     assert found["problem"] is None
