@@ -123,9 +123,8 @@ def runs_verb(args: argparse.Namespace) -> int:
     for host in told.get("hosts", ()):
         if host["trouble"]:
             lines.append(f"{host['name']:32} no answer: {host['trouble'].removeprefix('no answer: ')}")
-    if len(shown) < len(rows):
-        ended = quantity.plural(len(rows) - len(shown), "ended run")
-        lines.append(f"{ended} of demo and drill: {typed('runs', '--all')}")
+    if ended := len(rows) - len(shown):
+        lines.append(f"{quantity.plural(ended, 'ended run')} of demo and drill: {typed('runs', '--all')}")
     return put(args, told, *lines)
 
 
