@@ -18,6 +18,7 @@ from trainwatch.core.model.observation import (
     MetricValues,
     OutputSeen,
     Start,
+    Tick,
 )
 from trainwatch.core.model.preset import Preset, ResumeStyle, resume_support
 from trainwatch.core.model.settings import Restart, Settings
@@ -122,6 +123,20 @@ def test_the_nan_of_a_save_of_another_process_ends_nothing(step: int, whose: Who
     assert [(i.class_, i.kind) for i in world.incidents] == [("other_trainer", "checkpoint")] * is_told
     crashed(world)
     assert world.of(StartAttempt)[-1].resume_from == "/data/out/a_40.pt"
+
+
+@pytest.mark.parametrize("every", [100, 40])
+def test_a_log_that_is_printed_more_rarely_than_is_saved_tells_no_accumulation(every: int) -> None:
+    """Step 640 of 1000, a line each 100 steps: taken as an accumulation of 5, it was "step 3200 of 1000", finished."""
+    world = World(told("/data/out")).begin()
+    for at in range(20, 660, 20):
+        t = world.t + 2.0
+        world.see(LogChunk(t=t, text=f"\nstep {at}/1000 loss: {1.0 / at:.4f}") if at % every == 0 else Tick(t=t))
+        path = f"/data/out/a_{at}.pt"
+        world.see(CheckpointEvent(t=world.t, path=path, event="complete", step=at, mtime=world.t))
+    world.see(LogChunk(t=world.t + 1.0, text="\nRuntimeError: CUDA error: unknown error\n"))
+    world.see(Exit(t=world.t + 1.0, code=1, died_t=world.t + 1.0))
+    assert (world.state.attempt.stride, world.of(StartAttempt)[-1].resume_from) == (1, "/data/out/a_640.pt")
 
 
 def test_a_run_without_steps_in_its_log_shows_its_folder_by_two_saves() -> None:
