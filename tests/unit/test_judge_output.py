@@ -125,6 +125,29 @@ def test_the_nan_of_a_save_of_another_process_ends_nothing(step: int, whose: Who
     assert world.of(StartAttempt)[-1].resume_from == "/data/out/a_40.pt"
 
 
+@pytest.mark.parametrize(("whose", "after", "resumed"), [(None, 640, 640), (None, 100, 140), ("run", 640, 140)])
+def test_a_save_of_a_step_that_the_run_has_passed_is_the_runs_if_it_was_seen_or_its_log_goes_back(
+    whose: Whose | None, after: int, resumed: int
+) -> None:
+    """A trainer that goes back by itself prints nothing about it, and its next line comes after its next save."""
+    world = World(told("/data/out")).begin()
+
+    def save(step: int, t: float) -> None:
+        path = f"/data/out/a_{step}.pt"
+        world.see(CheckpointEvent(t=world.t, path=path, event="complete", step=step, mtime=t, whose=whose))
+
+    for at in range(20, 660, 20):
+        world.see(LogChunk(t=world.t + 2.0, text=f"\nstep {at}/900 loss: {1.0 / at:.4f}"))
+        save(at, world.t)
+    t = world.see(Tick(t=world.t + 2.0)).t
+    save(140, t)
+    assert bool(world.incidents) == (whose is None)
+    world.see(LogChunk(t=world.t + 2.0, text=f"\nstep {after + 20}/900 loss: 0.0100"))
+    save(140, t)
+    crashed(world)
+    assert world.of(StartAttempt)[-1].resume_from == f"/data/out/a_{resumed}.pt"
+
+
 @pytest.mark.parametrize("every", [100, 40])
 def test_a_log_that_is_printed_more_rarely_than_is_saved_tells_no_accumulation(every: int) -> None:
     """Step 640 of 1000, a line each 100 steps: taken as an accumulation of 5, it was "step 3200 of 1000", finished."""
