@@ -321,8 +321,8 @@ def _defaults_in(module: Module) -> Iterator[Default]:
     body, anew = module.tree.body, _set_anew(module)
     for node in (*body, *(n for each in body if isinstance(each, ast.ClassDef) for n in each.body)):
         if isinstance(node, ast.Assign | ast.AnnAssign) and (value := _written_out(node.value)) is not None:
-            names = (name for name in _set_by(node) if node not in body or name not in anew)
-            yield from (Default(name, value, f"{shown}:{node.lineno}") for name in names)
+            once = (name for name in _set_by(node) if node not in body or name not in anew)
+            yield from (Default(name, value, f"{shown}:{node.lineno}") for name in once)
 
 
 def _set_anew(module: Module) -> set[str]:

@@ -396,8 +396,8 @@ class KnownValues:
         if name in words.LOOKS or name in _LISTS:
             asked = set(self.asked)
             of_path = base is not None and root_of(base) not in scope.module.aliases
-            parts = [base, *(node.args if "glob" in name else ())] if of_path and base is not None else node.args[:1]
-            of = os.path.join(*(str(self.of(each, scope, depth)) for each in parts)) if parts else ""  # noqa: PTH118
+            named = [base, *(node.args if "glob" in name else ())] if of_path and base is not None else node.args[:1]
+            of = os.path.join(*(str(self.of(each, scope, depth)) for each in named)) if named else ""  # noqa: PTH118
             self.asked = asked  # which folder it is decides nothing
             return (SOME if name in _LISTS else True) if of and self._is_there(of) else unknown
         if name in {"bool", "len", "any", "list", "sorted", "max", "min"} and node.args:
@@ -431,7 +431,7 @@ class KnownValues:
 
     def _returned(self, name: str, depth: int, unknown: str) -> Any:
         """What a function of the project returns, if all that it may return is the same."""
-        of = self.scopes.functions.get(name, ())
+        of = self.scopes.functions.get(name, [])
         key = (id(of[0].node), "") if len(of) == 1 else None
         if key is None or key in self._followed or isinstance(of[0].node, ast.AsyncFunctionDef):
             return unknown

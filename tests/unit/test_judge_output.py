@@ -149,6 +149,18 @@ def test_a_save_of_a_step_that_the_run_has_passed_is_the_runs_if_it_was_seen_or_
     assert world.of(StartAttempt)[-1].resume_from == f"/data/out/a_{resumed}.pt"
 
 
+def test_a_trainer_that_goes_back_by_itself_from_a_save_with_nan_is_not_ended() -> None:
+    world = World(told("/data/out")).begin()
+    for at in (*range(20, 420, 20), *range(220, 320, 20)):
+        world.see(LogChunk(t=world.t + 2.0, text=f"\nstep {at}/900 loss: {1.0 / at:.4f}"))
+        path, t, names = f"/data/out/a_{at}.pt", world.t, ("w",) if at >= 360 else ()
+        world.see(CheckpointEvent(t=t, path=path, event="complete", step=at, mtime=t, whose="run"))
+        world.see(CheckpointValues(t=t + 0.5, path=path, mtime=t, nonfinite=names, nan=names))
+    assert (world.word, world.of(StopAttempt)) == ("running", [])
+    crashed(world)
+    assert world.of(StartAttempt)[-1].resume_from == "/data/out/a_300.pt"
+
+
 @pytest.mark.parametrize("every", [100, 40])
 def test_a_log_that_is_printed_more_rarely_than_is_saved_tells_no_accumulation(every: int) -> None:
     """Step 640 of 1000, a line each 100 steps: taken as an accumulation of 5, it was "step 3200 of 1000", finished."""

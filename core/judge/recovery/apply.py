@@ -328,16 +328,19 @@ def _tell_saved_nan(builder: StepBuilder) -> None:
     """Tell once of saves that are lost while the losses are finite, until one is finite again. It ends nothing."""
     state = builder.state
     read = [k for k in checkpoint_index.by_age(state.saved.checkpoints.known) if k.own and k.nonfinite is not None]
-    found = values_of(state.saved.checkpoints, read[-1]) if read else None
-    if found is None or not found.new:
+    lost = [k for k in read if k.damage is not None and k.damage[0] == "nonfinite"]
+    if lost[-1:] != read[-1:] or not lost:
         builder.close_all("what is saved is finite again", NAN_SAVED)
         return
-    lives = is_live(state.machine) and _is_finite_since(state, read[-1].latest)
-    if lives and found.compared and builder.open_of(NAN_SAVED) is None:
+    known = next((k for k in reversed(lost) if _is_finite_since(state, k.latest)), None)
+    if known is None or not is_live(state.machine) or builder.open_of(NAN_SAVED) is not None:
+        return
+    found = values_of(state.saved.checkpoints, known)
+    if found.compared and found.new:
         builder.warn(
             "checkpoint",
             NAN_SAVED,
-            _not_finite(read[-1], found),
+            _not_finite(known, found),
             title="NaN in what is saved",
             explanation="the losses are finite, so it trains on; no restart uses this checkpoint. Averages of weights "
             "(EMA) and optimizers keep a NaN: from here on all of them may be lost",
@@ -389,11 +392,13 @@ def _first_lost(state: JudgeState) -> KnownCheckpoint | None:
 
 
 def _is_finite_since(state: JudgeState, position: int | None) -> bool:
-    """Whether the log shows a new finite loss of a step after this position."""
+    """Whether the log shows a new finite loss of a step after this position, or has gone back by itself since."""
     losses, at = state.log.reading.now.losses, state.attempt.position
     if position is None or at is None or losses.at is None or losses.last is None or losses.nan_values:
         return False
-    return at - losses.without - (losses.last - losses.at) > position
+    return at - losses.without - (losses.last - losses.at) > position or at < max(
+        (read for _, read in state.attempt.readings), default=at
+    )
 
 
 def _is_stained(state: JudgeState, losses: LossRun) -> bool:

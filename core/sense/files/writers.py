@@ -292,13 +292,13 @@ class Writers:
         if self._is_network(folder) and not told:
             return "another host"
         inside, over = self._near(path)
+        part = _largest(path)
         if told:
-            part = _largest(path)
             found = [o for o in inside if (o.trains or self._writes_in(o, folder)) and self._has_written(o, part)]
         else:
-            part = _largest(path) if above and over else None
-            unless = part is None or not self._run_has_written(part)
-            found = [*inside, *(o for o in over if part is not None and (unless or self._has_written(o, part)))]
+            over = over if above else []
+            apart = not over or self._run_has_written(part)
+            found = [*inside, *(o for o in over if not apart or self._has_written(o, part))]
         return f"{found[0].name} (pid {found[0].key[0]})" if found else None
 
     def others_write(self, path: str) -> bool:
