@@ -34,14 +34,14 @@ from ..model.run import TERMINAL_STATES, VANISHED, RunSpec, is_below
 from ..model.settings import Settings
 from ..spool import read_start
 from ..store.journal import load_story, read_journal
-from ..store.learned import keep_rehearsal, source_digest
+from ..store.learned import keep_rehearsal
 from ..store.run_directory import RunDirectory
 from . import rehearsal_verdict as verdict
 from .apart import Job, Judged, Say, done_apart, end_trainer, short_run, short_spec
 from .errors import CliError, ExitCode
 from .gpu_survey import GpuSurvey, survey
 from .plan.launch_plan import LaunchPlan
-from .plan.resume_plan import resuming_by_itself, setting_of
+from .plan.resume_plan import resuming_by_itself, setting_of, sources_of
 from .plan.specs import definitions_of
 from .runs.ended_attempt import attempts_of
 from .runs.known_runs import end_of, home
@@ -68,7 +68,7 @@ def rehearse(plan: LaunchPlan, limit_s: float, scratch: Path | None, say: Say, *
             f"{'; '.join(others)}: a rehearsal beside it would slow it or take its memory; nothing was started",
         )
     began = time.time()
-    source, setting = source_digest(spec.command, spec.cwd, spec.config), setting_of(spec)
+    sources, setting = sources_of(spec), setting_of(spec)
     before = _listing(spec)
     job = Job("rehearsal", "overlay", scratch, keep, say=say)
     seen, apart = _seen_apart(job, plan, limit_s, hasty=False)
@@ -84,7 +84,7 @@ def rehearse(plan: LaunchPlan, limit_s: float, scratch: Path | None, say: Say, *
     result = verdict.conclude(plan, seen, known, limit_s)
     if result.verdict != "unknown":
         try:
-            keep_rehearsal(home(), spec.cwd, result, source)
+            keep_rehearsal(home(), spec.cwd, result, sources)
         except OSError as error:
             say(f"the result is not kept: {error}")
     return result

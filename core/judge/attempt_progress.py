@@ -236,9 +236,11 @@ def knows_its_step(attempt: AttemptProgress) -> bool:
 def with_saved(attempt: AttemptProgress, saved_step: int, *, least: int | None, late: bool = False) -> AttemptProgress:
     """Add a checkpoint of this attempt. From two of them follows how many printed counts make one stored step.
 
-    ``least``: the position before it was written; the newest may be further on, and where the two tell another number,
-    none follows. None = unknown: it was there before the log was read, as those of an adopted training are, and none
-    follows. ``late``: it may have been saved before the last lines of the log; none follows.
+    ``least``: the position before it was written; the newest may be further on, and each is so much further as lines
+    are apart. Where that tells another number, a later checkpoint tells it, compared with the same one: a log of every
+    100th step, and a save of every 20th, are no accumulation of 5. None = unknown: it was there before the log was
+    read, as those of an adopted training are, and none follows. ``late``: it may have been saved before the last lines
+    of the log; none follows.
     """
     position, before = attempt.position, attempt.saved_at
     if attempt.step is None and attempt.log_epoch is not None:  # the log prints no step: the checkpoint tells it
@@ -250,7 +252,11 @@ def with_saved(attempt: AttemptProgress, saved_step: int, *, least: int | None, 
         return attempt
     stride = attempt.stride
     if before is not None:
-        ratio, low = ((at - before[0]) / (saved_step - before[1]) for at in (position, least))
+        between, made = attempt.printed_every - 1, saved_step - before[1]
+        ratio = (position - before[0]) / made
+        low, high = (least - before[0] - between) / made, ratio + between / made
+        if between and round(low) != round(high):
+            return attempt
         if round(low) == round(ratio) >= 1 and abs(ratio - round(ratio)) <= TOLERANCE * round(ratio):
             stride = round(ratio)
     return replace(attempt, stride=stride, saved_at=(position, saved_step))

@@ -202,8 +202,8 @@ Origin = Literal["run", "earlier", "unknown"]
 Made = Literal["before", "since", "unclear"]
 """What the list of a folder tells of an entry."""
 
-Whose = Literal["other", "unsure"]
-"""What speaks against the run in its own folder: a process outside the run was seen writing it, or may have."""
+Whose = Literal["run", "other", "unsure"]
+"""Of whom processes were seen with a checkpoint in the run's folder; unsure: another one may have written it."""
 
 OF_LISTED: dict[Made, Origin] = {"before": "earlier", "since": "run", "unclear": "unknown"}
 SECOND_NS = 1_000_000_000

@@ -262,7 +262,7 @@ class CheckpointEvent(CheckpointSeen, frozen=True, kw_only=True, tag_field="kind
     made: Made | None = None
     """Whether it stood in the folder before the first attempt, as the list of that time tells; None = it does not."""
     whose: Whose | None = None
-    """What speaks against the run as its writer, in a folder that others use, too; None = nothing does."""
+    """Who wrote it, by the processes that were seen; None = nothing speaks against the run."""
     refused: LoadRefusal | None = None
     """Why the trainer's own load would not take it; None = nothing is known to prevent it."""
     absent_t: float | None = None

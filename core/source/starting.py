@@ -288,7 +288,7 @@ class _Reader:
         self._cwd = cwd
         self._output = output
         self._looped = called_in_loops(values)
-        self._saves = {path for path, _ in saves(values)}
+        self._saves = values.saved = {path for path, _ in saves(values)}
         calls = (site for name in _LEAVES for site in self.values.calls.get(name, ()))
         self._ends = [site for site in (*self.values.raises, *calls) if not site.loops]
 

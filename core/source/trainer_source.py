@@ -6,7 +6,7 @@ Each is read once and kept while no file that was read for it changes.
 import ast
 import os
 import re
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +20,19 @@ from .launch_target import Target, find_target
 from .options import Option, file_options, options_of, override_options
 from .parsers import BEFORE, Subcommands, declares_all, subcommands_of
 from .places import opened, saved_below, saves
-from .project import Module, Project, Stamp, called, constant, keyword, read_module, read_project, stamp_of, text_of
+from .project import (
+    FUNCTIONS,
+    Module,
+    Project,
+    Stamp,
+    called,
+    constant,
+    keyword,
+    read_module,
+    read_project,
+    stamp_of,
+    text_of,
+)
 from .resume_finding import Finding, find_resume
 from .starting import StartDeletes, finds_modules_itself, goes_on_without, needed_imports, own_ends, start_deletes
 from .values import UNKNOWN, KnownValues, set_options
@@ -299,17 +311,31 @@ def _set_by(node: ast.AST) -> list[str]:
 
 
 def _defaults_in(module: Module) -> Iterator[Default]:
-    """Texts: defaults of its options, then names at its top level and fields of its classes."""
+    """Texts: defaults of its options, then names that its top level sets once, and fields of its classes."""
     shown = module.path.name
     for call in module.calls:
         value = _written_out(keyword(call, "default"))
         names = [n for arg in call.args if (n := _written_out(arg)) is not None and n.startswith("--")]
         if names and value is not None:
             yield Default(names[0].lstrip("-"), value, f"{shown}:{call.lineno}")
-    body = module.tree.body
+    body, anew = module.tree.body, _set_anew(module)
     for node in (*body, *(n for each in body if isinstance(each, ast.ClassDef) for n in each.body)):
         if isinstance(node, ast.Assign | ast.AnnAssign) and (value := _written_out(node.value)) is not None:
-            yield from (Default(name, value, f"{shown}:{node.lineno}") for name in _set_by(node))
+            once = (name for name in _set_by(node) if node not in body or name not in anew)
+            yield from (Default(name, value, f"{shown}:{node.lineno}") for name in once)
+
+
+def _set_anew(module: Module) -> set[str]:
+    """Names that the top level sets at several places, also under a condition, or that a function sets."""
+    found: Counter[str] = Counter(n for node in module.nodes if isinstance(node, ast.Global) for n in node.names * 2)
+    waiting: list[ast.AST] = list(module.tree.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found[node.id] += 1
+        if not isinstance(node, (*FUNCTIONS, ast.ClassDef, ast.Lambda)):
+            waiting.extend(ast.iter_child_nodes(node))
+    return {name for name, times in found.items() if times > 1}
 
 
 def _numbers_in(module: Module) -> Iterator[Default]:

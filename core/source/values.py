@@ -6,7 +6,10 @@ with the same unknown folder still compare; a test of it is neither true nor fal
 
 import ast
 import copy
+import fnmatch
+import operator
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
@@ -31,6 +34,7 @@ from .project import (
 from .steps import Site, Step, steps_of
 
 UNKNOWN = "\0"
+UNKNOWN_PART = re.compile(r"\0[^\0]*\0")
 DEEPEST = 12
 _OF_FIRST_RANK: dict[str, Any] = {
     "rank": 0, "local_rank": 0, "global_rank": 0, "world_rank": 0, "process_index": 0, "is_main_process": True,
@@ -45,6 +49,30 @@ _MERGES = frozenset({"merge", "merge_from_file", "merge_from_list", "setattr", "
 _NO = frozenset({"", "none", "false", "0", "no", "off", "null"})
 
 
+class _Some:
+    """What holds at least one entry, or is one: how many and which is not known."""
+
+    def __str__(self) -> str:
+        return f"{UNKNOWN}entries{UNKNOWN}"
+
+    def compared(self, op: ast.cmpop, right: Any, unknown: str) -> Any:
+        """Its number, or itself, with a number or None."""
+        if right is None:
+            return isinstance(op, ast.NotEq | ast.IsNot)
+        number = right if isinstance(right, int) else 2
+        match op:
+            case ast.Eq() | ast.NotEq() if number < 1:
+                return isinstance(op, ast.NotEq)
+            case ast.Gt() | ast.LtE() if number < 1:
+                return isinstance(op, ast.Gt)
+            case ast.GtE() | ast.Lt() if number <= 1:
+                return isinstance(op, ast.GtE)
+        return unknown
+
+
+SOME = _Some()
+_LISTS = frozenset({"listdir", "iterdir", "scandir", "glob", "iglob", "rglob"})
+
 Reach = tuple[bool | None, Site | None]
 """Whether a place is reached (None: not known), and what decides."""
 
@@ -52,10 +80,10 @@ Reach = tuple[bool | None, Site | None]
 class KnownValues:
     """``options``: what each is set to, by its ``dest``. ``asked``: those that were asked for since it was emptied.
 
-    ``there``: a path that exists when the source runs, with something in it; "" = none is known to. ``calls``: all of
-    them by their last names. ``handed``: functions that a call gets as an argument (``typer.run(main)``), by their
-    names. ``sites``: of calls and dictionaries, by their ids. ``raises``: the statements that raise. ``steps``: of each
-    function and module, by the id of its node.
+    ``there``: a path that exists when the source runs, with something in it; "" = none is known to. ``saved``: what is
+    saved, of which one is in it. ``calls``: all of them by their last names. ``handed``: functions that a call gets as
+    an argument (``typer.run(main)``), by their names. ``sites``: of calls and dictionaries, by their ids. ``raises``:
+    the statements that raise. ``steps``: of each function and module, by the id of its node.
     """
 
     def __init__(self, project: Project) -> None:
@@ -64,6 +92,7 @@ class KnownValues:
         self.options: Mapping[str, Any] = {}
         self.asked: set[str] = set()
         self.there = ""
+        self.saved: Collection[str] = ()
         self.calls: dict[str, list[Site]] = {}
         self.handed: dict[str, list[Site]] = {}
         self.sites: dict[int, Site] = {}
@@ -227,7 +256,9 @@ class KnownValues:
                 if (held := self._of_module(resolved(scope.module, node))) is not None:
                     return self.of(*held, depth + 1)
                 return self._member(name, unknown)
-            case ast.Subscript(slice=index):
+            case ast.Subscript(value=base, slice=index):
+                if isinstance(constant(index), int) and self.of(base, scope, depth + 1) is SOME:
+                    return SOME
                 variable = environment_name(scope.module, node)
                 name = f"${variable}" if variable is not None else text_of(index) or ""
                 return self._member(name, unknown)
@@ -362,14 +393,19 @@ class KnownValues:
         if name in {"get", "pop", "getattr"} and node.args:
             key = text_of(node.args[1 if name == "getattr" and len(node.args) > 1 else 0]) or ""
             return self._option(key, unknown)
-        if name in words.LOOKS or name in {"listdir", "iterdir", "scandir", "glob", "rglob"}:
+        if name in words.LOOKS or name in _LISTS:
             asked = set(self.asked)
-            of = self.of(node.args[0] if (node.args and name != "glob") or base is None else base, scope, depth)
+            of_path = base is not None and root_of(base) not in scope.module.aliases
+            named = [base, *(node.args if "glob" in name else ())] if of_path and base is not None else node.args[:1]
+            of = os.path.join(*(str(self.of(each, scope, depth)) for each in named)) if named else ""  # noqa: PTH118
             self.asked = asked  # which folder it is decides nothing
-            there = isinstance(of, str) and self.there and os.path.normpath(of.partition("*")[0] or ".") == self.there
-            return True if there else unknown
-        if name in {"bool", "len", "any", "list", "sorted"} and node.args:
+            return (SOME if name in _LISTS else True) if of and self._is_there(of) else unknown
+        if name in {"bool", "len", "any", "list", "sorted", "max", "min"} and node.args:
             return self.of(node.args[0], scope, depth)
+        if name in {"int", "float"} and len(node.args) == 1:
+            return _number(self.of(node.args[0], scope, depth), unknown)
+        if (own := self.sites.get(id(node))) is not None and self.is_own(own):
+            return self._returned(name, depth, unknown)
         parts: list[ast.expr] = []
         if name == "open":  # the file is meant by its path
             parts = [base] if base is not None and root_of(base) not in scope.module.aliases else node.args[:1]
@@ -379,21 +415,81 @@ class KnownValues:
             parts = node.args or ([base] if base is not None else [])
         return os.path.join(*(str(self.of(each, scope, depth)) for each in parts)) if parts else unknown  # noqa: PTH118
 
+    def _is_there(self, path: str) -> bool:
+        """Whether a folder, a file or a pattern is that, or around it, or whatever was saved is at it."""
+        path, inside = os.path.normpath(path), [each for each in self.saved if each.startswith(f"{self.there}/")]
+        if not self.there or path in {self.there, f"{self.there}/*", f"{self.there}/**"}:
+            return bool(self.there)
+        if self.there.startswith(f"{path}/"):
+            return True
+        names = [UNKNOWN_PART.sub("0", each) for each in inside]
+        return (
+            UNKNOWN not in path.removeprefix(self.there)
+            and bool(names)
+            and all(fnmatch.fnmatchcase(name, UNKNOWN_PART.sub("0", path)) for name in names)
+        )
+
+    def _returned(self, name: str, depth: int, unknown: str) -> Any:
+        """What a function of the project returns, if all that it may return is the same."""
+        of = self.scopes.functions.get(name, [])
+        key = (id(of[0].node), "") if len(of) == 1 else None
+        if key is None or key in self._followed or isinstance(of[0].node, ast.AsyncFunctionDef):
+            return unknown
+        self._followed.add(key)
+        try:
+            found: list[Any] = []
+            for site in (step.site for step in self.steps[key[0]] if isinstance(step.site.node, ast.Return)):
+                assert isinstance(site.node, ast.Return)
+                holds = [t if (t := self.truth(test, of[0])) is None else t is wanted for test, wanted in site.tests]
+                if False not in holds:
+                    found.append(None if site.node.value is None else self.of(site.node.value, of[0], depth + 1))
+                if all(holds):
+                    break
+            else:
+                found.append(None)
+            same = found[0] is SOME or not isinstance(found[0], str) or UNKNOWN not in found[0]
+            return found[0] if same and all(each is found[0] or each == found[0] for each in found) else unknown
+        finally:
+            self._followed.discard(key)
+
     def _compared(self, left: Any, op: ast.cmpop, right: Any, unknown: str) -> Any:
         if any(isinstance(each, str) and UNKNOWN in each for each in (left, right)):
             return unknown
+        if left is SOME or right is SOME:
+            return left.compared(op, right, unknown) if left is SOME else unknown
+        if is_number(left) or is_number(right):  # a word of the command is a text: `--clean 1`
+            left, right = _number(left, left), _number(right, right)
+        if is_number(left) and is_number(right) and type(op) in _ORDERS:
+            return _ORDERS[type(op)](left, right)
         match op:
             case ast.Eq() | ast.Is():
                 return left == right or (right in ("none", "None", "") and left is None)
             case ast.NotEq() | ast.IsNot():
                 return left != right
-            case ast.Gt() | ast.GtE() if left is True:  # the number of entries of a folder that has some
-                return True
             case ast.In() if isinstance(right, list | tuple | set):
                 return left in right
             case ast.NotIn() if isinstance(right, list | tuple | set):
                 return left not in right
         return unknown
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _number(value: Any, otherwise: Any) -> Any:
+    """A number, also of a text that is one."""
+    if isinstance(value, int | float):
+        return value
+    try:
+        return float(value) if isinstance(value, str) else otherwise
+    except ValueError:
+        return otherwise
+
+
+_ORDERS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Lt: operator.lt, ast.LtE: operator.le,
+}  # fmt: skip
 
 
 def _parts(test: ast.expr, wanted: bool) -> Iterator[tuple[ast.expr, bool]]:
@@ -417,7 +513,8 @@ def set_options(declared: tuple[Option, ...], args: tuple[str, ...], environment
         elif option.required or option.kind == "positional":
             found.setdefault(option.dest, f"{UNKNOWN}{option.name}{UNKNOWN}")
         else:
-            found.setdefault(option.dest, option.default)
+            text = option.default.lower() if isinstance(option.default, str) else ""
+            found.setdefault(option.dest, text == "true" if text in {"true", "false"} else option.default)
     return found
 
 

@@ -8,7 +8,7 @@ import contextlib
 import fcntl
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
@@ -135,8 +135,14 @@ MOST_BYTES = 4_000_000
 LEFT_OUT = frozenset({"node_modules", "site-packages", "wandb", "mlruns", "__pycache__"})
 
 
+NAMED = re.compile(r"[\w./@+-]+\.(?:py|sh|toml|ya?ml|json|cfg|ini)(?!\w)")
+"""A file that a shell script speaks of; of ``$DIR/train.py`` what stands behind the variable."""
+
+
 class _Proven(_Versioned, frozen=True, kw_only=True):
-    source: str
+    """``sources``: the files that it depends on, with digests of what they hold."""
+
+    sources: dict[str, str]
     result: Rehearsal
 
 
@@ -145,36 +151,57 @@ def rehearsals_folder(home: Path) -> Path:
     return Path(os.path.normpath(home)) / "rehearsals"
 
 
-def keep_rehearsal(home: Path, cwd: str, result: Rehearsal, source: str) -> None:
+def keep_rehearsal(home: Path, cwd: str, result: Rehearsal, sources: dict[str, str]) -> None:
     """Replace what is known of this command in this folder. Raises OSError."""
     path = make_private(rehearsals_folder(home) / "proven") / f"{_key(result.command, cwd)}.json"
-    write_atomically(path, msgspec.json.encode(_Proven(source=source, result=result)))
+    write_atomically(path, msgspec.json.encode(_Proven(sources=sources, result=result)))
 
 
-def known_rehearsal(home: Path, command: Sequence[str], cwd: str, config: str | None) -> Rehearsal | None:
-    """The newest rehearsal of this command in this folder, if its source is unchanged since; None without one."""
+def known_rehearsal(
+    home: Path, command: Sequence[str], cwd: str, sources: Callable[[], Mapping[str, str]]
+) -> tuple[Rehearsal, tuple[str, ...]] | None:
+    """The newest rehearsal of this command in this folder, and the sources that differ since; None without one."""
     stored = _read(rehearsals_folder(home) / "proven" / f"{_key(command, cwd)}.json", _Proven)
-    return None if stored is None or stored.source != source_digest(command, cwd, config) else stored.result
+    if stored is None:
+        return None
+    now, then = sources(), stored.sources
+    return stored.result, tuple(sorted(path for path in {*now, *then} if now.get(path) != then.get(path)))
 
 
-def source_digest(command: Sequence[str], cwd: str, config: str | None) -> str:
-    """The scripts and configs of a command: files that it names, the sources beside its scripts, and ``config``."""
-    digest = sha256()
-    for path in _sources((*command, config or ""), Path(cwd)):
+def source_digests(words: Sequence[str], cwd: str) -> dict[str, str]:
+    """The scripts and configs that words name, those that shell scripts among them name, and the sources beside."""
+    found: dict[str, str] = {}
+    for path in _sources(words, Path(cwd)):
         with contextlib.suppress(OSError):
             if path.stat().st_size <= MOST_BYTES:
-                digest.update(os.fsencode(path) + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()[:16]
+                found[str(path)] = sha256(path.read_bytes()).hexdigest()[:16]
+    return found
 
 
-def _sources(command: Sequence[str], cwd: Path) -> list[Path]:
-    words = [part for word in command for part in (word, word.partition("=")[2]) if part and "\0" not in part]
-    named = [path for word in words if (path := cwd / word).suffix in SOURCE_SUFFIXES and path.is_file()]
-    found = dict.fromkeys(named)
-    for folder in dict.fromkeys(path.parent for path in named if path.suffix == ".py"):
+def _sources(words: Sequence[str], cwd: Path) -> list[Path]:
+    found: dict[Path, None] = {}
+    waiting = [cwd / part for word in words for part in (word, word.partition("=")[2]) if part and "\0" not in part]
+    while waiting:
+        path = Path(os.path.normpath(waiting.pop(0)))
+        if path in found or not path.is_file():
+            continue
+        shell = path.suffix in {"", ".sh", ".bash"} and _is_script(path)
+        if not (shell or path.suffix in SOURCE_SUFFIXES):
+            continue
+        found[path] = None
+        for name in NAMED.findall(path.read_text(errors="replace")) if shell else ():
+            waiting += [place / part for part in (name, name.partition("/")[2]) if part for place in (cwd, path.parent)]
+    for folder in dict.fromkeys(path.parent for path in found if path.suffix == ".py"):
         inside = walk([str(folder)], depth=MOST_DEPTH, most=MOST_ENTRIES, into=_holds_source)
-        found.update(dict.fromkeys(Path(each.path) for each in inside if each.name.endswith(".py")))
+        found |= dict.fromkeys(Path(each.path) for each in inside if each.name.endswith(".py"))
     return list(found)[:MOST_FILES]
+
+
+def _is_script(path: Path) -> bool:
+    """Whether it is a text that a shell may run."""
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        return path.stat().st_size <= MOST_BYTES and (path.suffix != "" or file.read(2) == b"#!")
+    return False
 
 
 def _holds_source(folder: os.DirEntry[str]) -> bool:

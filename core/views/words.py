@@ -33,6 +33,7 @@ TITLES: dict[str, str] = {
     "not_understood": "checkpoints of an unknown format",
     "vanished": "checkpoints were deleted",
     "weights_only": "a restart cannot load what is saved",
+    "nan_saved": "NaN in what is saved",
     "unsure_output": "output folder not known for certain",
     "no_step": "progress unknown",
 }

@@ -19,7 +19,7 @@ from trainwatch.core.model.observation import OutputSeen
 from trainwatch.core.processes import read_process
 from trainwatch.core.sense.files.inotify import open_for_writing
 from trainwatch.core.sense.files.output_search import OutputSearch
-from trainwatch.core.sense.files.writers import Writers
+from trainwatch.core.sense.files.writers import CLOCK_NS, Writers
 from trainwatch.core.sense.process.run_tree import RunTree
 
 WRITER = """
@@ -172,7 +172,7 @@ def test_a_trainer_that_saves_while_it_is_adopted_is_no_other_process(tmp_path: 
             assert made.search.drain(60.0)
             saved = list(made.folder.glob("*.safetensors"))
             assert saved
-            assert {made.search.whose(each, told=True) for each in saved} == {None}
+            assert {made.search.whose(each, told=True) for each in saved} <= {"run", None}
 
 
 def test_a_log_that_is_open_in_a_new_folder_says_nothing_of_the_checkpoints_in_it(world: World) -> None:
@@ -199,9 +199,9 @@ def test_in_one_folder_each_checkpoint_is_its_writers(world: World) -> None:
     world.saves("shared/a_1.safetensors")
     whose = world.search.whose
     wait_until(lambda: whose(world.folder / "shared/b_1.safetensors") == "other", "the stranger's file is known")
-    assert whose(world.folder / "shared/a_1.safetensors") is None
+    assert whose(world.folder / "shared/a_1.safetensors") == "run"
     world.trainer.do("os.rename('shared/a_1.safetensors', 'shared/a_last.safetensors')")
-    assert whose(world.folder / "shared/a_last.safetensors") is None
+    assert whose(world.folder / "shared/a_last.safetensors") == "run"
     world.stranger.do("os.rename('shared/b_1.safetensors', 'shared/b_last.safetensors')")
     assert whose(world.folder / "shared/b_last.safetensors") == "other"
 
@@ -248,20 +248,36 @@ def test_caches_trackers_and_watched_folders_are_left_out(world: World) -> None:
     assert list(world.seen()) == ["out"]
 
 
-@pytest.mark.parametrize("whose", ["unsure", None])
+@pytest.mark.parametrize(
+    ("before", "writer", "whose"),
+    [("", "other", "unsure"), ("", "run", "run"), ("saved", "run", "run"), ("ended", "run", "run")],
+)
 def test_in_a_folder_that_was_told_only_one_that_names_it_and_wrote_as_much_speaks_against_the_run(
-    tmp_path: Path, whose: str | None
+    before: str, writer: str, whose: str
 ) -> None:
-    (tmp_path / "out").mkdir()
-    made = World(tmp_path, looks=False)
-    with made.trainer, made.stranger, Writer(tmp_path, 4096, stranger=True, names="out") as other, running(made.search):
-        made.watched.append(str(tmp_path / "out"))
-        made.follow()
-        (other if whose else made.trainer).do("put('out/checkpoint_2.safetensors')")
-        path = tmp_path / "out/checkpoint_2.safetensors"
-        wait_until(lambda: str(path) in made.written, "it is seen")
-        made.writers.look_beside(time.monotonic(), 0.0)
-        assert (made.search.whose(path, told=True) is None) == (whose is None)
+    """Also not one that was seen to save there, and has written nothing since, or has ended."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as place:  # nobody works in a folder above it
+        folder = Path(place)
+        (folder / "out").mkdir()
+        made, saved = World(folder, looks=False), folder / "out/checkpoint_2.safetensors"
+        other = Writer(folder, 4096, stranger=True, names="out")
+        with made.trainer, made.stranger, other, running(made.search):
+            made.watched.append(str(folder / "out"))
+            made.follow()
+            if before:
+                other.do("put('out/theirs.safetensors', held=True)", "held")
+                made.writers.look_beside(time.monotonic(), 0.0)
+                other.do("")
+                assert made.search.whose(folder / "out/theirs.safetensors", told=True) == "other"
+                other.ends() if before == "ended" else other.do("pass")
+            made.writers.look_beside(time.monotonic(), 0.0)
+            looked_ns = time.time_ns()
+            wait_until(lambda: time.time_ns() > looked_ns + CLOCK_NS, "the clock of files is behind that look")
+            (other if writer == "other" else made.trainer).do("put('out/checkpoint_2.safetensors')")
+            wait_until(lambda: str(saved) in made.written, "it is seen")
+            made.writers.look_beside(time.monotonic(), 0.0)
+            made.writers.count()
+            assert made.search.whose(saved, told=True) == whose
 
 
 @pytest.mark.parametrize(("stranger", "sure"), [("gone", True), ("above", True), ("inside", False), ("writes", False)])
@@ -284,7 +300,7 @@ def test_a_save_that_nobody_saw_open_is_sure_only_if_nobody_else_can_have_writte
             made.trainer.do("")
             expected = {"out": sure} | ({"theirs": False} if stranger == "writes" else {})
             wait_until(lambda: made.seen() == expected, "the folder is found")
-            assert (made.search.whose(folder / "out/checkpoint_2.safetensors") is None) == sure
+            assert (made.search.whose(folder / "out/checkpoint_2.safetensors") == "unsure") != sure
 
 
 def test_a_program_that_saves_nothing_is_nobody_else() -> None:

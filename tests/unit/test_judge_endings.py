@@ -279,6 +279,7 @@ def test_an_attempt_that_resumed_at_the_last_step_is_finished_without_a_step() -
 def test_a_late_error_does_not_restart_a_training_whose_last_step_is_saved(code: int) -> None:
     world = save(see(begun(), steps(1000)), "out/step-1000.pt", 1000)
     assert leave(see(world, CUDA), code).word == "finished"
+    assert f"exit code {code}" in reason(world)
     world = save(see(begun(), steps(1000)), "out/step-1000.pt", 1000)
     assert world.see(Exit(t=world.t + 1.0, code=143, job="time_limit")).word == "finished"
     world = save(see(begun(), steps(1000)), "out/step-700.pt", 700)

@@ -281,6 +281,20 @@ def test_nan_in_the_only_checkpoint_is_not_resumed_from_and_stops_nothing_by_its
     assert crash(world).of(StartAttempt)[-1].resume_from is None
 
 
+def test_nan_in_the_saved_average_beside_finite_losses_is_told_once_and_ends_nothing() -> None:
+    """Of an EMA nothing is printed. Each later one of it is lost, and no restart uses one of them."""
+    world = saving()
+    for step in (60, 80):
+        path, names = f"out/step-{step}", ("ema.w", "ema.b")
+        event = CheckpointEvent(t=world.t, path=path, event="complete", step=step, mtime=1000.0 + world.t)
+        values(steps(world.see(event), 40), step, event.mtime or 0.0, names, names).wait(LASTS_S)
+    (told_of,) = world.incidents
+    assert (told_of.class_, told_of.severity, world.of(StopAttempt)) == ("nan_saved", "warning", [])
+    assert told_of.reason == "step-60 holds NaN or Inf in ema.w and 1 other tensors, finite in an earlier checkpoint"
+    checkpoint(world, 160)
+    assert [i.open for i in world.incidents] == [False]
+
+
 def test_a_checkpoint_whose_nan_was_read_before_the_restart_is_told_once() -> None:
     world = checkpoint(running(judge(created_wall=1000.0)), 40, read=False)
     early = world.state.saved.checkpoints.known[0].mtime or 0.0

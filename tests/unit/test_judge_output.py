@@ -18,6 +18,7 @@ from trainwatch.core.model.observation import (
     MetricValues,
     OutputSeen,
     Start,
+    Tick,
 )
 from trainwatch.core.model.preset import Preset, ResumeStyle, resume_support
 from trainwatch.core.model.settings import Restart, Settings
@@ -119,9 +120,59 @@ def test_the_nan_of_a_save_of_another_process_ends_nothing(step: int, whose: Who
             world.see(CheckpointValues(t=world.t, path=path, mtime=world.t, nonfinite=names, nan=names))
     assert (world.word, world.of(StopAttempt)) == ("running", [])
     is_told = whose == "unsure" or step == 20
-    assert [(i.class_, i.kind) for i in world.incidents] == [("other_trainer", "checkpoint")] * is_told
+    class_ = "other_trainer" if is_told else "nan_saved"
+    assert [(i.class_, i.kind) for i in world.incidents] == [(class_, "checkpoint")] * (whose != "other")
     crashed(world)
     assert world.of(StartAttempt)[-1].resume_from == "/data/out/a_40.pt"
+
+
+@pytest.mark.parametrize(("whose", "after", "resumed"), [(None, 640, 640), (None, 100, 140), ("run", 640, 140)])
+def test_a_save_of_a_step_that_the_run_has_passed_is_the_runs_if_it_was_seen_or_its_log_goes_back(
+    whose: Whose | None, after: int, resumed: int
+) -> None:
+    """A trainer that goes back by itself prints nothing about it, and its next line comes after its next save."""
+    world = World(told("/data/out")).begin()
+
+    def save(step: int, t: float) -> None:
+        path = f"/data/out/a_{step}.pt"
+        world.see(CheckpointEvent(t=world.t, path=path, event="complete", step=step, mtime=t, whose=whose))
+
+    for at in range(20, 660, 20):
+        world.see(LogChunk(t=world.t + 2.0, text=f"\nstep {at}/900 loss: {1.0 / at:.4f}"))
+        save(at, world.t)
+    t = world.see(Tick(t=world.t + 2.0)).t
+    save(140, t)
+    assert bool(world.incidents) == (whose is None)
+    world.see(LogChunk(t=world.t + 2.0, text=f"\nstep {after + 20}/900 loss: 0.0100"))
+    save(140, t)
+    crashed(world)
+    assert world.of(StartAttempt)[-1].resume_from == f"/data/out/a_{resumed}.pt"
+
+
+def test_a_trainer_that_goes_back_by_itself_from_a_save_with_nan_is_not_ended() -> None:
+    world = World(told("/data/out")).begin()
+    for at in (*range(20, 420, 20), *range(220, 320, 20)):
+        world.see(LogChunk(t=world.t + 2.0, text=f"\nstep {at}/900 loss: {1.0 / at:.4f}"))
+        path, t, names = f"/data/out/a_{at}.pt", world.t, ("w",) if at >= 360 else ()
+        world.see(CheckpointEvent(t=t, path=path, event="complete", step=at, mtime=t, whose="run"))
+        world.see(CheckpointValues(t=t + 0.5, path=path, mtime=t, nonfinite=names, nan=names))
+    assert (world.word, world.of(StopAttempt)) == ("running", [])
+    crashed(world)
+    assert world.of(StartAttempt)[-1].resume_from == "/data/out/a_300.pt"
+
+
+@pytest.mark.parametrize("every", [100, 40])
+def test_a_log_that_is_printed_more_rarely_than_is_saved_tells_no_accumulation(every: int) -> None:
+    """Step 640 of 1000, a line each 100 steps: taken as an accumulation of 5, it was "step 3200 of 1000", finished."""
+    world = World(told("/data/out")).begin()
+    for at in range(20, 660, 20):
+        t = world.t + 2.0
+        world.see(LogChunk(t=t, text=f"\nstep {at}/1000 loss: {1.0 / at:.4f}") if at % every == 0 else Tick(t=t))
+        path = f"/data/out/a_{at}.pt"
+        world.see(CheckpointEvent(t=world.t, path=path, event="complete", step=at, mtime=world.t))
+    world.see(LogChunk(t=world.t + 1.0, text="\nRuntimeError: CUDA error: unknown error\n"))
+    world.see(Exit(t=world.t + 1.0, code=1, died_t=world.t + 1.0))
+    assert (world.state.attempt.stride, world.of(StartAttempt)[-1].resume_from) == (1, "/data/out/a_640.pt")
 
 
 def test_a_run_without_steps_in_its_log_shows_its_folder_by_two_saves() -> None:

@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from trainwatch.core.app.plan.resume_plan import decided, rehearsed_words, setting_of
+from trainwatch.core.app.plan.resume_plan import decided, rehearsed, rehearsed_words, setting_of, sources_of
 from trainwatch.core.model.launch import Rehearsal
 from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.store.learned import keep_rehearsal, known_rehearsal, source_digest
+from trainwatch.core.store.learned import keep_rehearsal
 
 COMMAND = ("python", "src/train.py", "--config=cfg.yaml")
 
@@ -24,7 +25,7 @@ def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunSpec:
 
 def keep(spec: RunSpec, **fields: object) -> None:
     result = Rehearsal(run="job", command=spec.command, wall=0.0, **fields)  # type: ignore[arg-type]
-    keep_rehearsal(Path(spec.cwd, "home"), spec.cwd, result, source_digest(spec.command, spec.cwd, None))
+    keep_rehearsal(Path(spec.cwd, "home"), spec.cwd, result, sources_of(spec))
 
 
 def test_a_proof_holds_for_the_same_command_and_source(spec: RunSpec) -> None:
@@ -33,14 +34,28 @@ def test_a_proof_holds_for_the_same_command_and_source(spec: RunSpec) -> None:
     assert "resume proven" in (rehearsed_words(spec) or "")
     Path(spec.cwd, "notes.txt").write_text("2\n")
     assert rehearsed_words(spec) is not None, "a file that is no source"
-    assert known_rehearsal(Path(spec.cwd, "home"), (*COMMAND, "--lr", "1"), spec.cwd, None) is None
+    assert rehearsed(msgspec.structs.replace(spec, command=(*COMMAND, "--lr", "1"))) is None
 
 
+SHELL = """#!/bin/bash
+HERE=$(dirname "$0")
+python src/train.py --config="$HERE/cfg.yaml" "$@"
+"""
+
+
+@pytest.mark.parametrize("command", [COMMAND, ("./go.sh",), ("bash", "run")])
 @pytest.mark.parametrize("name", ["src/train.py", "src/models/net.py", "cfg.yaml", "src/models/new.py"])
-def test_a_proof_is_forgotten_when_a_script_or_config_changes(spec: RunSpec, name: str) -> None:
+def test_a_proof_holds_no_longer_when_a_script_or_config_changes(
+    spec: RunSpec, command: tuple[str, ...], name: str
+) -> None:
+    """Also one that a shell script names, or that lies beside such a one."""
+    for script in ("go.sh", "run"):
+        Path(spec.cwd, script).write_text(SHELL)
+    spec = msgspec.structs.replace(spec, command=command)
     keep(spec, verdict="safe", will="self")
+    assert decided(spec, Preset(name="generic")).resumes
     Path(spec.cwd, name).write_text("2\n")
-    assert rehearsed_words(spec) is None
+    assert f"with another {name}, which proves nothing here" in (rehearsed_words(spec) or "")
     assert not decided(spec, Preset(name="generic")).resumes
 
 

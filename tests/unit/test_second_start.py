@@ -255,6 +255,50 @@ def test_a_name_alone_is_no_more_than_a_possibility(tmp_path: Path) -> None:
     assert found["second_start"]["destroys"][0].startswith("may be: by its name --force-overwrite")
 
 
+CONDITIONS = {
+    "args.clean > 0": "",
+    "args.clean > 0 --clean 1": "sure",
+    "args.start == 0": "",
+    "args.start == 0 --start 0": "sure",
+    "args.wipe": "",
+    "args.wipe --wipe true": "sure",
+    "int(os.environ.get('FRESH', '0'))": "",
+    "not (out / 'last.pt').exists()": "",
+    "not (out / 'best.pt').exists()": "may",
+    "not glob.glob(os.path.join(out, '*.pt'))": "",
+    "not glob.glob(os.path.join(out, '*.ckpt'))": "may",
+    "newest(out) is None": "",
+    "len(os.listdir(out)) == 1": "may",
+    "len(os.listdir(out)) == 0": "",
+    "input('overwrite? ') == 'y'": "may",
+}
+"""What decides of a deletion at the start, with the words of the command: whether a restart deletes."""
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_a_trainer_that_finds_its_checkpoint_is_refused_only_if_it_may_delete_it(
+    tmp_path: Path, condition: str
+) -> None:
+    test, *words = condition.split(" --")
+    script = ALONE.replace("if out.exists():", f"if out.exists() and {test}:").replace(
+        'out = Path("kept_here")',
+        """import glob
+def newest(folder):
+    found = sorted(glob.glob(os.path.join(folder, "*.pt")), key=os.path.getmtime)
+    return found[-1] if found else None
+parser = argparse.ArgumentParser()
+parser.add_argument("--clean", type=int, default=0); parser.add_argument("--start", type=int, default=-1)
+parser.add_argument("--wipe", type=lambda text: text.lower() == "true", default="false")
+args = parser.parse_args()
+out = Path("kept_here")""",
+    )
+    found = planned(tmp_path, script, *(f"--{words[0]}".split() if words else ()))
+
+    told = ["may" if each.startswith("may be: ") else "sure" for each in found["second_start"]["destroys"]]
+    assert told == [CONDITIONS[condition]] * bool(CONDITIONS[condition])
+    assert found["problem"] is None or CONDITIONS[condition]
+
+
 def test_two_tests_of_which_one_is_not_understood_make_it_a_possibility(tmp_path: Path) -> None:
     script = overwriting("overwrite", "shutil.rmtree(out)").replace(
         "if args.again:", "if args.again and is_empty_enough(out):"

@@ -32,7 +32,7 @@ from trainwatch.core.model.observation import Command
 from trainwatch.core.model.progress import PLAIN, Why
 from trainwatch.core.model.run import OutputPlace, RunState
 from trainwatch.core.store.journal import JournalWriter, load_story
-from trainwatch.core.store.learned import keep_rehearsal, source_digest
+from trainwatch.core.store.learned import keep_rehearsal, source_digests
 from trainwatch.core.store.lock import SupervisorLock
 from trainwatch.core.store.run_directory import RunDirectory
 
@@ -156,7 +156,7 @@ def test_only_what_works_is_named_if_the_command_has_no_place_for_a_checkpoint(s
     for way in (f"trainwatch resume {run.id} -- NEW COMMAND", "run --fresh"):
         assert way in message
     proven = Rehearsal(run="true", command=NO_PLACE, wall=0.0, verdict="safe", will="self")  # after a repair
-    keep_rehearsal(folder / "home", str(folder), proven, source_digest(NO_PLACE, str(folder), None))
+    keep_rehearsal(folder / "home", str(folder), proven, source_digests(NO_PLACE, str(folder)))
     assert (f"go on with it: `trainwatch resume {run.id}`" in refused(NO_PLACE)) == (state != "finished")
     assert "by itself" in (read_way_again(run) or "")
     assert run.load_spec().resumes

@@ -78,6 +78,9 @@ def found_for(folder: Path, *command: str) -> tuple[str | None, str, str | None]
         ('p.add_argument("--save_path", default="models/net.pt")', (), "models", "save_path in train.py:1"),
         ('p.add_argument("--save", default="500")', (), None, ""),
         ('OUT_DIR = f"runs/{now}"', (), None, ""),
+        ('OUT_DIR = "a"\nif fast:\n    OUT_DIR = "c"', (), None, ""),
+        ('OUT_DIR = "a"\ndef main():\n    OUT_DIR = load()', (), "a", "OUT_DIR in train.py:1"),
+        ('OUT_DIR = "a"\ndef main():\n    global OUT_DIR\n    OUT_DIR = load()', (), None, ""),
         ("def broken(:", (), None, ""),
     ],
 )

@@ -45,7 +45,7 @@ from ...source.starting import WEAK, Deletion, known_option, shell_deletes
 from ...source.trainer_source import TrainerSource, read_source, source_of
 from ...source.values import UNKNOWN
 from ...source.words import NEWEST, RESUME_OPTION, TRACKERS
-from ...store.learned import known_rehearsal
+from ...store.learned import known_rehearsal, source_digests
 from ..runs.known_runs import home
 
 _BY_ITSELF = NEWEST | {""}
@@ -445,8 +445,19 @@ def _declared(source: TrainerSource, names: Collection[str]) -> list[tuple[str, 
 
 def rehearsed(spec: RunSpec) -> Rehearsal | None:
     """Its newest rehearsal, if it was one of this source and in this setting."""
-    found = known_rehearsal(home(), spec.command, spec.cwd, spec.config)
-    return None if found is None or _differs(spec, found) else found
+    found = _known(spec)
+    return None if found is None or found[1] or _differs(spec, found[0]) else found[0]
+
+
+def _known(spec: RunSpec) -> tuple[Rehearsal, tuple[str, ...]] | None:
+    return known_rehearsal(home(), spec.command, spec.cwd, lambda: sources_of(spec))
+
+
+def sources_of(spec: RunSpec) -> dict[str, str]:
+    """The files that decide what its trainer does, with digests of what they hold; nothing of an installed program."""
+    source = source_of(spec)
+    own = [str(source.target.file)] if source.is_own else []
+    return source_digests((*spec.command, spec.config or "", *own), spec.cwd)
 
 
 _OF_A_TERMINAL = frozenset({"PATH", "PWD", "OLDPWD", "PS1", "SHLVL", "HOSTNAME", "SLURM_JOB_ID"})
@@ -467,10 +478,15 @@ def _differs(spec: RunSpec, rehearsal: Rehearsal) -> list[str]:
 
 
 def rehearsed_words(spec: RunSpec) -> str | None:
-    """``rehearsed on 2026-11-22 21:04: resume proven``; None if it was not rehearsed, or its source has changed."""
-    found = known_rehearsal(home(), spec.command, spec.cwd, spec.config)
-    if found is None:
+    """``rehearsed on 2026-11-22 21:04: resume proven``, or what has changed since; None if it was not rehearsed."""
+    known = _known(spec)
+    if known is None:
         return None
+    found, changed = known
+    if changed:
+        names = [os.path.relpath(path, spec.cwd) for path in changed]
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        return f"rehearsed on {_on(found)} with another {names[0]}{more}, which proves nothing here"
     if other := _differs(spec, found):
         return f"rehearsed on {_on(found)} in another setting, which proves nothing here: {', '.join(other)} differs"
     how = " (by itself)" if found.will == "self" else ""

@@ -70,14 +70,13 @@ def _by_the_log(state: JudgeState, before: KnownCheckpoint | None, event: Checkp
     return replace(event, step=number, epoch=None) if is_step else event
 
 
-def _by_writer(
-    state: JudgeState, before: KnownCheckpoint | None, event: CheckpointEvent, t: float, least: int | None
-) -> CheckpointEvent:
+def _by_writer(state: JudgeState, before: KnownCheckpoint | None, event: CheckpointEvent, t: float) -> CheckpointEvent:
     """Return the event as of an unknown writer if the run saved a later step before, and its log did not go back.
 
-    ``before``: what is known of the same save: who wrote it is not told by a later look. ``t``: when it was written;
-    ``least``: the position by the log before that. What counts something else than the log is no evidence, so the later
-    one must have lain at the log's place.
+    Not if the run was seen writing it, or the log is read at its step since: a trainer that goes back by itself prints
+    that after the save. ``before``: what is known of the same save: who wrote it is told by no other later look. ``t``:
+    when it was written. What counts something else than the log is no evidence, so the later one must have lain at the
+    log's place.
     """
     attempt, step, kind = state.attempt, event.step, kind_of_name(base_name(event.path))
     slack = TWICE * max(attempt.printed_every, attempt.stride)
@@ -92,12 +91,16 @@ def _by_writer(
             return False
         return low - slack <= place(known.step) <= high + slack
 
-    if before is not None:
-        back = before.unsure
+    if event.whose is not None:
+        return replace(event, whose=None) if event.whose == "run" else event
+    least, since = places_at(attempt, t)
+    if before is not None and (before.unsure or before.complete):
+        passed = before.unsure
     else:
-        back = step is not None and least is not None and place(step) < least - slack
-        back = back and any((k.step or 0) > (step or 0) and follows(k) for k in state.saved.checkpoints.known)
-    return replace(event, whose="unsure") if back and event.whose is None else event
+        passed = step is not None and least is not None and place(step) < least - slack
+        passed = passed and any((k.step or 0) > (step or 0) and follows(k) for k in state.saved.checkpoints.known)
+    went_back = least is not None and since is not None and since < least and abs(place(step) - since) <= slack
+    return replace(event, whose="unsure") if passed and not went_back else event
 
 
 def on_checkpoint(builder: StepBuilder, event: CheckpointEvent) -> None:
@@ -122,8 +125,9 @@ def on_checkpoint(builder: StepBuilder, event: CheckpointEvent) -> None:
         of_epoch = since is not None
     event = replace(event, step=None) if of_epoch else event
     if (is_new and live) or same:
-        t = checkpoint_index.written_t(event, created_wall)
-        event = _by_writer(state, before if same else None, event, t, places[0])
+        known = before if same else None
+        t = known.t if known is not None else checkpoint_index.written_t(event, created_wall)
+        event = _by_writer(state, known, event, t)
     if event.step is not None and live and is_new and event.whose is None:
         late = checkpoint_index.may_be_of_before(state.saved.checkpoints, event.t)
         attempt = with_saved(attempt, event.step, least=places[0], late=late)

@@ -23,7 +23,7 @@ from ..failure.circumstances import channel_state, diagnosis_of_class
 from ..failure.diagnosis import at_end, hidden_failure
 from ..memory import Cause, Failed
 from ..resume import checkpoint_index, resume_point
-from ..resume.checkpoint_index import DOUBTED, KnownCheckpoint, Unread, base_name, values_of, with_values
+from ..resume.checkpoint_index import DOUBTED, KnownCheckpoint, Unread, Values, base_name, values_of, with_values
 from ..run_states import RestartPlan, Stopped, is_live, is_watched
 from ..scales import LASTS_S, MINUTE_S, TWICE
 from ..state import JudgeState, StepBuilder
@@ -316,6 +316,35 @@ def on_values(builder: StepBuilder, read: CheckpointValues) -> None:
     state = builder.state
     if state.attempt.lost_at is None and is_live(state.machine) and _first_lost(state) is not None:
         builder.change("attempt", lost_at=state.time.now)
+    _tell_saved_nan(builder)
+
+
+NAN_SAVED = "nan_saved"
+"""Class of the incident (kind ``checkpoint``) of saves that are not finite while the losses are: an average of the
+weights (EMA) or the state of an optimizer that no loss shows."""
+
+
+def _tell_saved_nan(builder: StepBuilder) -> None:
+    """Tell once of saves that are lost while the losses are finite, until one is finite again. It ends nothing."""
+    state = builder.state
+    read = [k for k in checkpoint_index.by_age(state.saved.checkpoints.known) if k.own and k.nonfinite is not None]
+    lost = [k for k in read if k.damage is not None and k.damage[0] == "nonfinite"]
+    if lost[-1:] != read[-1:] or not lost:
+        builder.close_all("what is saved is finite again", NAN_SAVED)
+        return
+    known = next((k for k in reversed(lost) if _is_finite_since(state, k.latest)), None)
+    if known is None or not is_live(state.machine) or builder.open_of(NAN_SAVED) is not None:
+        return
+    found = values_of(state.saved.checkpoints, known)
+    if found.compared and found.new:
+        builder.warn(
+            "checkpoint",
+            NAN_SAVED,
+            _not_finite(known, found),
+            title="NaN in what is saved",
+            explanation="the losses are finite, so it trains on; no restart uses this checkpoint. Averages of weights "
+            "(EMA) and optimizers keep a NaN: from here on all of them may be lost",
+        )
 
 
 def nan_is_due(state: JudgeState) -> bool:
@@ -335,11 +364,15 @@ def on_nan_due(builder: StepBuilder) -> None:
     builder.change("attempt", lost_at=None)
     lost = _first_lost(state)
     if lost is not None:
-        found = values_of(state.saved.checkpoints, lost)
-        more = "" if len(found.new) == 1 else f" and {len(found.new) - 1} other tensors"
-        finite = ", finite in an earlier checkpoint" if found.compared else ""
-        what = f"{base_name(lost.path)} holds NaN or Inf in {found.new[0]}{more}{finite}"
-        act_on_nan(builder, what, lost.position, lost.t)
+        act_on_nan(builder, _not_finite(lost, values_of(state.saved.checkpoints, lost)), lost.position, lost.t)
+    else:
+        _tell_saved_nan(builder)
+
+
+def _not_finite(known: KnownCheckpoint, found: Values) -> str:
+    more = "" if len(found.new) == 1 else f" and {len(found.new) - 1} other tensors"
+    finite = ", finite in an earlier checkpoint" if found.compared else ""
+    return f"{base_name(known.path)} holds NaN or Inf in {found.new[0]}{more}{finite}"
 
 
 def _first_lost(state: JudgeState) -> KnownCheckpoint | None:
@@ -359,11 +392,13 @@ def _first_lost(state: JudgeState) -> KnownCheckpoint | None:
 
 
 def _is_finite_since(state: JudgeState, position: int | None) -> bool:
-    """Whether the log shows a new finite loss of a step after this position."""
+    """Whether the log shows a new finite loss of a step after this position, or has gone back by itself since."""
     losses, at = state.log.reading.now.losses, state.attempt.position
     if position is None or at is None or losses.at is None or losses.last is None or losses.nan_values:
         return False
-    return at - losses.without - (losses.last - losses.at) > position
+    return at - losses.without - (losses.last - losses.at) > position or at < max(
+        (read for _, read in state.attempt.readings), default=at
+    )
 
 
 def _is_stained(state: JudgeState, losses: LossRun) -> bool:

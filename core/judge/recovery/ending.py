@@ -410,8 +410,11 @@ def judge_end(
         found = diagnose(log, catalogue, exit_code=code, signal=signal, finished_hint=over, about=about)
         success = found.failure == "success"
         if over and (success or by == "save" or (found.cause is None and by == "words")):
+            done, status = finished(log, catalogue, why, sure=PROVEN), f"signal {signal}" if signal is not None else ""
+            status = status or ("" if code is None else f"exit code {code}")
+            said = f"{done.explanation} After that it ended with {status}." if status else done.explanation
             after = None if success else found.cause
-            return msgspec.structs.replace(ending, after=after), finished(log, catalogue, why, sure=PROVEN)
+            return msgspec.structs.replace(ending, after=after), msgspec.structs.replace(done, explanation=said)
         if success and (ending.kind != "failed" or by == "settings"):
             return Ending("finished"), found
         shown = hidden_failure(log, catalogue, short=True, about=about) if success else found

@@ -56,8 +56,8 @@ def _on_end(builder: StepBuilder, observation: Exit) -> None:
             if end.by == "line" or end.kind == "unproven":
                 said = f"exit {observation.code}; {end.why}"
             elif end.after is not None or observation.code not in knowledge.preset.success_exit_codes:
-                what = "" if end.after is None else f"{beginning(end.after.text.strip(), 200)}; "
-                builder.note(f"the training was over; after that: {what}{_exit_in_words(observation)}")
+                what = "" if end.after is None else f"{beginning(end.after.text.strip(), 200)}, "
+                said = f"{said}; after that: {what}{_exit_in_words(observation)}"
             ended(builder, "finished", observation)
             conclude(builder, said, Why("unproven") if end.kind == "unproven" else PLAIN)
         case "ended_early":

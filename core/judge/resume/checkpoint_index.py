@@ -234,7 +234,7 @@ def with_event(
     if not writing:
         fresh = before is not None and not before.complete and before.fresh
     set_back = before is None and _was_set_back(index, event, created_wall, position)
-    origin = "run" if (fresh or set_back) and event.whose is None else origin_of_event(event, created_wall)
+    origin = "run" if (fresh or set_back) and event.whose in {None, "run"} else origin_of_event(event, created_wall)
     old, odd_time = origin != "run", has_wrong_time(event, created_wall)
     understood = event.verdict in {None, "writing"} or (event.understood and event.verdict != "opaque")
     epoch = event.epoch if event.epoch is not None or before is None else before.epoch

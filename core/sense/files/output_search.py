@@ -128,17 +128,18 @@ class OutputSearch(Observer):
     def whose(self, checkpoint: Path, *, told: bool = False) -> Whose | None:
         """Who wrote a checkpoint in a folder of the run; None: nothing speaks against the run. For any thread.
 
-        ``unsure``: nobody was seen with it, and another process works there, too; above it counts, unless the run was
-        seen writing there. ``told``: the run's folder was told; then only one counts that was seen writing there, or
-        works there and has written as much since the save was made.
+        ``run``: it was seen with it, or nobody else near it can have written it. ``unsure``: nobody was seen with it,
+        and another process works there, too; above it counts, unless the run was seen writing there. ``told``: the
+        run's folder was told; then only one counts that was seen writing there, or works there, and that has written
+        as much since the save was made.
         """
         path, folder = str(checkpoint), str(checkpoint.parent)
         writer = self._writers.whose(path)
         if writer is not None:
-            return "other" if writer[0] == "other" else None
+            return writer[0]
         told = told or not self._saved.keys().isdisjoint((path, folder))
         used = self._writers.beside(path, above=folder not in self._writers.own, told=told)
-        return None if used is None and folder not in self._writers.shared else "unsure"
+        return "unsure" if used is not None else "run" if self._writers.is_runs(path) else None
 
     @property
     def drain_s(self) -> float:
@@ -316,7 +317,7 @@ class OutputSearch(Observer):
             status = status_of(found.path) if found.mtime < self._begun_wall else None
             wall = found.mtime if found.mtime >= self._begun_wall else 0.0 if status is None else status.st_ctime
             evidence = None if wall < self._begun_wall else self._evidence(found, written, followed)
-            if folder in self._unsure & self._writers.shared:
+            if folder in self._unsure and self._writers.others_write(found.path):
                 self._unsure.discard(folder)
                 self._inbox.put(
                     OutputSeen(t=self._clock.now(), folder=folder, path=found.path, evidence="", others=True)
@@ -392,7 +393,7 @@ class OutputSearch(Observer):
         inside = [each for each in above if any(each == root or is_below(each, root) for root in self._roots)]
         ended = read_record(followed.directory, EXIT, ExitRecord) if self._over and not written.live else None
         came_after = ended is not None and found.mtime > ended.wall + AFTER_END_S
-        if not inside or folder in self._writers.shared or came_after:
+        if not inside or came_after or self._writers.others_write(found.path):
             return None
         if not written.live:
             return UNSEEN, False

@@ -137,8 +137,23 @@ class Other(NamedTuple):
     trains: bool
 
 
+class Part(NamedTuple):
+    """The largest file of a checkpoint. ``size``: what a writer's count must have grown by at least, in bytes."""
+
+    size: int
+    changed_ns: int
+    born_ns: int | None
+
+
+def _largest(path: str) -> Part:
+    found = [(s, part) for part in files_of(Path(path), PARTS) if (s := status_of(part)) is not None]
+    written = [(min(s.st_size, s.st_blocks * BLOCK_BYTES), s.st_ctime_ns, part) for s, part in found]
+    size, changed_ns, largest = max(written, default=(0, 0, Path(path)))
+    return Part(size, changed_ns, born_ns(largest))
+
+
 class Writers:
-    """Follows the processes of a run and those beside it. Only ``whose`` and ``beside`` may be called by any thread.
+    """Follows the processes of a run and those beside it. Only questions about a path may be asked by any thread.
 
     ``working_folder``: of the run; ``directory``: that of its attempts. ``apart``: only processes that see the same
     mounts can write where it writes. ``is_network``: whether other hosts may write into a folder. ``open_files``: what
@@ -168,8 +183,8 @@ class Writers:
         self._keys: dict[FileKey, tuple[Whose, str]] = {}
         self.own: set[str] = set()
         """Folders in which the run was seen with a file open for writing that may be a checkpoint,"""
-        self.shared: set[str] = set()
-        """and those in which another process was."""
+        self._writes: dict[tuple[int, int], set[str]] = {}
+        """and those in which a live process outside it was."""
         self._others: tuple[Other, ...] = ()
         self._before: tuple[Other, ...] = ()
         self._bytes = WrittenBytes()
@@ -177,6 +192,7 @@ class Writers:
         self._above: frozenset[tuple[int, int]] = frozenset()
         """Those that are near to where the run works, or were above a save of an unknown writer."""
         self._looked_at = float("-inf")
+        self._looked_ns = 0
 
     # --- the run ---
 
@@ -196,7 +212,7 @@ class Writers:
         seen = []
         for each in self._open_files(self.members):
             if not is_elsewhere(each.path):
-                self._remember(each, "run")
+                self._remember(each)
                 seen.append(each.path)
         return seen
 
@@ -212,9 +228,9 @@ class Writers:
         if key is None or key in self._keys:
             return
         folder = os.path.dirname(path)  # noqa: PTH120
-        near = [o.key[0] for o in self._others if self._is_in(o, folder) or self._is_above(o, folder)]
+        near = {o.key[0]: o.key for o in self._others if self._is_in(o, folder) or self._is_above(o, folder)}
         for each in self._open_files(near):
-            self._remember(each, "other")
+            self._remember(each, near[each.pid])
         if key not in self._keys:
             self.look_beside(now, OTHERS_EVENT_S)
 
@@ -222,7 +238,7 @@ class Writers:
         """Take the processes that are not of the run, with what they have open, if that is older than ``max_age_s``."""
         if now - self._looked_at < max_age_s:
             return
-        self._looked_at = now
+        self._looked_at, self._looked_ns = now, time.time_ns()
         processes = all_processes()
         # The run's processes, and what this supervisor has started.
         own = {os.getpid(), *self.members} | (set() if self._runner is None else {self._runner})
@@ -232,6 +248,7 @@ class Writers:
         there = frozenset(other.key for other in (*self._before, *self._others))
         near = {o.key for o in self._others if self._is_in(o, self._folder) or self._is_above(o, self._folder)}
         self._above = (self._above | near) & there
+        self._writes = {key: folders for key, folders in self._writes.items() if key in there}
         self._bytes.look(there)
 
     def _other(self, process: Process) -> Other | None:
@@ -259,7 +276,7 @@ class Writers:
         for each in open_for_writing([pid], reading=True):
             at.add(os.path.dirname(each.path))  # noqa: PTH120
             if each.writable:
-                self._remember(each, "other")
+                self._remember(each, process.key)
         return Other(process.key, name, owner, tuple(at), trains)
 
     def beside(self, path: str, *, above: bool = True, told: bool = False) -> str | None:
@@ -268,23 +285,45 @@ class Writers:
         ``above``: processes in a folder above it count, too, if they have written as much. A folder in which the run
         was seen needs a working folder, an argument or an open file in it. A process that ended between the last two
         looks counts. If the owner of the file does not tell who made it (a container, a mapped disk), processes of all
-        users count. ``told``: the folder is the run's, so only a Python program in it that has written as much counts:
-        no board, no copy to another disk.
+        users count. ``told``: the folder is the run's, so only one counts that was seen writing there, or a Python
+        program in it, and that has written as much: no board, no copy to another disk.
         """
         folder = os.path.dirname(path)  # noqa: PTH120
         if self._is_network(folder) and not told:
             return "another host"
-        status = status_of(path)
-        if status is None:
-            return None
-        owner, tells = status.st_uid, status.st_uid == os.geteuid()
-        there = [o for o in (*self._others, *self._before) if not tells or o.owner == owner]
-        found = [o for o in there if self._is_in(o, folder)]
+        inside, over = self._near(path)
+        part = _largest(path)
         if told:
-            found = [o for o in found if o.trains and self._may_have_written(o, path, told=True)]
-        elif above:
-            found += [o for o in there if self._is_above(o, folder) and self._may_have_written(o, path)]
+            found = [o for o in inside if (o.trains or self._writes_in(o, folder)) and self._has_written(o, part)]
+        else:
+            over = over if above else []
+            apart = not over or self._run_has_written(part)
+            found = [*inside, *(o for o in over if not apart or self._has_written(o, part))]
         return f"{found[0].name} (pid {found[0].key[0]})" if found else None
+
+    def others_write(self, path: str) -> bool:
+        """Whether another process was seen writing in the folder of a file, and has written as much as it holds."""
+        folder, part = os.path.dirname(path), _largest(path)  # noqa: PTH120
+        return any(self._writes_in(o, folder) and self._has_written(o, part) for o in self._near(path)[0])
+
+    def is_runs(self, path: str) -> bool:
+        """Whether the run has written as much as a file holds since it was made, and no other process near it."""
+        part = _largest(path)
+        if self._looked_ns < part.changed_ns or not self._run_has_written(part):
+            return False
+        return not any(self._has_written(o, part) for of in self._near(path) for o in of)
+
+    def _near(self, path: str) -> tuple[list[Other], list[Other]]:
+        """The others that may have made a file, by its owner: those in its folder, and those in a folder above it."""
+        folder, status = os.path.dirname(path), status_of(path)  # noqa: PTH120
+        if status is None:
+            return [], []
+        owner, tells = status.st_uid, status.st_uid == os.geteuid()
+        there = [
+            o for o in {o.key: o for o in (*self._before, *self._others)}.values() if not tells or o.owner == owner
+        ]
+        inside = [o for o in there if self._is_in(o, folder) or self._writes_in(o, folder)]
+        return inside, [o for o in there if o not in inside and self._is_above(o, folder)]
 
     def _is_in(self, other: Other, folder: str) -> bool:
         return any(place == folder or is_below(place, folder) for place in other.at)
@@ -292,27 +331,26 @@ class Writers:
     def _is_above(self, other: Other, folder: str) -> bool:
         return any(place != self._top and is_below(folder, place) for place in other.at)
 
-    def _may_have_written(self, other: Other, path: str, *, told: bool = False) -> bool:
-        """Whether a process may have written the largest file of a checkpoint, or none of the run can have done so.
+    def _writes_in(self, other: Other, folder: str) -> bool:
+        return folder in self._writes.get(other.key, ())
 
-        Clones of files are not counted, and empty blocks are not written; so the run's own count has to tell it, too,
-        unless the folder is the run's (``told``).
-        """
+    def _run_has_written(self, part: Part) -> bool:
+        """Whether one of the run has. Clones of files are not counted, and empty blocks are not written."""
+        born = part.born_ns
+        return born is not None and any(self._bytes.has_written(each, part.size, born) for each in self._run)
+
+    def _has_written(self, other: Other, part: Part) -> bool:
+        """Whether a process may have written that part of a checkpoint; True if that cannot be told."""
         self._above |= {other.key}
-        found = [(s, part) for part in files_of(Path(path), PARTS) if (s := status_of(part)) is not None]
-        written = [(min(s.st_size, s.st_blocks * BLOCK_BYTES), s.st_ctime_ns, part) for s, part in found]
-        least, changed, largest = max(written, default=(0, 0, Path(path)))
-        if 0 <= (left_ns := changed + CLOCK_NS - time.time_ns()) <= CLOCK_NS:
+        if 0 <= (left_ns := part.changed_ns + CLOCK_NS - time.time_ns()) <= CLOCK_NS:
             time.sleep((left_ns + 1) / 1e9)  # a look before that tells nothing
         self._bytes.look([other.key])
-        born, most = born_ns(largest), self._bytes.at(other.key, changed + CLOCK_NS)[1]
-        if told and time.time() - age_s(other.key[1]) > changed / 1e9 + BEGAN_S:
+        if time.time() - age_s(other.key[1]) > part.changed_ns / 1e9 + BEGAN_S:
             return False  # it began later
-        if born is None or most is None:
+        most = self._bytes.at(other.key, part.changed_ns + CLOCK_NS)[1]
+        if part.born_ns is None or most is None:
             return True
-        if not told and not any(self._bytes.has_written(each, least, born) for each in self._run):
-            return True
-        return most - self._bytes.at(other.key, born)[0] >= least
+        return most - self._bytes.at(other.key, part.born_ns)[0] >= part.size
 
     # --- the answer ---
 
@@ -322,14 +360,16 @@ class Writers:
         found = [self._keys[key] for key in keys if key is not None and key in self._keys]
         return next((each for each in found if each[0] == "other"), found[0] if found else None)
 
-    def _remember(self, each: OpenFile, whose: Whose) -> None:
+    def _remember(self, each: OpenFile, other: tuple[int, int] | None = None) -> None:
+        """``other``: the process outside the run that has it open; None: one of the run has."""
         key = key_of(f"/proc/{each.pid}/fd/{each.number}", each.path)
-        if key is None or (key in self._keys and whose == "other"):
+        if key is None or (key in self._keys and other is not None):
             return  # an open file that both have was opened by the run and left to what it started
         if may_be_saved(each.path):
-            (self.shared if whose == "other" else self.own).add(os.path.dirname(each.path))  # noqa: PTH120
+            folders = self.own if other is None else self._writes.setdefault(other, set())
+            folders.add(os.path.dirname(each.path))  # noqa: PTH120
         name = comm_of(each.pid) or "a process of the run"
-        self._keys[key] = whose, f"{name} (pid {each.pid})"
+        self._keys[key] = "run" if other is None else "other", f"{name} (pid {each.pid})"
         while len(self._keys) > REMEMBERED:
             self._keys.pop(next(iter(self._keys)))
 
