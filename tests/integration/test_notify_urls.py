@@ -123,6 +123,6 @@ def test_notify_urls_of_a_run_are_not_shown_anywhere(world: World, desk: Desk) -
     assert [h["title"] for h in desk.heard] == ["job: finished"]
     journal = world.run.journal.read_text()
     assert "url 2 (JSON): not delivered" in journal
-    shown = journal + world.do("report").out + world.do("status", "--json").out + world.do("events").out
+    shown = journal + world.asks("report").out + world.asks("status", "--json").out + world.asks("events").out
     for secret in (SECRET, TOPIC, "ignore_problem-of-secret"):
         assert secret not in shown

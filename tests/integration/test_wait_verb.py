@@ -16,10 +16,10 @@ def test_it_blocks_until_the_run_is_finished(world: World) -> None:
     world.write("--steps", "60", "--step-time", "0.02", "--save-every", "20", "--hold-at", "30")
     world.headless()
     world.at_step(30)
-    assert world.do("wait", "--until", "running").code == 0
-    late = world.do("wait", "--timeout", "0.3")
+    assert world.asks("wait", "--until", "running").code == 0
+    late = world.asks("wait", "--timeout", "0.3")
     assert (late.code, late.out) == (124, "job is running after 0.3 s: training advances\n")
-    assert world.do("status", "--exit-code").code == 7
+    assert world.asks("status", "--exit-code").code == 7
     waits = world.begin("wait", "--json")
     over = world.begin("wait", "--until", "stopped")
     assert waits.process.poll() is None
@@ -29,7 +29,7 @@ def test_it_blocks_until_the_run_is_finished(world: World) -> None:
     assert (said["run"], said["state"], said["step"]) == ("job", "finished", 60)
     assert said["reason"].startswith("the training is done")
     assert over.ends() == 1, "a finished run is never stopped"
-    assert world.do("status", "--exit-code").code == 0
+    assert world.asks("status", "--exit-code").code == 0
 
 
 @pytest.mark.parametrize("order", ["stop", second("pause")])
@@ -38,13 +38,13 @@ def test_a_run_that_waits_for_a_person_needs_one(world: World, order: str) -> No
     world.headless()
     world.at_step(5)
     waits = world.begin("wait")
-    assert world.do(order, "--yes").code == 0
+    assert world.asks(order, "--yes").code == 0
     assert waits.ends() == 6
-    assert world.do("wait", "--until", "finished").code == 6
-    assert world.do("wait", "--until", "needs-you").code == 0
-    assert world.do("status", "--exit-code").code == 6
+    assert world.asks("wait", "--until", "finished").code == 6
+    assert world.asks("wait", "--until", "needs-you").code == 0
+    assert world.asks("status", "--exit-code").code == 6
     if order == "pause":
-        assert world.do("kill", "--yes").code == 0
+        assert world.asks("kill", "--yes").code == 0
         world.in_state("stopped")
 
 
@@ -53,14 +53,14 @@ def test_a_run_that_nothing_watches_does_not_block_for_ever(world: World) -> Non
     watcher = world.headless()
     world.at_step(5)
     os.kill(watcher.process.pid, signal.SIGKILL)
-    told = world.do("wait")
+    told = world.asks("wait")
     assert (told.code, "no supervisor watches it: `trainwatch resume job" in told.out) == (5, True)
     os.kill(world.attempt().trainer.pid, signal.SIGKILL)
 
 
 def test_what_cannot_be_waited_for_is_said(world: World) -> None:
     world.write("--steps", "10")
-    done = world.do("wait", "10")
+    done = world.asks("wait", "10")
     assert done.code == 3
     assert "`trainwatch snooze` gives a suspected hang more time" in done.err
-    assert world.do("wait", "--until", "done").code == 2
+    assert world.asks("wait", "--until", "done").code == 2
