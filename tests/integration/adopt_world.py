@@ -36,7 +36,7 @@ class HandMade:
         } | own_runtime(Path(tmux_folder))
         self.started: list[subprocess.Popen[Any]] = []
 
-    def train(self, *more: str, steps: int = 5000) -> list[str]:
+    def train(self, *more: str, steps: int = 200000) -> list[str]:
         """The command of a real training with a checkpoint every 10 steps."""
         return [
             sys.executable, str(TRAINER), "--output-dir", str(self.out), "--steps", str(steps),

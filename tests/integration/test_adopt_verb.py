@@ -17,7 +17,7 @@ from tests.tiers import SECOND_TIER
 needs_tmux = pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
 
 
-def training(user: HandMade, *more: str, steps: int = 5000) -> "subprocess.Popen[bytes]":
+def training(user: HandMade, *more: str, steps: int = 200000) -> "subprocess.Popen[bytes]":
     """Started by hand, output in a file, with a checkpoint on disk."""
     with (user.root / "mine.log").open("wb") as log:
         made = user.start(*user.train(*more, steps=steps), stdout=log, stderr=log)

@@ -23,7 +23,7 @@ from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.run import LaunchOrder
 from trainwatch.core.processes import is_alive
 
-LONG = ("--steps", "2000", "--step-time", "0.02", "--save-every", "20")
+LONG = ("--steps", "200000", "--step-time", "0.02", "--save-every", "20")
 
 
 def goes_on_without_a_gap(world: World, number: int = 1) -> None:
