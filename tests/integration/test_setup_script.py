@@ -135,7 +135,7 @@ def test_the_second_call_installs_nothing_and_needs_no_index(checkout: Checkout)
     done = checkout.call("runs", PIP_FAILS="1")
     assert done.returncode == 0
     assert done.stderr == ""
-    assert checkout.questions("-m") == []
+    assert checkout.questions("|-m ") == []
 
 
 def test_the_setup_script_works_through_symbolic_links(checkout: Checkout, tmp_path: Path) -> None:
