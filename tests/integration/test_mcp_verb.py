@@ -52,6 +52,7 @@ READS = ("status", "events", "report", "diagnose", "checkpoints", "logs", "wait"
 LOG = "step 40/60 | loss 0.1\nTraceback (most recent call last):\n  File \"train.py\", line 3, in <module>\nKeyError: 'labels'\n"
 
 
+@pytest.mark.timeout(900)
 async def test_faulty_runs_and_a_scripted_agent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
