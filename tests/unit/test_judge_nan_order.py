@@ -92,7 +92,8 @@ def test_a_trainer_that_goes_on_is_ended_for_its_nan_unless_its_losses_are_finit
     told(world, "", "", shape="step {}{}\n")
     assert troubles(world) == [("crash", "nan_loss")]
     assert world.of(StartAttempt)[-1].resume_from == "out/step-40"
-    assert troubles(told(nan_found(saved()).wait(LASTS_S - 1.0), *noisy(2))) == []
+    world = told(nan_found(saved()).wait(LASTS_S - 1.0), *noisy(2))
+    assert (troubles(world), world.of(StopAttempt)) == ([("checkpoint", "nan_saved")], [])
 
 
 def test_a_trainer_that_stays_after_its_error_is_ended_for_its_nan_after_a_minute() -> None:

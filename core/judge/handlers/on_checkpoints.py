@@ -175,8 +175,8 @@ def _tell_other_writer(builder: StepBuilder, event: CheckpointEvent) -> None:
         builder.warn(
             "checkpoint",
             OTHER_TRAINER,
-            f"another process writes to {folder}, too: it may have written {name}",
-            title="another process writes there",
+            f"another process may write to {folder}, too: nobody saw who wrote {name}",
+            title="another process may write there",
             explanation=f"{name} is no resume point and ends nothing; each may overwrite what the other saves",
         )
 
