@@ -136,7 +136,7 @@ def test_what_is_asked_of_a_frozen_supervisor_waits_and_what_it_was_to_kill_is_n
         os.kill(pid, signal.SIGSTOP)
         try:
             person.until(lambda text: "✖ The supervisor (pid" in head(text), "the frozen supervisor")
-            person.see("s old", "Training")
+            person.see("last seen running", "s ago")
             for key, shown in {
                 "P": "Pause the",
                 "Enter": "Pause asked",
