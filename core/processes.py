@@ -193,17 +193,20 @@ def variables_of(pid: int) -> list[bytes] | None:
     In the midst of an exec the kernel shows neither words nor variables, on a busy machine for tens of milliseconds: a
     survivor of an attempt that just starts a program is found all the same.
     """
-    end = time.monotonic() + EXEC_S
+    end, settled = time.monotonic() + EXEC_S, False
     while True:
         try:
             with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123
                 data = file.read()
         except OSError:
             return None
-        # Who has ended has no link to its program either.
-        if data or kernel_bytes(f"/proc/{pid}/cmdline") or not link_of(f"/proc/{pid}/exe") or time.monotonic() > end:
+        if data or settled:
             return data.split(b"\0")
-        time.sleep(0.001)
+        # Who has ended has no link to its program either. The exec may have ended since the look: one more follows.
+        settled = kernel_bytes(f"/proc/{pid}/cmdline") != b"" or not link_of(f"/proc/{pid}/exe")
+        settled = settled or time.monotonic() > end
+        if not settled:
+            time.sleep(0.001)
 
 
 def words_of(pid: int) -> list[bytes]:

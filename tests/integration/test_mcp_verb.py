@@ -116,7 +116,7 @@ async def test_nothing_is_done_without_a_yes(world: World) -> None:
     assert world.story().state == "running"
     async with agent(world.env, world.project, "--act", "ask") as client:
         await said(client, "restart", run="job")
-    assert "restart from" in (world.status()["needs_you"] or "")
+    assert "Restart from" in (world.status()["needs_you"] or "")
     assert world.do("restart", "job", "--yes").code == 0, "a person does it, at a terminal"
     world.attempt(2)
     world.at_step(30, 2)

@@ -225,7 +225,7 @@ def log_around(run: RunDirectory, said: str, lines: int) -> str:
         raise CliError(ExitCode.NOT_FOUND, f"{run.id}: no attempt had begun at {at:%Y-%m-%d %H:%M:%S}")
     path, browser = str(log_of(run, attempt.number)), FileLogBrowser()
     points = LogIndex(run.attempt(attempt.number) / FILE_NAME).since(t)
-    size = next((size for at, size in points if at <= t), 0)
+    size = max((size for at, size in points if at <= t), default=0)
     before, after = browser.before(path, size, (lines + 1) // 2), browser.after(path, size, lines // 2)
     shown = [line.text for stretch in (before, after) for line in stretch.lines]
     return "\n".join([f"==> attempt {attempt.number}, around {at:%Y-%m-%d %H:%M:%S} <==", *shown, ""])

@@ -366,7 +366,7 @@ def leads(low: str, step: Position | None, epoch: Position | None) -> bool:
     listed = sum(1 for _ in _FIELD.finditer(low)) >= LEAST_FIELDS and _SETTINGS.search(low) is None
     if listed and (any(ends) or (epoch is not None and epoch.broken) or (step is not None and is_measured(low))):
         return True
-    return (step is not None or len(low) <= at + LONGEST_EPOCH_LINE) and _HEAD_OF_COUNTER.search(low[:at]) is not None
+    return (step is not None or len(low) <= at + SENTENCE_CHARS) and _HEAD_OF_COUNTER.search(low[:at]) is not None
 
 
 def is_told(low: str, step: Position) -> bool:
@@ -385,8 +385,8 @@ _OF_STEPS = LazyPattern(
     r"|global|so|far|current|now|this|run|the|per|for|phase|model|running"
 )
 """A word behind a counter that says no more than the counter."""
-LONGEST_EPOCH_LINE = 60
-"""A longer line that begins with an epoch is a sentence about something else. In characters."""
+SENTENCE_CHARS = 60
+"""A longer line that begins with an epoch, or has words behind a step, is a sentence about something else."""
 LEAST_FIELDS = 3
 """A longer line is about its counter if it is made of so many named numbers."""
 _FIELD = LazyPattern(r"[a-z)_\]'\"]\s?[=:]\s?['\"]?[-+]?\d")

@@ -150,14 +150,15 @@ def _lines_that_show(reading: Reading, low: str, step: fields.Position) -> int:
     """How many lines of its form show that a count which leads a line without a loss is the step; 0: one does.
 
     "Running training: 420 steps" may be an amount, "Step 1/5: preheat the oven" a sentence: no recipe or build has as
-    many steps as a training.
+    many steps as a training. "watchdog: step 400 has been running for 3600 s, giving up …" is long enough for one, too.
     """
     now, beside = reading.progress, reading.losses_in == "counted" and reading.counts and not reading.losses.is_gone
     other_end = step.total is not None and step.total != (now.total_steps or step.total)
     if beside and now.step is not None and (step.step < now.step or other_end):
         return columns.LINES_OF_A_CONSTANT  # it does not go on with the count that has losses
     amount = step.amount and not columns.is_measured(low) and fields.find_seconds_per_step(low) is None
-    told = max(step.step, step.total or 0) < KNOWN_STEPS and columns.is_told(low, step)
+    short = len(low) <= step.at + columns.SENTENCE_CHARS
+    told = not (short and max(step.step, step.total or 0) >= KNOWN_STEPS) and columns.is_told(low, step)
     return TWICE if amount or told else 0
 
 

@@ -47,8 +47,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     if the newest line carries it. ``opening``: the first lines with a counter. ``skeletons``: the newest lines with a
     pair of numbers that no known form names. ``columns``: the table whose rows may follow; ``record``: JSON over
     several lines that has not ended. ``round_ends``: the last steps of the newest rounds, if the counter began again
-    with the same total. ``eta_from``: the first printed time to go, with the counts to go in the epoch and in the run;
-    ``eta_is``: to whose end it counts down.
+    with the same total.
     """
 
     progress: Progress = Progress()
@@ -75,8 +74,6 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     columns: Columns | None = None
     record: str = ""
     round_ends: tuple[int, ...] = ()
-    eta_from: tuple[float, int, int] | None = None
-    eta_is: Literal["", "run", "epoch"] = ""
 
     @property
     def finished_words(self) -> bool:
@@ -176,8 +173,8 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
     losses = _losses(reading, news, run, step, moved=beats > reading.heartbeats)
     seconds = news.seconds if news.seconds is not None else old.sec_per_step
     if seconds is None and news.eta is not None and not news.bar_eta and step is not None and total is not None:
-        reading = _with_eta(reading, news.eta, total - step, run)
-        news.run_eta, news.bar_eta = news.run_eta or reading.eta_is == "run", reading.eta_is == "epoch"
+        run = _with_eta(run, news.eta, total - step)
+        news.run_eta, news.bar_eta = news.run_eta or run.eta_is == "run", run.eta_is == "epoch"
     redrawn = reading.finished_words and count is not None and beats == reading.heartbeats
     progress = Progress(
         phase="finish" if redrawn else "train",
@@ -301,18 +298,18 @@ def _time_left(
     return None if now is None or end is None or pace is None else (end - now) * pace
 
 
-def _with_eta(reading: Reading, eta: float, in_epoch: int, run: RunCount) -> Reading:
+def _with_eta(run: RunCount, eta: float, in_epoch: int) -> RunCount:
     """Tell whether a time to go beside a counter that begins again is that of the run (GANs) or of the epoch."""
-    if reading.eta_is or not run.per_epoch or run.run_step is None or run.run_total is None:
-        return reading
+    if run.eta_is or not run.per_epoch or run.run_step is None or run.run_total is None:
+        return run
     in_run = run.run_total - run.run_step
-    first = reading.eta_from
+    first = run.eta_from
     if first is None or not all(first):
-        return replace(reading, eta_from=(eta, in_epoch, in_run))
+        return replace(run, eta_from=(eta, in_epoch, in_run))
     shrunk, epoch, whole = (now / before for now, before in zip((eta, in_epoch, in_run), first, strict=True))
     if whole < TWICE * epoch and epoch < TWICE * whole:
-        return reading
-    return replace(reading, eta_is="run" if abs(shrunk - whole) < abs(shrunk - epoch) else "epoch")
+        return run
+    return replace(run, eta_is="run" if abs(shrunk - whole) < abs(shrunk - epoch) else "epoch")
 
 
 def with_later_epoch(reading: Reading, epoch: Position | None) -> Reading:

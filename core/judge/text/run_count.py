@@ -89,7 +89,8 @@ class RunCount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     but at this count, None = unknown. ``whole``: total of a whole epoch in the attempts before. ``partial``: the
     present epoch is the first after a resume, and has fewer counts than a whole one. ``anew``: epochs without a
     number were counted from a resume on, so that the step of the run is not known. ``through``: the counter that
-    grew while another began again and again.
+    grew while another began again and again. ``eta_from``: the first printed time to go, with the counts to go in the
+    epoch and in the run; ``eta_is``: to whose end it counts down.
     """
 
     source: str = ""
@@ -120,6 +121,8 @@ class RunCount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     partial: bool = False
     anew: bool = False
     through: str = ""
+    eta_from: tuple[float, int, int] | None = None
+    eta_is: Literal["", "run", "epoch"] = ""
 
     @property
     def run_step(self) -> int | None:
