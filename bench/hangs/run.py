@@ -51,6 +51,7 @@ OWN = {"trainwatch": "trainwatch", "until loop": "until loop", "torchrun": "torc
 class Score(NamedTuple):
     """Of one trace. ``latency_s``: from the beginning of the hang to the end of the training; None = not ended."""
 
+    family: str
     false_kill: bool
     hangs: bool
     latency_s: float | None
@@ -86,7 +87,7 @@ def rows_of(case: Case) -> Iterator[Row]:
             yield {**row, **more, "t": row["t"] + turn * TAIL_S}
 
 
-def scored(watch: Watch, rows: Sequence[Row], case: Case) -> Score:
+def scored(watch: Watch, rows: Sequence[Row], case: Case, name: str = "") -> Score:
     hangs = case.sick is not None and case.sick.incident == "hang"
     at, live = (case.sick.at if hangs and case.sick is not None else math.inf), True
 
@@ -98,8 +99,8 @@ def scored(watch: Watch, rows: Sequence[Row], case: Case) -> Score:
 
     for t in watch(seen()):
         if live:
-            return Score(t < at, hangs, None if t < at else t - at)
-    return Score(False, hangs, None)
+            return Score(name, t < at, hangs, None if t < at else t - at)
+    return Score(name, False, hangs, None)
 
 
 def family(job: tuple[int, int, tuple[str, ...], str]) -> dict[str, list[Score]]:
@@ -107,7 +108,7 @@ def family(job: tuple[int, int, tuple[str, ...], str]) -> dict[str, list[Score]]
     seeds, share, names, adapter = job
     watches = loaded(adapter)
     found: dict[str, list[Score]] = {name: [] for name in names}
-    for number, (_, _, build, size) in enumerate(drawn(seeds)):
+    for number, (_, title, build, size) in enumerate(drawn(seeds)):
         if number % CORES != share:
             continue
         case = build(*size)
@@ -115,7 +116,7 @@ def family(job: tuple[int, int, tuple[str, ...], str]) -> dict[str, list[Score]]
             continue  # no signal ends it: nobody can be right
         rows = list(rows_of(case))
         for name in names:
-            found[name].append(scored(watches[name], rows, case))
+            found[name].append(scored(watches[name], rows, case, title))
     return found
 
 
@@ -213,9 +214,16 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these supervisors")
     parser.add_argument("--seeds", type=int, default=2, help="traces of each family (default 2)")
     parser.add_argument("--nights", type=int, default=2, help="nights of each supervisor (default 2; 0: none)")
+    parser.add_argument("--wrong", action="store_true", help="name the families with a false kill or a missed hang")
     parser.add_argument("--jobs", type=int, default=8, help="nights at once (default 8)")
     args = parser.parse_args()
-    names = tuple(args.only or loaded(args.adapter))
+    try:
+        known = loaded(args.adapter)
+    except (OSError, KeyError, SyntaxError) as fault:
+        parser.error(f"{args.adapter}: not an adapter, which is a file with NAME and watch(rows): {fault!r}")
+    names = tuple(args.only or known)
+    if unknown := [name for name in names if name not in known]:
+        parser.error(f"--only {', '.join(unknown)}: the names are {'; '.join(known)}")
     began = time.monotonic()
     with ProcessPoolExecutor(CORES) as pool:
         shares = list(pool.map(family, [(args.seeds, share, names, args.adapter) for share in range(CORES)]))
@@ -233,6 +241,10 @@ def main() -> int:
         false, missed = sum(s.false_kill for s in found), sum(s.hangs and s.latency_s is None for s in found)
         missed -= sum(s.hangs and s.false_kill for s in found)
         print(f"| {name} | {false} | {missed} | {p50} | {p95} | {nights_won.get(name, '–')} |")
+    for name in names if args.wrong else ():
+        killed = sorted({score.family for score in scores[name] if score.false_kill})
+        late = sorted({score.family for score in scores[name] if score.hangs and score.latency_s is None} - {*killed})
+        print(f"\n{name}: false kills in {', '.join(killed) or 'none'}; missed {', '.join(late) or 'none'}")
     print(f"{time.monotonic() - began:.0f} s, load {os.getloadavg()[0]:.1f}", file=sys.stderr)
     return 0
 
