@@ -156,6 +156,8 @@ def _by_call(module: Module, node: ast.Call, names: list[str], dashed: list[str]
         takes = "flag"
     elif kind in _BOOLS or (kind == "" and isinstance(default, bool)):
         takes = "truth"
+    elif "type" in told and kind != "str" and default in ("true", "false", "True", "False"):
+        takes = "truth"  # a text that a function of the script turns into one
     elif kind in {"int", "float"} or (kind == "" and isinstance(default, int | float)):
         takes = "number"
     if action == "BooleanOptionalAction":

@@ -400,8 +400,9 @@ class KnownValues:
             of = os.path.join(*(str(self.of(each, scope, depth)) for each in named)) if named else ""  # noqa: PTH118
             self.asked = asked  # which folder it is decides nothing
             return (SOME if name in _LISTS else True) if of and self._is_there(of) else unknown
-        if name in {"bool", "len", "any", "list", "sorted", "max", "min"} and node.args:
-            return self.of(node.args[0], scope, depth)
+        if name in {"bool", "len", "any", "list", "sorted", "max", "min"} and len(node.args) == 1:
+            held = self.of(node.args[0], scope, depth)
+            return held if held is SOME or name not in {"len", "max", "min"} else unknown
         if name in {"int", "float"} and len(node.args) == 1:
             return _number(self.of(node.args[0], scope, depth), unknown)
         if (own := self.sites.get(id(node))) is not None and self.is_own(own):
@@ -422,7 +423,8 @@ class KnownValues:
             return bool(self.there)
         if self.there.startswith(f"{path}/"):
             return True
-        names = [UNKNOWN_PART.sub("0", each) for each in inside]
+        # unknown parts of any length: "ck_?.pt" and "ck_[0-4].pt" may match none of them
+        names = [UNKNOWN_PART.sub(part, each) for each in inside for part in ("0", "98765")]
         return (
             UNKNOWN not in path.removeprefix(self.there)
             and bool(names)
@@ -433,7 +435,7 @@ class KnownValues:
         """What a function of the project returns, if all that it may return is the same."""
         of = self.scopes.functions.get(name, [])
         key = (id(of[0].node), "") if len(of) == 1 else None
-        if key is None or key in self._followed or isinstance(of[0].node, ast.AsyncFunctionDef):
+        if key is None or key in self._followed or not _returns_plainly(of[0].node):
             return unknown
         self._followed.add(key)
         try:
@@ -457,6 +459,8 @@ class KnownValues:
             return unknown
         if left is SOME or right is SOME:
             return left.compared(op, right, unknown) if left is SOME else unknown
+        if (isinstance(left, bool) and isinstance(right, str)) or (isinstance(right, bool) and isinstance(left, str)):
+            return unknown  # "false" of an option is False to some parsers, and a text to others
         if is_number(left) or is_number(right):  # a word of the command is a text: `--clean 1`
             left, right = _number(left, left), _number(right, right)
         if is_number(left) and is_number(right) and type(op) in _ORDERS:
@@ -471,6 +475,18 @@ class KnownValues:
             case ast.NotIn() if isinstance(right, list | tuple | set):
                 return left not in right
         return unknown
+
+
+def _returns_plainly(function: ast.AST) -> bool:
+    """Whether tests alone decide which ``return`` is reached: no exception, loop, manager, match or decorator."""
+    if not isinstance(function, ast.FunctionDef) or function.decorator_list:
+        return False
+    decides = (ast.Try, ast.TryStar, ast.For, ast.While, ast.With, ast.Match)
+    blocks = (node for node in ast.walk(function) if isinstance(node, decides))
+    inside = (node for block in blocks for node in ast.walk(block))
+    return not any(isinstance(n, ast.Return) for n in inside) and not any(
+        isinstance(n, ast.Yield | ast.YieldFrom) for n in ast.walk(function)
+    )
 
 
 def is_number(value: Any) -> bool:
@@ -513,7 +529,7 @@ def set_options(declared: tuple[Option, ...], args: tuple[str, ...], environment
         elif option.required or option.kind == "positional":
             found.setdefault(option.dest, f"{UNKNOWN}{option.name}{UNKNOWN}")
         else:
-            text = option.default.lower() if isinstance(option.default, str) else ""
+            text = option.default.lower() if option.takes == "truth" and isinstance(option.default, str) else ""
             found.setdefault(option.dest, text == "true" if text in {"true", "false"} else option.default)
     return found
 

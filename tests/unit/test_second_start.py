@@ -271,6 +271,13 @@ CONDITIONS = {
     "len(os.listdir(out)) == 1": "may",
     "len(os.listdir(out)) == 0": "",
     "input('overwrite? ') == 'y'": "may",
+    "min(5, 0) == 0": "may",
+    "len(args.word) < 5": "may",
+    "args.word": "sure",
+    "args.word == 'false'": "sure",
+    "not loads(out)": "may",
+    "not finds(out)": "may",
+    "not wrapped(out)": "may",
 }
 """What decides of a deletion at the start, with the words of the command: whether a restart deletes."""
 
@@ -286,9 +293,23 @@ def test_a_trainer_that_finds_its_checkpoint_is_refused_only_if_it_may_delete_it
 def newest(folder):
     found = sorted(glob.glob(os.path.join(folder, "*.pt")), key=os.path.getmtime)
     return found[-1] if found else None
+def loads(folder):
+    try:
+        os.stat(os.path.join(folder, "last.pt"))
+        return True
+    except OSError:
+        return False
+def finds(folder):
+    for each in [name for name in os.listdir(folder) if "best" in name]:
+        return True
+    return False
+@staticmethod
+def wrapped(folder):
+    return True
 parser = argparse.ArgumentParser()
 parser.add_argument("--clean", type=int, default=0); parser.add_argument("--start", type=int, default=-1)
 parser.add_argument("--wipe", type=lambda text: text.lower() == "true", default="false")
+parser.add_argument("--word", default="false")
 args = parser.parse_args()
 out = Path("kept_here")""",
     )
