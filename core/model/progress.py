@@ -60,8 +60,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 # What a state of the run follows from, as a value. The sentence beside it is for people; nothing is decided by it.
 
 HoldKind = Literal[
-    "disk_full", "no_inodes", "no_room", "read_only", "no_resources", "program_gone", "other_trainer", "gpu_lost",
-    "gpu_memory", "not_listed", "not_understood", "unclear_output", "not_copied", "refused_checkpoint",
+    "disk_full", "no_inodes", "no_room", "read_only", "no_resources", "not_started", "program_gone", "other_trainer",
+    "gpu_lost", "gpu_memory", "not_listed", "not_understood", "unclear_output", "not_copied", "refused_checkpoint",
     "checkpoints_fine", "bad_in_front", "signal", "act",
 ]  # fmt: skip
 """What the next attempt waits for, and the run cannot do by itself. ``no_room``: a disk or a quota that is not watched;

@@ -28,8 +28,9 @@ def test_a_runner_that_starts_after_the_launch_gave_up_starts_nothing(
     monkeypatch.setattr(sys, "executable", script(run.root / "late", late))
     monkeypatch.setattr(launching, "START_TIMEOUT_S", 0.2)
     trace = run.root / "trace"
-    with pytest.raises(LaunchError, match="the runner did not report"):
+    with pytest.raises(LaunchError, match="the runner did not report") as failed:
         run.launch("touch", str(trace))
+    assert launching.waited_for(failed.value) == "not_started"
     gave_up.touch()
     wait_for(done.exists, "the late runner came and went")
     assert not trace.exists()

@@ -149,6 +149,7 @@ def test_no_inodes_are_waited_for_like_a_full_disk() -> None:
         ("/state: Read-only file system", "read_only", "a disk is read-only"),
         ("python is gone", "program_gone", "trainwatch was uninstalled"),
         ("[Errno 24] Too many open files", "no_resources", "no process, memory or open file is free"),
+        ("the runner did not report", "not_started", "no trainer could be started in time"),
     ],
 )
 def test_a_launch_that_finds_a_machine_used_up_is_repeated_without_charge(detail: str, kind: str, title: str) -> None:

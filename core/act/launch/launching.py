@@ -53,9 +53,10 @@ WAITED_FOR: dict[int, HoldKind] = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "no_room"),
     errno.EROFS: "read_only",
     **dict.fromkeys((errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM), "no_resources"),
+    errno.ETIMEDOUT: "not_started",
 }
 """Troubles that pass, as keys of an outcome: a disk, its inodes or a quota are full, or a disk became read-only; the
-machine, or a limit of this user, has no more open files, processes or memory."""
+machine, or a limit of this user, has no more open files, processes or memory; no answer in time."""
 
 
 def waited_for(error: BaseException | None) -> HoldKind | None:
@@ -221,12 +222,12 @@ def _fork_off(argv: list[str], directory: Path, deadline: float) -> bool:
 
 
 def _silent(directory: Path) -> LaunchError:
-    """The runner died early: Python's last words about it, and the number in them."""
+    """The runner died early: Python's last words about it, and the number in them. Without words it was only slow."""
     path = directory / spool.RUNNER_LOG
     lines = processes.text_of(path).strip().splitlines()
     last = f": {lines[-1]}" if lines else ""
     number = ERRNO.search(last)
-    errno_ = None if number is None else int(number[1])
+    errno_ = int(number[1]) if number is not None else None if lines else errno.ETIMEDOUT
     return LaunchError(f"the runner did not report{last}; see {path}", silent=True, errno=errno_)
 
 

@@ -21,8 +21,8 @@ from ..runs.known_runs import end_of
 from ..runs.output_claim import OutputClaim, is_at_rest, require_own_output_to_start, trainer_pid
 from ..runs.waiting import turns
 
-START_PATIENCE_S = 20.0
-"""Imports take a second or two on a busy machine; a start that takes ten times as long has failed."""
+START_PATIENCE_S = 90.0
+"""One that dies is seen at once; one that lives may be slow: more than 20 s at a load of 60 on two cores."""
 LAUNCH_PATIENCE_S = 10.0
 """How long to wait for a launch before reporting that nothing runs yet. A launch takes less than a second."""
 ROOM_PATIENCE_S = 3.0

@@ -44,6 +44,7 @@ PASSING: dict[HoldKind, tuple[str, str]] = {
         "no process, memory or open file is free",
         "it goes on once others leave some; a limit of yours is raised with `ulimit` before trainwatch starts",
     ),
+    "not_started": ("no trainer could be started in time", "the machine is overloaded, or its disk does not answer"),
     "program_gone": ("trainwatch was uninstalled", "it goes on once trainwatch is installed there again"),
     "other_trainer": ("another trainer runs", "it goes on once that one is over"),
 }
