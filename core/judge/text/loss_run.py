@@ -69,8 +69,9 @@ class LossRun(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_gone(self) -> bool:
-        """No loss is printed any more: what was printed last says nothing about now."""
-        return self.without > max(GONE_STEPS, GONE_SPREADS * self.spread)
+        """No loss is printed any more: what was printed last says nothing about now. One alone tells no rhythm."""
+        has_rhythm = self.spread or self.hold or self.last != self.at
+        return bool(has_rhythm) and self.without > max(GONE_STEPS, GONE_SPREADS * self.spread)
 
     @property
     def is_average(self) -> bool:
