@@ -124,7 +124,7 @@ def test_a_finished_run_carries_what_was_wrong_at_its_end() -> None:
     closed = replace(NAN, open=False, closed_t=7.4 * 3600, ended_by="attempt")
     found = said(with_incidents(finished(), closed))
     assert found.level == "danger"
-    assert found.clauses[:2] == ("Finished 06:44", "Loss is NaN since step 100")
+    assert found.clauses[:2] == ("Finished 06:44", "Loss is NaN since step 100 ([e] what to do)")
     well = replace(closed, ended_by="", ending="the loss is a number again")
     assert said(with_incidents(finished(), well)).level == "safe"
     assert said(with_incidents(finished(), HOT)).level == "danger"

@@ -39,7 +39,7 @@ def test_the_head_says_it_first_and_not_twice() -> None:
     said = verdict(told())
     assert (said.level, said.clauses[0]) == (
         "warning",
-        "No step is read from the log: position, pace and time left are not known",
+        "No step is read from the log: position, pace and time left are not known ([e] what to do)",
     )
     assert "no step seen yet" not in said.sentence
 

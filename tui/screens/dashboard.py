@@ -15,6 +15,7 @@ from ...core.model.story import Situation
 from ...core.model.text import typed
 from ...core.views.dashboard import DashboardView, dashboard_view
 from ...core.views.incidents import incident_card
+from ...core.views.state.verdict import named_incident
 from ..background import LongTask, Poller, Snapshot, TaskQueue
 from ..keys import ALSO, BY_ACTION, KEYS, Key, KeyContext, applying, head_here, why_not
 from ..log.dashboard_log import DashboardLog
@@ -279,8 +280,10 @@ class Dashboard(PanedScreen):
             self.show_message(why_not(name, self.context))
 
     def action_explain(self) -> None:
+        """The incident that the head names, else the newest."""
+        named = named_incident(self.now)
         if self.view.incidents:
-            self.explain(self.view.incidents[0].id)
+            self.explain(self.view.incidents[0].id if named is None else named)
 
     def explain(self, number: int) -> None:
         """Open the card of an incident."""

@@ -35,15 +35,15 @@ IDLE_PCT, BUSY_PCT = 10.0, 70.0
 """Utilisation of a GPU of the run that does nothing, and of those beside which it is told."""
 FAR = 3.0
 """x the lowest loss: no run is shown green there. Whether it diverged is judged over many steps."""
-DOES = {"w": "wait", "z": "take back"}
+DOES = {"w": "wait", "z": "take back", "e": "what to do"}
 """By key of the screen."""
 
 
 class Concern(msgspec.Struct, frozen=True, kw_only=True):
     """``incident``: the number of the incident that it is about. ``rank``: its place; 0 = that of ``level``.
 
-    ``key``: of the screen, which helps. One that was acknowledged is a warning, and keeps
-    its place among the others.
+    ``key``: of the screen, which helps; that of an incident opens its card. One that was acknowledged is a warning,
+    and keeps its place among the others.
     """
 
     level: Level
@@ -139,9 +139,8 @@ def _of_incidents(now: Situation) -> Iterator[Concern]:
     standing = [i for i in story.incidents if unresolved(i, story)]
     if nan is not None:
         asked = any(i.acknowledged for i in standing if i.class_ in NAN and not i.average)
-        yield Concern(
-            level="danger", text=f"Loss is NaN{since_step(nan)}{', acknowledged' if asked else ''}", incident=nan.id
-        )
+        text = f"Loss is NaN{since_step(nan)}{', acknowledged' if asked else ''}"
+        yield Concern(level="danger", text=text, incident=nan.id, key="" if asked else "e")
     for incident in sorted(standing, key=lambda i: (i.severity != "danger", -i.t)):
         # An average that was NaN before the loss was known to be is no second trouble.
         told = incident.class_ in NAN and (nan is not None or not incident.average)
@@ -151,10 +150,11 @@ def _of_incidents(now: Situation) -> Iterator[Concern]:
         if incident.severity == "info" or told or moves or not lasting:
             continue
         text, level = _text(incident, now), level_now(incident, now)
-        key = "w" if incident.kind in SILENT and now.outlook.hang_t is not None else ""
+        key = "w" if incident.kind in SILENT and now.outlook.hang_t is not None else "e"
         if incident.acknowledged:
             said = f"{text}, acknowledged"
-            yield Concern(level="warning", text=said, incident=incident.id, rank=SEVERITY[level], key=key)
+            rank, key = SEVERITY[level], "" if key == "e" else key
+            yield Concern(level="warning", text=said, incident=incident.id, rank=rank, key=key)
         else:
             yield Concern(level=level, text=text, incident=incident.id, key=key)
 

@@ -77,6 +77,14 @@ def verdict(now: Situation) -> Verdict:
     )  # fmt: skip
 
 
+def named_incident(now: Situation) -> int | None:
+    """The incident that the sentence is about; None: it names none."""
+    trouble = newest_trouble(now) if now.story.state in ABOUT else None
+    if trouble is not None and trouble.open:
+        return trouble.id
+    return next((each.incident for each in concerns(now) if each.incident is not None), None)
+
+
 def _plain(now: Situation) -> Verdict:
     """Of a state of which no more is said than since when, why, and how far the run is."""
     story = now.story
