@@ -69,7 +69,9 @@ def test_a_held_restart_tells_needed_and_free_room_apart(world: World) -> None:
         person.trainwatch("--run", "full")
         card = person.see("disk nearly full").partition("─╮")[2].partition("─╯")[0]
         assert not repeated([" ".join(re.sub(r"[│╭╰]", " ", card).split())])
-        assert not repeated(lines_of(world.asks("status", "full")))
+        head_line, *rest = lines_of(world.asks("status", "full"))
+        assert "Disk nearly full" in head_line
+        assert not repeated(rest), "what the head names stands once below it"
         assert not repeated(lines_of(world.asks("report", "full", "--short")))
         person.press("Escape")  # the card of what needs a person
         text = person.until(lambda text: "held:" in head(text), "the held restart")
