@@ -344,14 +344,20 @@ def run_total(state: JudgeState) -> int | None:
     return total + (attempt.offset or 0) - attempt.step_offset
 
 
-def ended_well(state: JudgeState) -> bool:
-    """The last step is done, or words or a checkpoint's name say so, and no final save is missing or under way."""
+def ended_well(state: JudgeState, told: ToldLength | None = None) -> bool:
+    """The last step is done, or words or a checkpoint's name say so, and no final save is missing or under way.
+
+    A counter at its end that may be of the first epoch shows nothing where the settings name several (``told``) and a
+    restart can go on from a save.
+    """
     now, at = main_reading(state).now, place(state).at
     save, said = _last_save(state, now), now.finished_words
     if save.writing or (at != "end" and not ((save.final or said) and at != "short")):
         return False
     saves = any(k.own for k in state.saved.checkpoints.known) and state.attempt.beat_t is not None
-    return not saves or said or save.complete
+    several = told is not None and (told.epochs or 1) > 1 and now.progress.total_steps != told.steps
+    of_an_epoch = several and now.run.per_epoch is None and now.progress.epoch is None and not save.final
+    return not saves or said or (save.complete and not of_an_epoch)
 
 
 # The end: the exit status weighed with the above. ``trainwatch diagnose``, the supervisor and a replay ask this.
