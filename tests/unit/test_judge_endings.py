@@ -365,6 +365,17 @@ def test_a_bar_without_a_name_may_be_of_the_first_of_the_epochs_that_the_setting
     assert ended_well(save(world, "out/epoch-1.pt").state, told) is well
 
 
+@pytest.mark.parametrize(
+    ("told", "word"), [({"": ToldLength(epochs=9)}, "starting"), ({"": ToldLength(epochs=1)}, "finished")]
+)
+def test_an_error_in_the_first_validation_does_not_come_after_the_end(told: dict[str, ToldLength], word: str) -> None:
+    """Out of memory there, with exit status 1, was told as a finished training; so was its next start, at once."""
+    world = World(Judge(Knowledge(catalogue=CATALOGUE, told=told))).begin()
+    save(see(world, bar("", 100, 100).replace("s/it]", "s/it, loss=0.5]")), "out/epoch-1.pt")
+    for _ in range(2):
+        assert leave(see(world, CUDA), 1).wait(11.0).word == word
+
+
 def test_helpers_that_are_left_are_named() -> None:
     world = see(begun(), steps(1000))
     world.see(Exit(t=world.t + 1.0, code=0, left=("tensorboard --logdir runs (pid 77)",)))
