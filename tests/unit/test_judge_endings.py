@@ -13,6 +13,7 @@ from trainwatch.core.model.decision import EndWatch, NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import AttemptEnded, StateChanged
 from trainwatch.core.model.observation import CheckpointEvent, Exit, HostSample, KernelLine, LogChunk
 from trainwatch.core.model.preset import Preset
+from trainwatch.core.model.progress import ToldLength
 from trainwatch.core.model.settings import Restart, Settings
 
 SENTENCE = "nothing in the log says that this was the end"
@@ -350,6 +351,29 @@ def test_a_save_called_final_in_the_middle_is_not_the_end() -> None:
 def test_the_end_of_an_epoch_is_not_the_end_where_nobody_says_how_many_there_are() -> None:
     bars = (f"\rEpoch 0: {n}%|  | {n}/100 [01:00<01:00,  1.00it/s, v_num=3, train_loss=0.5]" for n in range(1, 101))
     assert not ended_well(see(begun(), "".join(bars)).state)
+
+
+@pytest.mark.parametrize(
+    ("told", "well"), [(ToldLength(epochs=9), False), (ToldLength(epochs=9, steps=100), True), (None, True)]
+)
+def test_a_bar_without_a_name_may_be_of_the_first_of_the_epochs_that_the_settings_tell(
+    told: ToldLength | None, well: bool
+) -> None:
+    """The first validation is where ranks wait for each other: it was called the end of the training."""
+    world = see(begun(), bar("", 100, 100).replace("s/it]", "s/it, loss=0.5]"))
+    assert ended_well(world.state, told), "nothing is saved that a restart could go on from"
+    assert ended_well(save(world, "out/epoch-1.pt").state, told) is well
+
+
+@pytest.mark.parametrize(
+    ("told", "word"), [({"": ToldLength(epochs=9)}, "starting"), ({"": ToldLength(epochs=1)}, "finished")]
+)
+def test_an_error_in_the_first_validation_does_not_come_after_the_end(told: dict[str, ToldLength], word: str) -> None:
+    """Out of memory there, with exit status 1, was told as a finished training; so was its next start, at once."""
+    world = World(Judge(Knowledge(catalogue=CATALOGUE, told=told))).begin()
+    save(see(world, bar("", 100, 100).replace("s/it]", "s/it, loss=0.5]")), "out/epoch-1.pt")
+    for _ in range(2):
+        assert leave(see(world, CUDA), 1).wait(11.0).word == word
 
 
 def test_helpers_that_are_left_are_named() -> None:

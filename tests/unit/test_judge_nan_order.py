@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import World
+from tests.builders import World, judge
 from tests.unit.test_judge_nan import checkpoint, noisy, saving, steps, told, values
 from tests.unit.test_judge_recovery import CUDA
 from trainwatch.core.judge.scales import LASTS_S, MINUTE_S
@@ -94,6 +94,21 @@ def test_a_trainer_that_goes_on_is_ended_for_its_nan_unless_its_losses_are_finit
     assert world.of(StartAttempt)[-1].resume_from == "out/step-40"
     world = told(nan_found(saved()).wait(LASTS_S - 1.0), *noisy(2))
     assert (troubles(world), world.of(StopAttempt)) == ([("checkpoint", "nan_saved")], [])
+
+
+@pytest.mark.parametrize(
+    ("loss", "classes"), [("0.41", ["nan_saved"]), ("nan", ["nan", "nan_loss"]), (None, ["nan_loss"])]
+)
+def test_where_a_loss_is_printed_now_and_then_the_next_one_is_waited_for(loss: str | None, classes: list[str]) -> None:
+    """A line each 100 steps: ten seconds after the save none can have come. A buffer was reset to Inf by design."""
+    world = World(judge(created_wall=1000.0)).begin()
+    for n in range(1, 7):
+        told(world.wait(119.0, 7.0), f"0.5{n}", start=100 * n)
+        if n in {4, 6}:
+            checkpoint(world, 100 * n, nonfinite=() if n == 4 else ["metric.min"], nan=False)
+    assert (troubles(world), world.of(StopAttempt)) == ([], [])
+    told(world.wait(100.0, 7.0), loss, start=700) if loss else world.wait(240.0, 7.0)
+    assert [class_ for _, class_ in troubles(world.wait(60.0, 7.0))] == classes
 
 
 def test_a_trainer_that_stays_after_its_error_is_ended_for_its_nan_after_a_minute() -> None:

@@ -167,6 +167,18 @@ def test_loop_whose_stop_waits_for_evidence_is_not_over_by_its_steps() -> None:
     assert "stop_attempt" in world.decisions
 
 
+def test_a_training_that_a_script_began_again_once_is_no_loop_until_it_falls_back_again() -> None:
+    """``until python train.py --resume; do :; done`` went back two hours, and was ended after 45 min of good steps."""
+    world = World(judge(Settings(hang=Hang(max_s=100.0, min_s=30.0)))).begin()
+    world.watch(Story(meta=False, total=1000).load(10).train(200))
+    for _ in range(2):
+        assert (world.word, of_kind(world, "stall")) == ("running", [])
+        again = Story(meta=False, total=1000)
+        again.step = 60
+        world.watch(again.train(130))  # 325 s
+    assert [i.class_ for i in world.hangs] == ["spin"]
+
+
 # --- a long pause at one place ---------------------------------------------------------------------------------------
 
 

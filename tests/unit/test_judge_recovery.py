@@ -8,7 +8,7 @@ from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import AttemptEnded, BudgetChanged, PhaseChanged, ProgressMade, StateChanged
 from trainwatch.core.model.observation import CheckpointEvent, Exit, HostSample, KernelLine, LogChunk, Outcome
-from trainwatch.core.model.preset import Preset
+from trainwatch.core.model.preset import Preset, ResumeSupport
 from trainwatch.core.model.settings import Restart, Settings
 
 CUDA = "\nRuntimeError: CUDA error: unknown error\n"
@@ -85,6 +85,16 @@ def test_the_same_checkpoint_written_again_pays_nothing_back() -> None:
         world.watch(story(40))
         save(world, "out/step-40", 40)
     assert world.word == "given_up"
+
+
+def test_a_resume_that_went_further_shows_a_checkpoint_that_nobody_saw() -> None:
+    """Saves in a container, or of an unknown make: a run that lost an hour a night was given up at its seventh end."""
+    world = World(judge(quick(backoff_s=(0.0,)), resume_support=ResumeSupport(by_itself=True))).begin()
+    for n in range(9):
+        for step in range(100 * n + 1, 100 * n + 121):
+            world.see(LogChunk(t=world.t + 1.0, text=f"\nstep {step}/10260 loss: 0.5"))
+        crash(world)
+    assert (world.word, [b.used for b in world.of(BudgetChanged)]) == ("starting", [1, *[0, 1] * 8])
 
 
 def test_backoff_waits_longer_each_time() -> None:

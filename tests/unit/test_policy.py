@@ -80,6 +80,7 @@ NEVER = "no attempt has trained yet, and a restart does not cure it"
 REPORT = "evidence: `trainwatch events`; `trainwatch report` collects all of it in one file"
 ENDED_IT = "failures: attempt 2: crash (cuda_unknown_error) at step 100"
 
+AWAY = msgspec.structs.replace(cause("io_error", position=None), stepped=False)
 SIGNALLED = msgspec.structs.replace(cause("killed_by_user"), signal_t=7000.0)
 
 CASES: dict[str, tuple[FailureInput, Answer]] = {
@@ -145,6 +146,9 @@ CASES: dict[str, tuple[FailureInput, Answer]] = {
     "without restarts, too, and whatever else": (
         failure("network_error", spent=True, curable=False, remedy=HALF, ran_before=None), Again(charged=False, delay_s=30.0),
     ),
+    "and a mount that was read before": (failure(cause=AWAY, spent=True), Again(charged=False, delay_s=30.0)),
+    "not what a file of the data may be": (failure(cause=AWAY, confidence=0.7), Again(back_off=True)),
+    "nor what no attempt has read yet": (failure(cause=AWAY, trained=False), Again(back_off=True)),
     # disk_is_full
     "room on the disk is waited for": (
         failure("disk_full", spent=True, curable=False, disk_free_bytes=1.9 * GB, disk_need_bytes=2 * GB), Again(charged=False, need_bytes=2 * GB),

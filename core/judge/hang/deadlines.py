@@ -141,7 +141,8 @@ def usual_s(clock: StepClock) -> float | None:
 # step 850 and loses them at 900, twenty times; an out-of-memory error that is caught and retried on one step for 2.5
 # h.
 # A new total, a higher epoch or a counter that began again after its end is another counter, and an attempt has its
-# own.
+# own. The first time that a counter falls back, what is made again is progress: a script that starts its trainer again
+# goes back hours where saves are rare.
 #
 # Known false alarms that the rules are made against: evaluations and saves (their bar or their file grows), lines that
 # come once an hour (40 x the usual distance), counters of epochs that the log does not number: if the total is unknown
@@ -158,12 +159,20 @@ ENDED_SHARE = 0.98
 
 
 class StepPeak(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``at``: when ``step`` was reached, in active seconds. ``total``, ``epoch``: its counter; None = not printed."""
+    """``at``: when ``step`` was reached, in active seconds. ``total``, ``epoch``: its counter; None = not printed.
+
+    ``fell_to``: where the counter went back to from there, None = it did not. What is made again since then, up to
+    ``again``, counts as progress, and ``at`` is later by ``credit_s``, until it falls there once more: then it is a
+    loop, and ``again`` is None.
+    """
 
     at: float = 0.0
     step: int | None = None
     total: int | None = None
     epoch: int | None = None
+    fell_to: int | None = None
+    again: int | None = None
+    credit_s: float = 0.0
 
 
 def with_step(peak: StepPeak, step: int | None, progress: Progress, now: float) -> StepPeak:
@@ -171,7 +180,13 @@ def with_step(peak: StepPeak, step: int | None, progress: Progress, now: float) 
     epoch = None if progress.epoch is None else int(progress.epoch)
     if step is None or peak.step is None or step > peak.step or _is_another(peak, step, progress.total_steps, epoch):
         return StepPeak(at=now, step=step, total=progress.total_steps, epoch=epoch)
-    return peak
+    if peak.fell_to is None:
+        return peak if step == peak.step else msgspec.structs.replace(peak, fell_to=step, again=step)
+    if peak.again is None or peak.fell_to < step <= peak.again:
+        return peak
+    if step > peak.again:
+        return msgspec.structs.replace(peak, at=now, again=step, credit_s=peak.credit_s + now - peak.at)
+    return peak if step == peak.again else msgspec.structs.replace(peak, at=peak.at - peak.credit_s, again=None)
 
 
 def _is_another(peak: StepPeak, step: int, total: int | None, epoch: int | None) -> bool:

@@ -21,6 +21,7 @@ from .. import memory
 from ..attempt_progress import knows_its_step
 from ..failure.circumstances import channel_state, diagnosis_of_class
 from ..failure.diagnosis import at_end, hidden_failure
+from ..hang.deadlines import usual_s
 from ..memory import Cause, Failed
 from ..resume import checkpoint_index, resume_point
 from ..resume.checkpoint_index import DOUBTED, KnownCheckpoint, Unread, Values, base_name, values_of, with_values
@@ -348,9 +349,21 @@ def _tell_saved_nan(builder: StepBuilder) -> None:
 
 
 def nan_is_due(state: JudgeState) -> bool:
-    """Whether a checkpoint that was read makes the training lost, and the trainer lived on after that."""
-    at = state.attempt.lost_at
-    return at is not None and is_watched(state.machine) and state.time.now - at >= LASTS_S
+    """Whether a checkpoint that was read makes the training lost, and the trainer lived on after that.
+
+    Where the next loss is not due yet, it is waited for: a buffer may be first used in the middle of the training.
+    """
+    at, reading = state.attempt.lost_at, state.log.reading.now
+    if at is None or not is_watched(state.machine):
+        return False
+    losses, line_s, lasts_s = reading.losses, usual_s(state.watch.clock) or 0.0, LASTS_S
+    comes = losses.last is not None and not losses.nan_values and losses.without <= losses.spread
+    if comes and _first_lost(state) is not None:
+        if reading.progress.phase in {"eval", "sample", "save"}:
+            return False
+        lines = max(losses.hold or 1, losses.spread + 1) / max(1, reading.run.gap)
+        lasts_s = max(LASTS_S, TWICE * line_s * max(1.0, lines))
+    return state.time.now - at >= lasts_s
 
 
 def on_nan_due(builder: StepBuilder) -> None:

@@ -106,6 +106,8 @@ def judge_ending(state: JudgeState, knowledge: Knowledge) -> Ending:
     saved = save.of_last_step or at_end or (said is not None and not any(k.own for k in state.saved.checkpoints.known))
     another = reading.phase in {"load", "preprocess", "compile"} and not by_framework
     whole = done and not save.writing and not another
+    # Else an error in the first validation would come after the end.
+    sure = said is not None or save.final or not _may_be_an_epoch(now, knowledge.told.get(attempt.profile or ""))
     stated = (said == "words", save.final)
     ordered = _order(log)
     where = f" ({at.words})" if at.words else ""
@@ -123,8 +125,8 @@ def judge_ending(state: JudgeState, knowledge: Knowledge) -> Ending:
     bare: EndingBy = "signal" if ordered_by(ordered) == "signal" else "order"
     rules: tuple[tuple[bool | str, Literal["finished", "failed"], str, EndingBy], ...] = (
         (nan, "failed", nan, "nan"),
-        (whole and saved, "finished", proof, "save"),
-        (whole and is_past(log) and not knowledge.status_hidden, "finished", proof, counted),
+        (sure and whole and saved, "finished", proof, "save"),
+        (sure and whole and is_past(log) and not knowledge.status_hidden, "finished", proof, counted),
         (shown, "failed", shown, "failure"),
         (done, "finished", proof, counted),
         (ordered, "failed", f"it was told to end: {ordered}{where}", bare),
@@ -344,14 +346,24 @@ def run_total(state: JudgeState) -> int | None:
     return total + (attempt.offset or 0) - attempt.step_offset
 
 
-def ended_well(state: JudgeState) -> bool:
-    """The last step is done, or words or a checkpoint's name say so, and no final save is missing or under way."""
+def ended_well(state: JudgeState, told: ToldLength | None = None) -> bool:
+    """The last step is done, or words or a checkpoint's name say so, and no final save is missing or under way.
+
+    A counter at its end that may be of the first epoch shows nothing where the settings name several (``told``) and a
+    restart can go on from a save.
+    """
     now, at = main_reading(state).now, place(state).at
     save, said = _last_save(state, now), now.finished_words
     if save.writing or (at != "end" and not ((save.final or said) and at != "short")):
         return False
     saves = any(k.own for k in state.saved.checkpoints.known) and state.attempt.beat_t is not None
-    return not saves or said or save.complete
+    return not saves or said or (save.complete and (save.final or not _may_be_an_epoch(now, told)))
+
+
+def _may_be_an_epoch(now: Reading, told: ToldLength | None) -> bool:
+    """Whether the settings name several epochs, and nothing shows yet that the counter goes through all of them."""
+    several = told is not None and (told.epochs or 1) > 1 and now.progress.total_steps != (told.steps or 0)
+    return several and now.run.per_epoch is None and now.progress.epoch is None
 
 
 # The end: the exit status weighed with the above. ``trainwatch diagnose``, the supervisor and a replay ask this.
