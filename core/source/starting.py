@@ -298,7 +298,7 @@ class _Reader:
         if not folder.strip("./" + UNKNOWN):
             return False
         if self._output is not None and UNKNOWN not in folder:
-            place = os.path.normpath(os.path.join(self._cwd, os.path.expanduser(folder)))  # noqa: PTH111, PTH118
+            place = self._place_of(folder)
             if self._output == place or self._output.startswith(f"{place}/"):
                 return True
         return any(path == folder or path.startswith(f"{folder}/") for path in self._saves)
@@ -360,8 +360,16 @@ class _Reader:
             options = tuple(name for name in sorted(self.values.asked) if self.values.options.get(name))
             if happens is not False:
                 shown = "".join(f"{{{part}}}" if n % 2 else part for n, part in enumerate(folder.split(UNKNOWN)))
-                found.append(Deletion(site.place, shown, sure=bool(happens), options=options))
+                place = self._place_of(folder)
+                found.append(Deletion(site.place, shown, sure=bool(happens), options=options, folder=place))
         return tuple(found)
+
+    def _place_of(self, folder: str) -> str:
+        """Its absolute path: the output folder if its name is that, "" if it is not known."""
+        if UNKNOWN in folder:
+            output = self._output or ""
+            return output if folder.rpartition("/")[2] == os.path.basename(output) else ""  # noqa: PTH119
+        return os.path.normpath(os.path.join(self._cwd, os.path.expanduser(folder)))  # noqa: PTH111, PTH118
 
     def refusals(self) -> set[int]:
         """The places that end the trainer with the present values, if its output folder has something in it."""
