@@ -83,7 +83,8 @@ def _folder(path: str) -> str:
 
 def called_in_loops(values: KnownValues) -> set[str]:
     """The names of the functions that are called in a loop, also by others."""
-    sites = {name: [*values.calls.get(name, ()), *values.handed.get(name, ())] for name in values.scopes.functions}
+    calls = {name: filter(values.is_own, values.calls.get(name, ())) for name in values.scopes.functions}
+    sites = {name: [*of, *values.handed.get(name, ())] for name, of in calls.items()}
     found = {name for name, of in sites.items() if any(site.loops for site in of)}
     while more := {name for name, of in sites.items() for site in of if site.scope.name in found} - found:
         found |= more

@@ -304,10 +304,13 @@ class _Reader:
         return any(path == folder or path.startswith(f"{folder}/") for path in self._saves)
 
     def _removals(self) -> Iterator[tuple[Site, str]]:
+        """The places, and what they remove, while ``values.only`` is what it is removed by."""
         for name in sorted(_FOLDERS | _FILES | _RUNS):
             for site in self.values.calls.get(name, ()):
-                if site.scope.name not in self._looped:
+                for way in self.values.ways(site) if site.scope.name not in self._looped else ():
+                    self.values.only = way
                     yield from ((site, each) for each in self._removed(site, name) if self._is_output(each))
+                    self.values.only = {}
 
     def _removed(self, site: Site, name: str) -> Iterator[str]:
         call = site.node
@@ -353,16 +356,17 @@ class _Reader:
     # --- whether it happens ---
 
     def deletions(self) -> tuple[Deletion, ...]:
-        found: list[Deletion] = []
+        found: dict[tuple[str, str], Deletion] = {}
         for site, folder in self._removals():
             self.values.there, self.values.asked = folder, set()
             happens = self.values.happens(site)
             options = tuple(name for name in sorted(self.values.asked) if self.values.options.get(name))
             if happens is not False:
                 shown = "".join(f"{{{part}}}" if n % 2 else part for n, part in enumerate(folder.split(UNKNOWN)))
-                place = self._place_of(folder)
-                found.append(Deletion(site.place, shown, sure=bool(happens), options=options, folder=place))
-        return tuple(found)
+                if happens or (site.place, shown) not in found:
+                    place = self._place_of(folder)
+                    found[site.place, shown] = Deletion(site.place, shown, bool(happens), options, folder=place)
+        return tuple(found.values())
 
     def _place_of(self, folder: str) -> str:
         """Its absolute path: the output folder if its name is that, "" if it is not known."""
@@ -374,6 +378,7 @@ class _Reader:
     def refusals(self) -> set[int]:
         """The places that end the trainer with the present values, if its output folder has something in it."""
         self.values.there = next((folder for _, folder in self._removals()), "")
+        self.values.only = {}
         return {id(site.node) for site in self._ends if self.values.happens(site) is True}
 
 

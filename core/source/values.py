@@ -7,6 +7,7 @@ with the same unknown folder still compare; a test of it is neither true nor fal
 import ast
 import copy
 import fnmatch
+import itertools
 import operator
 import os
 import re
@@ -36,6 +37,7 @@ from .steps import Site, Step, steps_of
 UNKNOWN = "\0"
 UNKNOWN_PART = re.compile(r"\0[^\0]*\0")
 DEEPEST = 12
+DEEPEST_CALLS, MOST_WAYS = 4, 32
 _OF_FIRST_RANK: dict[str, Any] = {
     "rank": 0, "local_rank": 0, "global_rank": 0, "world_rank": 0, "process_index": 0, "is_main_process": True,
     "is_local_main_process": True, "is_world_process_zero": True, "is_master": True, "master_process": True,
@@ -80,6 +82,7 @@ Reach = tuple[bool | None, Site | None]
 class KnownValues:
     """``options``: what each is set to, by its ``dest``. ``asked``: those that were asked for since it was emptied.
 
+    ``only``: the one call of a function, by the id of its node, and the one value of a loop's variable, that count now.
     ``there``: a path that exists when the source runs, with something in it; "" = none is known to. ``saved``: what is
     saved, of which one is in it. ``calls``: all of them by their last names. ``handed``: functions that a call gets as
     an argument (``typer.run(main)``), by their names. ``sites``: of calls and dictionaries, by their ids. ``raises``:
@@ -91,6 +94,7 @@ class KnownValues:
         self.scopes = Scopes(project)
         self.options: Mapping[str, Any] = {}
         self.asked: set[str] = set()
+        self.only: Mapping[Any, Any] = {}
         self.there = ""
         self.saved: Collection[str] = ()
         self.calls: dict[str, list[Site]] = {}
@@ -213,14 +217,29 @@ class KnownValues:
 
     def callers(self, scope: Scope) -> tuple[Site, ...]:
         """Where a function is called, or handed to a call."""
+        if (chosen := self.only.get(id(scope.node))) is not None:
+            return (chosen,)
         name = scope.owner if scope.name in {"__init__", "__post_init__"} else scope.name
         return (*filter(self.is_own, self.calls.get(name, ())), *self.handed.get(name, ()))
 
+    def ways(self, site: Site, depth: int = 0) -> Iterator[Mapping[Any, Any]]:
+        """What ``only`` may be at a place: each call of the functions around it, and each value of the loops."""
+        scope, names = site.scope, [(id(site.scope.node), name) for name, _ in site.each]
+        calls = [c for c in self.callers(scope) if c.scope.node is not scope.node] if depth < DEEPEST_CALLS else []
+        outer = [{**way, id(scope.node): call} for call in calls for way in self.ways(call, depth + 1)] or [{}]
+        for values in itertools.product(*(values for _, values in site.each)):
+            yield from ({**way, **dict(zip(names, values, strict=True))} for way in outer[:MOST_WAYS])
+
     def is_own(self, site: Site) -> bool:
-        """Whether a call is one of a function or a class of the project (``save(…)``, not ``torch.save(…)``)."""
+        """Whether a call is one of a function or a class of the project: ``save(…)``, not ``torch.save(…)``.
+
+        ``model.train()`` is none of a function ``train`` that belongs to no class.
+        """
         assert isinstance(site.node, ast.Call)
-        name, origin = called(site.node), site.scope.module.aliases.get(root_of(site.node.func), ".")
-        known = name in self.scopes.functions or name in self.scopes.classes
+        name, aliases, root = called(site.node), site.scope.module.aliases, root_of(site.node.func)
+        origin, of_object = aliases.get(root, "."), isinstance(site.node.func, ast.Attribute) and root not in aliases
+        known = any(of.owner or not of_object for of in self.scopes.functions.get(name, ()))
+        known = known or name in self.scopes.classes
         return known and (origin.startswith(".") or origin.partition(".")[0] in self._own)
 
     def truth(self, node: ast.expr, scope: Scope) -> bool | None:
@@ -293,6 +312,8 @@ class KnownValues:
             return str(scope.module.path)
         at: Scope | None = scope
         while at is not None:
+            if (id(at.node), name) in self.only:
+                return self.of(self.only[id(at.node), name], at, depth + 1)
             is_parameter = isinstance(at.node, FUNCTIONS) and any(p.arg == name for p in parameters(at.node))
             bound = self._bound.get((id(at.node), name), [])
             if is_parameter:  # not where it is only set to another form of itself (``out = Path(out)``)

@@ -148,6 +148,23 @@ def test_a_folder_that_is_always_emptied_is_told_and_does_not_refuse_a_trainer_t
     assert found["second_start"]["drops"] == []
 
 
+EMPTIES = {
+    "def train(folder):\n    shutil.rmtree(folder)\n    for _ in range(9):\n        model.train()\ntrain(out)": 1,
+    "def anew(d):\n    if os.path.exists(d):\n        shutil.rmtree(d)\nanew(out)\nanew('logs')": 1,
+    "def anew(d):\n    shutil.rmtree(d)\nif args.resume == 'no':\n    anew(out)\nanew('logs')": 0,
+    "for each in (out, 'logs'):\n    if os.path.exists(each):\n        shutil.rmtree(each)": 1,
+}
+"""How scripts empty their folder at the start, and how often a restart does."""
+
+
+@pytest.mark.parametrize("removes", EMPTIES)
+def test_a_folder_that_is_emptied_is_seen_however_that_is_written(tmp_path: Path, removes: str) -> None:
+    found = second(tmp_path, ALWAYS.replace("shutil.rmtree(out, ignore_errors=True)", removes))
+
+    assert ["deletes runs/now at the start" in each for each in found["destroys"]] == [True] * EMPTIES[removes]
+    assert not any(each.startswith("may be") for each in found["destroys"])
+
+
 ALONE = f"""{HEAD}
 out = Path("kept_here")
 if out.exists():
