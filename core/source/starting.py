@@ -1,9 +1,9 @@
 """What a script needs to start, what it refuses with a text of its own, and what a start deletes."""
 
 import ast
+import fnmatch
 import os
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,9 +16,9 @@ from .launch_target import Target
 from .options import Option
 from .places import called_in_loops, saves
 from .project import Module, Project, Scope, called, dotted, module_files, own_name, resolved
-from .shell_text import Variables, commands_run
+from .shell_text import Variables, commands_of, commands_run
 from .steps import Site
-from .values import SAME_PATH, UNKNOWN, KnownValues, all_names, set_options, word_given
+from .values import DEEPEST_CALLS, SAME_PATH, UNKNOWN, UNKNOWN_PART, KnownValues, all_names, set_options, word_given
 
 
 def needed_imports(project: Project, target: Target) -> tuple[Imported, ...]:
@@ -288,7 +288,8 @@ class _Reader:
         self._cwd = cwd
         self._output = output
         self._looped = called_in_loops(values)
-        self._saves = values.saved = {path for path, _ in saves(values)}
+        self._saves = tuple(saves(values))
+        values.saved = {path for path, _ in self._saves}
         calls = (site for name in _LEAVES for site in self.values.calls.get(name, ()))
         self._ends = [site for site in (*self.values.raises, *calls) if not site.loops]
 
@@ -301,7 +302,21 @@ class _Reader:
             place = self._place_of(folder)
             if self._output == place or self._output.startswith(f"{place}/"):
                 return True
-        return any(path == folder or path.startswith(f"{folder}/") for path in self._saves)
+        return any(_is_within(path, folder) for path in self.values.saved)
+
+    def _is_over(self, site: Site, folder: str) -> bool:
+        """Whether all that the folder holds was saved before, in the same function or in one that it has called."""
+        chain = [site]
+        while (call := self.values.only.get(id(chain[-1].scope.node))) is not None and len(chain) < DEEPEST_CALLS:
+            chain.append(call)
+        own = [saved for path, saved in self._saves if _is_within(path, folder)]
+        return any(own and all(self._is_before(saved, each) for saved in own) for each in chain)
+
+    def _is_before(self, one: Site, other: Site, depth: int = 0) -> bool:
+        if one.scope is other.scope:
+            return bool(one.loops or depth) and _line(one) < _line(other) and not other.loops
+        calls = self.values.callers(one.scope) if depth < DEEPEST_CALLS else ()
+        return bool(calls) and all(self._is_before(call, other, depth + 1) for call in calls)
 
     def _removals(self) -> Iterator[tuple[Site, str]]:
         """The places, and what they remove, while ``values.only`` is what it is removed by."""
@@ -309,7 +324,8 @@ class _Reader:
             for site in self.values.calls.get(name, ()):
                 for way in self.values.ways(site) if site.scope.name not in self._looped else ():
                     self.values.only = way
-                    yield from ((site, each) for each in self._removed(site, name) if self._is_output(each))
+                    removed = [each for each in self._removed(site, name) if self._is_output(each)]
+                    yield from ((site, each) for each in removed if not self._is_over(site, each))
                     self.values.only = {}
 
     def _removed(self, site: Site, name: str) -> Iterator[str]:
@@ -319,11 +335,12 @@ class _Reader:
             yield from () if site.loops else self._by_shell(call, site.scope)
             return
         listed = next((folder for each in site.loops if (folder := self._listed(each, site.scope)) is not None), None)
-        if len(site.loops) > 1 or (site.loops and listed is None):
+        walks = bool(site.loops) and isinstance(site.loops[0], ast.Call) and called(site.loops[0]) == "walk"
+        if len(site.loops) > 1 + walks or (site.loops and listed is None):
             return
         if listed is not None:
             yield listed
-        elif name in _FOLDERS:
+        elif name in _FOLDERS or name in {"remove", "unlink"}:
             of = call.args[0] if call.args else call.func.value if isinstance(call.func, ast.Attribute) else None
             path = None if of is None else self.values.path(of, site.scope)
             if path is not None:
@@ -331,14 +348,22 @@ class _Reader:
 
     def _listed(self, node: ast.expr, scope: Scope) -> str | None:
         """The folder of which a loop takes all entries: not of one over the oldest of them."""
+        node = self.values.written(node, scope)
         while isinstance(node, ast.Call) and called(node) in {"list", "sorted"} and node.args:
-            node = node.args[0]
+            node = self.values.written(node.args[0], scope)
         if not isinstance(node, ast.Call) or called(node) not in _LISTS:
             return None
         of = node.func.value if isinstance(node.func, ast.Attribute) else None
         by_method = of is not None and dotted(of) not in {"os", "glob", "os.path"}
-        path = self.values.path(of if by_method and of is not None else node.args[0] if node.args else node, scope)
-        return None if path is None else path.partition("*")[0].rstrip("/")
+        named = [of, *(node.args if "glob" in called(node) else ())] if by_method and of is not None else node.args[:1]
+        parts = [self.values.path(each, scope) for each in named]
+        if not parts or None in parts:
+            return None
+        folder, star, rest = os.path.join(*map(str, parts)).partition("*")  # noqa: PTH118  no path yet
+        own = [path for path in self.values.saved if path.startswith(folder)] if star else []
+        if own and not any(fnmatch.fnmatch(f"x{path.removeprefix(folder)}", f"x*{rest}") for path in own):
+            return None  # other files than those that it saves
+        return folder.rpartition("/")[0] if star else folder
 
     def _by_shell(self, call: ast.Call, scope: Scope) -> Iterator[str]:
         """What ``rm -r`` removes in a command that is run."""
@@ -346,11 +371,11 @@ class _Reader:
         if isinstance(first, ast.List):
             given = [str(self.values.of(each, scope)) for each in first.elts]
         else:
-            text = None if first is None else self.values.of(first, scope)
-            try:
-                given = shlex.split(text) if isinstance(text, str) else []
-            except ValueError:
-                return
+            text = str("" if first is None else self.values.of(first, scope))
+            parts = iter(UNKNOWN_PART.findall(text))
+            for command in commands_of(UNKNOWN_PART.sub("\x01", text)):
+                yield from removed_by([re.sub("\x01", lambda _: next(parts), word) for word in command.words])
+            return
         yield from removed_by(given)
 
     # --- whether it happens ---
@@ -380,6 +405,14 @@ class _Reader:
         self.values.there = next((folder for _, folder in self._removals()), "")
         self.values.only = {}
         return {id(site.node) for site in self._ends if self.values.happens(site) is True}
+
+
+def _is_within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(f"{folder}/")
+
+
+def _line(site: Site) -> int:
+    return int(getattr(site.node, "lineno", 0))
 
 
 def removed_by(given: Sequence[str]) -> Iterator[str]:

@@ -180,7 +180,11 @@ class TrainerSource:
 
     def saves(self, environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
         """The paths that the project saves to, with ``UNKNOWN`` for what cannot be told, and their places."""
-        return self._asked(lambda read: tuple(saves(self._given(read, environment, {}))), ())
+
+        def told(read: _Reading) -> tuple[tuple[str, str], ...]:
+            return tuple((path, site.place) for path, site in saves(self._given(read, environment, {})))
+
+        return self._asked(told, ())
 
     def saved_below(
         self, environment: Mapping[str, str], settings: Mapping[str, Any], *, told_only: bool

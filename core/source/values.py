@@ -268,7 +268,7 @@ class KnownValues:
                 if name in _OF_FIRST_RANK:
                     return _OF_FIRST_RANK[name]
                 if name == "parent":
-                    return os.path.dirname(str(self.of(base, scope, depth + 1)))  # noqa: PTH120  no path yet
+                    return _parent_of(str(self.of(base, scope, depth + 1)), unknown)
                 set_ = self._attributes.get(name, [])
                 if root_of(node) == "self" and len(set_) == 1:
                     return self.of(set_[0][0], set_[0][1], depth + 1)
@@ -288,6 +288,9 @@ class KnownValues:
                 if isinstance(sign, ast.Div):
                     return os.path.join(*map(str, parts))  # noqa: PTH118  no path yet
                 return "".join(parts) if all(isinstance(part, str) for part in parts) else unknown
+            case ast.BinOp(left=ast.Constant(value=str() as text), op=ast.Mod(), right=right):
+                given = right.elts if isinstance(right, ast.Tuple) else [right]
+                return _filled(_PERCENT, text, [self.of(each, scope, depth + 1) for each in given], unknown)
             case ast.JoinedStr(values=values):
                 parts = [each.value if isinstance(each, ast.FormattedValue) else each for each in values]
                 return "".join(str(self.of(each, scope, depth + 1)) for each in parts)
@@ -345,6 +348,11 @@ class KnownValues:
         if name in self.options or not set_ or not literal or len({ast.dump(v) for v, _ in set_ if v}) > 1:
             return self._option(name, unknown)
         return constant(set_[0][0])
+
+    def written(self, node: ast.expr, scope: Scope) -> ast.expr:
+        """What a variable of this function is set to at its only place; any other expression as it is."""
+        bound = self._bound.get((id(scope.node), node.id), []) if isinstance(node, ast.Name) else []
+        return bound[0] if len(bound) == 1 and bound[0] is not None else node
 
     def asked_for(self, node: ast.expr, scope: Scope) -> ast.expr:
         """``config.get("resume")`` for a variable that is set to that first; any other value as it is."""
@@ -426,6 +434,10 @@ class KnownValues:
             return held if held is SOME or name not in {"len", "max", "min"} else unknown
         if name in {"int", "float"} and len(node.args) == 1:
             return _number(self.of(node.args[0], scope, depth), unknown)
+        if name == "format" and isinstance(base, ast.Constant) and isinstance(base.value, str) and not node.keywords:
+            return _filled(_BRACES, base.value, [self.of(each, scope, depth) for each in node.args], unknown)
+        if name == "dirname" and node.args:
+            return _parent_of(str(self.of(node.args[0], scope, depth)), unknown)
         if (own := self.sites.get(id(node))) is not None and self.is_own(own):
             return self._returned(name, depth, unknown)
         parts: list[ast.expr] = []
@@ -508,6 +520,24 @@ def _returns_plainly(function: ast.AST) -> bool:
     return not any(isinstance(n, ast.Return) for n in inside) and not any(
         isinstance(n, ast.Yield | ast.YieldFrom) for n in ast.walk(function)
     )
+
+
+_PERCENT, _BRACES = re.compile(r"%[-+ #0]*\d*(?:\.\d+)?[a-zA-Z]"), re.compile(r"\{(?::[^{}]*)?\}")
+
+
+def _filled(place: re.Pattern[str], text: str, values: Sequence[Any], unknown: str) -> str:
+    """``"out/%s" % name`` and ``"out/{}".format(name)``; what a number looks like there is not known."""
+    parts = place.split(text)
+    if len(parts) != len(values) + 1 or "%%" in text or any(is_number(value) for value in values):
+        return unknown
+    return parts[0] + "".join(f"{value}{part}" for value, part in zip(values, parts[1:], strict=True))
+
+
+def _parent_of(path: str, unknown: str) -> str:
+    """The folder of a path; ``unknown`` if that cannot be told."""
+    masked = UNKNOWN_PART.sub(lambda part: part[0].replace("/", "\x01"), path.rstrip("/"))
+    folder = os.path.dirname(masked).replace("\x01", "/")  # noqa: PTH120  no path yet
+    return folder or (unknown if UNKNOWN in path else "")
 
 
 def is_number(value: Any) -> bool:
