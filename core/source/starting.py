@@ -18,7 +18,18 @@ from .places import called_in_loops, saves
 from .project import Module, Project, Scope, called, dotted, module_files, own_name, resolved
 from .shell_text import Variables, commands_of, commands_run
 from .steps import Site
-from .values import DEEPEST_CALLS, SAME_PATH, UNKNOWN, UNKNOWN_PART, KnownValues, all_names, set_options, word_given
+from .values import (
+    DEEPEST_CALLS,
+    SAME_PATH,
+    UNKNOWN,
+    UNKNOWN_PART,
+    KnownValues,
+    all_names,
+    beginnings,
+    set_options,
+    value_given,
+    word_given,
+)
 
 
 def needed_imports(project: Project, target: Target) -> tuple[Imported, ...]:
@@ -235,7 +246,10 @@ def start_deletes(
     """
     if values.calls.keys().isdisjoint(_FOLDERS | _FILES | _RUNS):
         return StartDeletes()
-    options = {**set_options(declared, args, environment), **config}
+    short, options = beginnings(declared, args), set_options(declared, args, environment)
+    given = {o.dest for o in declared if o.library != "config" and value_given(o, args, environment, short) is not None}
+    both = {key for key in given & config.keys() if options[key] != config[key]}  # which one counts is not known
+    options = {**options, **config, **{key: UNKNOWN + key + UNKNOWN for key in both}}
     reader = _Reader(values.given(declared, options), output, cwd)
     as_given = reader.deletions()
     refused = reader.refusals()
@@ -268,14 +282,14 @@ def _without(
     option = next((each for each in options if each.kind in {"option", "override"}), None)
     if option is None:
         return
-    given = word_given(all_names(option), args, flag=option.takes == "flag")
+    given = word_given(all_names(option, beginnings(declared, args)), args, flag=option.takes == "flag")
     word, before = (option.name, None) if given is None else (given[0], given[1] or "")
     flag = Change(where="flag", key=word, before=before)
     if given is not None and option.default != value:
         yield flag, option.default
     if value is True and option.negated not in {"", option.name}:
         yield msgspec.structs.replace(flag, after=option.negated), False
-    elif value is True and option.takes == "truth":
+    elif value is True and option.takes == "truth" and not option.any_text:
         joined = option.joined or option.kind == "override" or f"{word}={before}" in args
         yield msgspec.structs.replace(flag, after=f"{option.name}{'=' if joined else ' '}false"), False
 

@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
+from types import MappingProxyType
 from typing import Any
 
 from . import words
@@ -27,6 +28,7 @@ from .project import (
     default_of,
     dotted,
     last,
+    own_name,
     parameters,
     resolved,
     root_of,
@@ -107,7 +109,9 @@ class KnownValues:
         self._attributes: dict[str, list[tuple[ast.expr, Scope]]] = {}
         self._fields: dict[str, list[tuple[ast.expr | None, Scope]]] = {}
         self._modules: dict[str, list[tuple[str, Scope]]] = {}
-        self._followed: set[tuple[int, str]] = set()
+        self._sets: dict[str, list[tuple[ast.expr | None, Site]]] = {}
+        """Fields and keys that are set after the options were read, to something else than an option of the name."""
+        self._followed: set[tuple[int | str, str]] = set()
         """Parameters whose callers are being asked, so that a function which calls itself comes to an end."""
         self._rebound: set[str] = set()
         """Names that are set from another scope."""
@@ -168,6 +172,13 @@ class KnownValues:
                 known = step.values[0] if isinstance(node, ast.Assign | ast.AnnAssign) and step.values else None
                 for target in step.targets:
                     self._set(target, known, scope)
+                    name = own_name(target)
+                    if (
+                        not isinstance(target, ast.Name)
+                        and root_of(target) != "self"
+                        and name != own_name(known or target)
+                    ):
+                        self._sets.setdefault(name, []).append((known, step.site))
 
     def _set(self, target: ast.expr, value: ast.expr | None, scope: Scope) -> None:
         match target:
@@ -343,6 +354,12 @@ class KnownValues:
 
     def _member(self, name: str, unknown: str) -> Any:
         """A field or a key: an option, or what it is set to wherever it is set, to the same literal."""
+        if isinstance(self.options.get(name), bool) and (name, "") not in self._followed:
+            self._followed.add((name, ""))
+            later = [value for value, site in self._sets.get(name, ()) if self.happens(site) is not False]
+            self._followed.discard((name, ""))
+            if later:
+                return unknown
         set_ = self._fields.get(name, [])
         literal = all(isinstance(value, ast.Constant) for value, _ in set_) and not self.calls.keys() & _MERGES
         if name in self.options or not set_ or not literal or len({ast.dump(v) for v, _ in set_ if v}) > 1:
@@ -574,19 +591,54 @@ def _parts(test: ast.expr, wanted: bool) -> Iterator[tuple[ast.expr, bool]]:
 def set_options(declared: tuple[Option, ...], args: tuple[str, ...], environment: Mapping[str, str]) -> dict[str, Any]:
     """What each option is set to by the trainer's words and environment, by its ``dest``; else its default."""
     found: dict[str, Any] = {}
+    short, placed = beginnings(declared, args), _placed(declared, args)
     for option in declared:
-        if (value := value_given(option, args, environment)) is not None:
+        value = value_given(option, args, environment, short)
+        if option.kind == "positional" and not option.dest.startswith("$argv"):
+            value = placed.get(option.dest)
+        if value is not None:
             found[option.dest] = value
         elif option.required or option.kind == "positional":
             found.setdefault(option.dest, f"{UNKNOWN}{option.name}{UNKNOWN}")
         else:
+            other = found.get(option.dest)  # data.clean and train.clean are both read as `clean`
+            if option.kind == "override" and isinstance(option.default, bool) and other is (not option.default):
+                found[option.dest] = f"{UNKNOWN}{option.dest}{UNKNOWN}"
             text = option.default.lower() if option.takes == "truth" and isinstance(option.default, str) else ""
             found.setdefault(option.dest, text == "true" if text in {"true", "false"} else option.default)
     return found
 
 
-def all_names(option: Option) -> set[str]:
-    return {option.name, option.name.lstrip("+~"), option.negated or option.name, *option.aliases}
+def all_names(option: Option, short: Mapping[str, str] = MappingProxyType({})) -> set[str]:
+    begun = (word for word, name in short.items() if name == option.name)
+    return {option.name, option.name.lstrip("+~"), option.negated or option.name, *option.aliases, *begun}
+
+
+def beginnings(declared: Iterable[Option], args: Iterable[str]) -> dict[str, str]:
+    """The words that are the beginning of one option (argparse takes ``--over`` for ``--overwrite``): its name."""
+    names = {name: option.name for option in declared for name in all_names(option)}
+    given = {word.partition("=")[0] for word in args if re.match(r"--\w", word)} - names.keys()
+    begun = {word: {of for name, of in names.items() if name.startswith(word)} for word in given}
+    return {word: next(iter(of)) for word, of in begun.items() if len(of) == 1}
+
+
+def _placed(declared: Iterable[Option], args: Sequence[str]) -> dict[str, str]:
+    """What the positional arguments are set to, by their ``dest``; nothing if it cannot be told which word is whose."""
+    options = list(declared)
+    by_name = {name: option for option in options for name in all_names(option) if option.kind != "positional"}
+    places = [o.dest for o in options if o.kind == "positional" and not o.dest.startswith("$argv")]
+    plain, value_of = list[str](), ""
+    for word in args:
+        if word.startswith("-") and not re.match(r"-[\d.]", word):
+            option = by_name.get(word.partition("=")[0])
+            value_of = "" if "=" in word or (option and option.takes == "flag") else "option" if option else "unknown"
+        elif value_of == "unknown":
+            return {}
+        elif value_of:
+            value_of = ""
+        else:
+            plain.append(word)
+    return dict(zip(places, plain, strict=False)) if len(plain) <= len(places) else {}
 
 
 def word_given(names: Collection[str], args: Sequence[str], *, flag: bool = False) -> tuple[str, str | None] | None:
@@ -600,19 +652,24 @@ def word_given(names: Collection[str], args: Sequence[str], *, flag: bool = Fals
     return found
 
 
-def value_given(option: Option, args: Sequence[str], environment: Mapping[str, str]) -> Any:
-    """The value that the words give an option, None if they give none. One that means none is ""."""
+def value_given(
+    option: Option, args: Sequence[str], environment: Mapping[str, str], short: Mapping[str, str] = MappingProxyType({})
+) -> Any:
+    """The value that the words give an option, None if they give none. One that means none is "".
+
+    ``short``: as of ``beginnings``.
+    """
     if option.kind == "environment":
         return environment.get(option.dest.removeprefix("$"))
     if option.kind == "positional":
         place, plain = option.dest.removeprefix("$argv"), [word for word in args if not word.startswith("-")]
         return next(iter(plain[int(place) - 1 if place.isdigit() else 0 :]), None)
-    found = word_given(all_names(option), args, flag=option.takes == "flag")
+    found = word_given(all_names(option, short), args, flag=option.takes == "flag")
     if found is None or found[0] == option.negated:
         return None if found is None else False
     text, truth = found[1], option.takes in {"truth", "flag"} or isinstance(option.default, bool)
-    if text is None:
-        return True
+    if text is None or option.any_text:
+        return text != ""
     if truth or text.lower() in {"true", "false"}:
         return text.lower() not in _NO
     return "" if text.lower() in _NO - {"0"} else text

@@ -173,6 +173,38 @@ def test_a_folder_that_is_emptied_is_seen_however_that_is_written(tmp_path: Path
     assert not any(each.startswith("may be") for each in found["destroys"])
 
 
+GIVEN = [
+    ('"--again", action="store_true"', "args.again", "--aga", ["--aga"]),
+    ('"--again", type=bool, default=False', "args.again", "--again False", ["--again"]),
+    ('"--again", type=bool, default=True', "args.again", "", []),
+    ('"--lr", type=float); parser.add_argument("again"', "args.again == 'yes'", "--lr 0.1 yes", []),
+    ('"data"); parser.add_argument("again"', "args.again == 'yes'", "set.csv yes", []),
+    ('"--again", action="store_true"', "args.again", "", None),
+    ('"--config"', "cfg['train']['clean']", "--config c.yaml", None),
+    (
+        '"--config"); parser.add_argument("--again", action="store_true"',
+        "cfg['again']",
+        "--config c.yaml --again",
+        None,
+    ),
+]
+"""How an option is declared and given by which a start deletes, and what a restart leaves out; None: not known."""
+
+
+@pytest.mark.parametrize(("declared", "test", "words", "drops"), GIVEN)
+def test_an_option_is_read_as_its_parser_reads_it(
+    tmp_path: Path, declared: str, test: str, words: str, drops: list[str] | None
+) -> None:
+    script = ALWAYS.replace('"--resume")', f'"--resume"); parser.add_argument({declared})')
+    script = script.replace("\nout =", "\nargs.again = True\nout =") if not words and drops is None else script
+    script = script.replace("shutil.rmtree", f"if {test}:\n    shutil.rmtree")
+    files = {"c.yaml": "again: false\ntrain:\n  clean: true\ndata:\n  clean: false\n"}
+    found = second(tmp_path, script, *words.split(), files=files)
+
+    assert [each.startswith("may be: ") for each in found["destroys"]] == [drops is None]
+    assert found["drops"] == (drops or [])
+
+
 ALONE = f"""{HEAD}
 out = Path("kept_here")
 if out.exists():
