@@ -373,8 +373,8 @@ class SecondStart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     ``destroys``: what the same command deletes or writes over, a sentence each. ``drops``: what a launch that resumes
     leaves out or switches off. ``left``: what it deletes all the same, or may delete, as its source shows; ``may``:
     what an option may do by its name, as clauses; "" = nothing. ``config``: the file with a setting that is switched
-    off. ``empties``: the absolute folders that a shell script deletes. ``setting``: the variables of the environment
-    that decided it, with digests of their values.
+    off. ``empties``: the absolute folders that it deletes, "": one that is not known. ``setting``: the variables of the
+    environment that decided it, with digests of their values.
     """
 
     destroys: tuple[str, ...] = ()

@@ -62,6 +62,8 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     """The option that switches it off (``--no-resume``)."""
     aliases: tuple[str, ...] = ()
     """All names of an option (``-r``, ``--resume``)."""
+    any_text: bool = False
+    """Any text is true, also ``False``: argparse's ``type=bool``."""
 
     @property
     def place(self) -> str:
@@ -121,7 +123,8 @@ def _argparse(module: Module, known: _Known) -> Iterator[Option]:
         dashed = [name for name in names if name.startswith("-")]
         if not names or (not dashed and node.func.attr == "add") or any(" " in name for name in names):
             continue
-        declared = _by_call(module, node, names, dashed)
+        any_text = last(dotted(keyword(node, "type") or node)) == "bool"
+        declared = msgspec.structs.replace(_by_call(module, node, names, dashed), any_text=any_text)
         for after in sorted(known.subcommands.of_call.get(id(node), {""})):
             yield msgspec.structs.replace(declared, after=after)
 

@@ -9,6 +9,7 @@ from ..model.checkpoint_files import is_other_file, is_temporary
 from ..model.checkpoint_suffixes import has_checkpoint_suffix
 from . import words
 from .project import called, constant, dotted, resolved, root_of
+from .steps import Site
 from .values import UNKNOWN, KnownValues
 
 _NO_STATE = re.compile(
@@ -17,8 +18,8 @@ _NO_STATE = re.compile(
 """Names of calls that save something else than the state of a training."""
 
 
-def saves(values: KnownValues) -> Iterator[tuple[str, str]]:
-    """The paths to which the state of a training is saved, with their unknown parts, and their places."""
+def saves(values: KnownValues) -> Iterator[tuple[str, Site]]:
+    """The paths to which the state of a training is saved, with their unknown parts, and the calls that save."""
     for name, sites in values.calls.items():
         if not words.SAVES.search(name) or words.LOADS.search(name) or _NO_STATE.search(name):
             continue
@@ -30,7 +31,7 @@ def saves(values: KnownValues) -> Iterator[tuple[str, str]]:
                 path = values.path(value, site.scope)
                 last_part = "" if path is None else path.rpartition("/")[2]
                 if path and (is_temporary(last_part) or not is_other_file(last_part)):
-                    yield path, site.place
+                    yield path, site
 
 
 def saved_below(values: KnownValues, *, told_only: bool) -> tuple[str, str] | None:
@@ -83,7 +84,8 @@ def _folder(path: str) -> str:
 
 def called_in_loops(values: KnownValues) -> set[str]:
     """The names of the functions that are called in a loop, also by others."""
-    sites = {name: [*values.calls.get(name, ()), *values.handed.get(name, ())] for name in values.scopes.functions}
+    calls = {name: filter(values.is_own, values.calls.get(name, ())) for name in values.scopes.functions}
+    sites = {name: [*of, *values.handed.get(name, ())] for name, of in calls.items()}
     found = {name for name, of in sites.items() if any(site.loops for site in of)}
     while more := {name for name, of in sites.items() for site in of if site.scope.name in found} - found:
         found |= more

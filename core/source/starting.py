@@ -1,9 +1,9 @@
 """What a script needs to start, what it refuses with a text of its own, and what a start deletes."""
 
 import ast
+import fnmatch
 import os
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,9 +16,20 @@ from .launch_target import Target
 from .options import Option
 from .places import called_in_loops, saves
 from .project import Module, Project, Scope, called, dotted, module_files, own_name, resolved
-from .shell_text import Variables, commands_run
+from .shell_text import Variables, commands_of, commands_run
 from .steps import Site
-from .values import SAME_PATH, UNKNOWN, KnownValues, all_names, set_options, word_given
+from .values import (
+    DEEPEST_CALLS,
+    SAME_PATH,
+    UNKNOWN,
+    UNKNOWN_PART,
+    KnownValues,
+    all_names,
+    beginnings,
+    set_options,
+    value_given,
+    word_given,
+)
 
 
 def needed_imports(project: Project, target: Target) -> tuple[Imported, ...]:
@@ -235,7 +246,10 @@ def start_deletes(
     """
     if values.calls.keys().isdisjoint(_FOLDERS | _FILES | _RUNS):
         return StartDeletes()
-    options = {**set_options(declared, args, environment), **config}
+    short, options = beginnings(declared, args), set_options(declared, args, environment)
+    given = {o.dest for o in declared if o.library != "config" and value_given(o, args, environment, short) is not None}
+    both = {key for key in given & config.keys() if options[key] != config[key]}  # which one counts is not known
+    options = {**options, **config, **{key: UNKNOWN + key + UNKNOWN for key in both}}
     reader = _Reader(values.given(declared, options), output, cwd)
     as_given = reader.deletions()
     refused = reader.refusals()
@@ -268,14 +282,14 @@ def _without(
     option = next((each for each in options if each.kind in {"option", "override"}), None)
     if option is None:
         return
-    given = word_given(all_names(option), args, flag=option.takes == "flag")
+    given = word_given(all_names(option, beginnings(declared, args)), args, flag=option.takes == "flag")
     word, before = (option.name, None) if given is None else (given[0], given[1] or "")
     flag = Change(where="flag", key=word, before=before)
     if given is not None and option.default != value:
         yield flag, option.default
     if value is True and option.negated not in {"", option.name}:
         yield msgspec.structs.replace(flag, after=option.negated), False
-    elif value is True and option.takes == "truth":
+    elif value is True and option.takes == "truth" and not option.any_text:
         joined = option.joined or option.kind == "override" or f"{word}={before}" in args
         yield msgspec.structs.replace(flag, after=f"{option.name}{'=' if joined else ' '}false"), False
 
@@ -288,7 +302,8 @@ class _Reader:
         self._cwd = cwd
         self._output = output
         self._looped = called_in_loops(values)
-        self._saves = values.saved = {path for path, _ in saves(values)}
+        self._saves = tuple(saves(values))
+        values.saved = {path for path, _ in self._saves}
         calls = (site for name in _LEAVES for site in self.values.calls.get(name, ()))
         self._ends = [site for site in (*self.values.raises, *calls) if not site.loops]
 
@@ -298,16 +313,34 @@ class _Reader:
         if not folder.strip("./" + UNKNOWN):
             return False
         if self._output is not None and UNKNOWN not in folder:
-            place = os.path.normpath(os.path.join(self._cwd, os.path.expanduser(folder)))  # noqa: PTH111, PTH118
+            place = self._place_of(folder)
             if self._output == place or self._output.startswith(f"{place}/"):
                 return True
-        return any(path == folder or path.startswith(f"{folder}/") for path in self._saves)
+        return any(_is_within(path, folder) for path in self.values.saved)
+
+    def _is_over(self, site: Site, folder: str) -> bool:
+        """Whether all that the folder holds was saved before, in the same function or in one that it has called."""
+        chain = [site]
+        while (call := self.values.only.get(id(chain[-1].scope.node))) is not None and len(chain) < DEEPEST_CALLS:
+            chain.append(call)
+        own = [saved for path, saved in self._saves if _is_within(path, folder)]
+        return any(own and all(self._is_before(saved, each) for saved in own) for each in chain)
+
+    def _is_before(self, one: Site, other: Site, depth: int = 0) -> bool:
+        if one.scope is other.scope:
+            return bool(one.loops or depth) and _line(one) < _line(other) and not other.loops
+        calls = self.values.callers(one.scope) if depth < DEEPEST_CALLS else ()
+        return bool(calls) and all(self._is_before(call, other, depth + 1) for call in calls)
 
     def _removals(self) -> Iterator[tuple[Site, str]]:
+        """The places, and what they remove, while ``values.only`` is what it is removed by."""
         for name in sorted(_FOLDERS | _FILES | _RUNS):
             for site in self.values.calls.get(name, ()):
-                if site.scope.name not in self._looped:
-                    yield from ((site, each) for each in self._removed(site, name) if self._is_output(each))
+                for way in self.values.ways(site) if site.scope.name not in self._looped else ():
+                    self.values.only = way
+                    removed = [each for each in self._removed(site, name) if self._is_output(each)]
+                    yield from ((site, each) for each in removed if not self._is_over(site, each))
+                    self.values.only = {}
 
     def _removed(self, site: Site, name: str) -> Iterator[str]:
         call = site.node
@@ -316,11 +349,12 @@ class _Reader:
             yield from () if site.loops else self._by_shell(call, site.scope)
             return
         listed = next((folder for each in site.loops if (folder := self._listed(each, site.scope)) is not None), None)
-        if len(site.loops) > 1 or (site.loops and listed is None):
+        walks = bool(site.loops) and isinstance(site.loops[0], ast.Call) and called(site.loops[0]) == "walk"
+        if len(site.loops) > 1 + walks or (site.loops and listed is None):
             return
         if listed is not None:
             yield listed
-        elif name in _FOLDERS:
+        elif name in _FOLDERS or name in {"remove", "unlink"}:
             of = call.args[0] if call.args else call.func.value if isinstance(call.func, ast.Attribute) else None
             path = None if of is None else self.values.path(of, site.scope)
             if path is not None:
@@ -328,14 +362,22 @@ class _Reader:
 
     def _listed(self, node: ast.expr, scope: Scope) -> str | None:
         """The folder of which a loop takes all entries: not of one over the oldest of them."""
+        node = self.values.written(node, scope)
         while isinstance(node, ast.Call) and called(node) in {"list", "sorted"} and node.args:
-            node = node.args[0]
+            node = self.values.written(node.args[0], scope)
         if not isinstance(node, ast.Call) or called(node) not in _LISTS:
             return None
         of = node.func.value if isinstance(node.func, ast.Attribute) else None
         by_method = of is not None and dotted(of) not in {"os", "glob", "os.path"}
-        path = self.values.path(of if by_method and of is not None else node.args[0] if node.args else node, scope)
-        return None if path is None else path.partition("*")[0].rstrip("/")
+        named = [of, *(node.args if "glob" in called(node) else ())] if by_method and of is not None else node.args[:1]
+        parts = [self.values.path(each, scope) for each in named]
+        if not parts or None in parts:
+            return None
+        folder, star, rest = os.path.join(*map(str, parts)).partition("*")  # noqa: PTH118  no path yet
+        own = [path for path in self.values.saved if path.startswith(folder)] if star else []
+        if own and not any(fnmatch.fnmatch(f"x{path.removeprefix(folder)}", f"x*{rest}") for path in own):
+            return None  # other files than those that it saves
+        return folder.rpartition("/")[0] if star else folder
 
     def _by_shell(self, call: ast.Call, scope: Scope) -> Iterator[str]:
         """What ``rm -r`` removes in a command that is run."""
@@ -343,30 +385,48 @@ class _Reader:
         if isinstance(first, ast.List):
             given = [str(self.values.of(each, scope)) for each in first.elts]
         else:
-            text = None if first is None else self.values.of(first, scope)
-            try:
-                given = shlex.split(text) if isinstance(text, str) else []
-            except ValueError:
-                return
+            text = str("" if first is None else self.values.of(first, scope))
+            parts = iter(UNKNOWN_PART.findall(text))
+            for command in commands_of(UNKNOWN_PART.sub("\x01", text)):
+                yield from removed_by([re.sub("\x01", lambda _: next(parts), word) for word in command.words])
+            return
         yield from removed_by(given)
 
     # --- whether it happens ---
 
     def deletions(self) -> tuple[Deletion, ...]:
-        found: list[Deletion] = []
+        found: dict[tuple[str, str], Deletion] = {}
         for site, folder in self._removals():
             self.values.there, self.values.asked = folder, set()
             happens = self.values.happens(site)
             options = tuple(name for name in sorted(self.values.asked) if self.values.options.get(name))
             if happens is not False:
                 shown = "".join(f"{{{part}}}" if n % 2 else part for n, part in enumerate(folder.split(UNKNOWN)))
-                found.append(Deletion(site.place, shown, sure=bool(happens), options=options))
-        return tuple(found)
+                if happens or (site.place, shown) not in found:
+                    place = self._place_of(folder)
+                    found[site.place, shown] = Deletion(site.place, shown, bool(happens), options, folder=place)
+        return tuple(found.values())
+
+    def _place_of(self, folder: str) -> str:
+        """Its absolute path: the output folder if its name is that, "" if it is not known."""
+        if UNKNOWN in folder:
+            output = self._output or ""
+            return output if folder.rpartition("/")[2] == os.path.basename(output) else ""  # noqa: PTH119
+        return os.path.normpath(os.path.join(self._cwd, os.path.expanduser(folder)))  # noqa: PTH111, PTH118
 
     def refusals(self) -> set[int]:
         """The places that end the trainer with the present values, if its output folder has something in it."""
         self.values.there = next((folder for _, folder in self._removals()), "")
+        self.values.only = {}
         return {id(site.node) for site in self._ends if self.values.happens(site) is True}
+
+
+def _is_within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(f"{folder}/")
+
+
+def _line(site: Site) -> int:
+    return int(getattr(site.node, "lineno", 0))
 
 
 def removed_by(given: Sequence[str]) -> Iterator[str]:

@@ -13,12 +13,16 @@ _ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 
 class Site(NamedTuple):
-    """A statement or a call: the tests around it and whether each must hold, and the loops that it is in."""
+    """A statement or a call: the tests around it and whether each must hold, and the loops that it is in.
+
+    ``each``: those over values that are written out: the variable, and the values.
+    """
 
     node: ast.AST
     scope: Scope
     tests: tuple[tuple[ast.expr, bool], ...] = ()
     loops: tuple[ast.expr, ...] = ()
+    each: tuple[tuple[str, tuple[ast.expr, ...]], ...] = ()
 
     @property
     def place(self) -> str:
@@ -66,8 +70,11 @@ def steps_of(body: Iterable[ast.stmt], at: Site) -> Iterator[Step]:
                 | ast.AsyncFor(target=target, iter=values, body=inner, orelse=orelse)
             ):
                 yield Step(here, (values,), (target,))
-                literal = isinstance(values, ast.Tuple | ast.List)
-                yield from steps_of([*inner, *orelse], at if literal else at._replace(loops=(*at.loops, values)))
+                looped = at._replace(loops=(*at.loops, values))
+                if isinstance(values, ast.Tuple | ast.List):
+                    name = target.id if isinstance(target, ast.Name) else ""
+                    looped = at._replace(each=(*at.each, (name, tuple(values.elts))))
+                yield from steps_of([*inner, *orelse], looped)
             case ast.While(test=test, body=inner, orelse=orelse):
                 looped = here._replace(loops=(*at.loops, test))
                 yield Step(looped, (test,))

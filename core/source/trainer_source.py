@@ -164,7 +164,7 @@ class TrainerSource:
         self, args: tuple[str, ...], environment: Mapping[str, str], settings: Mapping[str, Any], output: str | None
     ) -> StartDeletes:
         """What a start with these words deletes. ``settings``: as for ``resume``; ``output``: the output folder."""
-        config = {key.rpartition(".")[2]: value for key, value in settings.items()}
+        config = _by_last_key(settings)
 
         def told(read: _Reading) -> StartDeletes:
             keys = (*override_options(read.project), *file_options(read.project, settings, ""))
@@ -180,7 +180,11 @@ class TrainerSource:
 
     def saves(self, environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
         """The paths that the project saves to, with ``UNKNOWN`` for what cannot be told, and their places."""
-        return self._asked(lambda read: tuple(saves(self._given(read, environment, {}))), ())
+
+        def told(read: _Reading) -> tuple[tuple[str, str], ...]:
+            return tuple((path, site.place) for path, site in saves(self._given(read, environment, {})))
+
+        return self._asked(told, ())
 
     def saved_below(
         self, environment: Mapping[str, str], settings: Mapping[str, Any], *, told_only: bool
@@ -206,7 +210,7 @@ class TrainerSource:
     def _given(self, read: "_Reading", environment: Mapping[str, str], settings: Mapping[str, Any]) -> KnownValues:
         """What is known with the trainer's words and its config; of what both set, which one counts is not known."""
         given = set_options(self.options, self.target.args, environment)
-        config = {key.rpartition(".")[2]: value for key, value in settings.items()}
+        config = _by_last_key(settings)
         both = {key: UNKNOWN + key + UNKNOWN for key in given.keys() & config.keys() if given[key] != config[key]}
         return read.values.given(self.options, {**given, **config, **both})
 
@@ -285,6 +289,15 @@ class _Reading:
         known = not self.subcommands.names or bool(self.subcommands.run_by(self._args))
         options = (msgspec.structs.replace(o, after=o.after if o.after == BEFORE else "") for o in found)
         return tuple(options), known and declares_all(self.project)
+
+
+def _by_last_key(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """``data.clean`` and ``train.clean`` are both ``clean``: unknown if they differ."""
+    found: dict[str, Any] = {}
+    for key, value in settings.items():
+        name = key.rpartition(".")[2]
+        found[name] = value if found.get(name, value) == value else f"{UNKNOWN}{name}{UNKNOWN}"
+    return found
 
 
 # --- what a script itself says ---

@@ -7,11 +7,13 @@ with the same unknown folder still compare; a test of it is neither true nor fal
 import ast
 import copy
 import fnmatch
+import itertools
 import operator
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
+from types import MappingProxyType
 from typing import Any
 
 from . import words
@@ -26,6 +28,7 @@ from .project import (
     default_of,
     dotted,
     last,
+    own_name,
     parameters,
     resolved,
     root_of,
@@ -36,6 +39,7 @@ from .steps import Site, Step, steps_of
 UNKNOWN = "\0"
 UNKNOWN_PART = re.compile(r"\0[^\0]*\0")
 DEEPEST = 12
+DEEPEST_CALLS, MOST_WAYS = 4, 32
 _OF_FIRST_RANK: dict[str, Any] = {
     "rank": 0, "local_rank": 0, "global_rank": 0, "world_rank": 0, "process_index": 0, "is_main_process": True,
     "is_local_main_process": True, "is_world_process_zero": True, "is_master": True, "master_process": True,
@@ -80,6 +84,7 @@ Reach = tuple[bool | None, Site | None]
 class KnownValues:
     """``options``: what each is set to, by its ``dest``. ``asked``: those that were asked for since it was emptied.
 
+    ``only``: the one call of a function, by the id of its node, and the one value of a loop's variable, that count now.
     ``there``: a path that exists when the source runs, with something in it; "" = none is known to. ``saved``: what is
     saved, of which one is in it. ``calls``: all of them by their last names. ``handed``: functions that a call gets as
     an argument (``typer.run(main)``), by their names. ``sites``: of calls and dictionaries, by their ids. ``raises``:
@@ -91,6 +96,7 @@ class KnownValues:
         self.scopes = Scopes(project)
         self.options: Mapping[str, Any] = {}
         self.asked: set[str] = set()
+        self.only: Mapping[Any, Any] = {}
         self.there = ""
         self.saved: Collection[str] = ()
         self.calls: dict[str, list[Site]] = {}
@@ -103,7 +109,9 @@ class KnownValues:
         self._attributes: dict[str, list[tuple[ast.expr, Scope]]] = {}
         self._fields: dict[str, list[tuple[ast.expr | None, Scope]]] = {}
         self._modules: dict[str, list[tuple[str, Scope]]] = {}
-        self._followed: set[tuple[int, str]] = set()
+        self._sets: dict[str, list[tuple[ast.expr | None, Site]]] = {}
+        """Fields and keys that are set after the options were read, to something else than an option of the name."""
+        self._followed: set[tuple[int | str, str]] = set()
         """Parameters whose callers are being asked, so that a function which calls itself comes to an end."""
         self._rebound: set[str] = set()
         """Names that are set from another scope."""
@@ -164,6 +172,13 @@ class KnownValues:
                 known = step.values[0] if isinstance(node, ast.Assign | ast.AnnAssign) and step.values else None
                 for target in step.targets:
                     self._set(target, known, scope)
+                    name = own_name(target)
+                    if (
+                        not isinstance(target, ast.Name)
+                        and root_of(target) != "self"
+                        and name != own_name(known or target)
+                    ):
+                        self._sets.setdefault(name, []).append((known, step.site))
 
     def _set(self, target: ast.expr, value: ast.expr | None, scope: Scope) -> None:
         match target:
@@ -213,14 +228,29 @@ class KnownValues:
 
     def callers(self, scope: Scope) -> tuple[Site, ...]:
         """Where a function is called, or handed to a call."""
+        if (chosen := self.only.get(id(scope.node))) is not None:
+            return (chosen,)
         name = scope.owner if scope.name in {"__init__", "__post_init__"} else scope.name
         return (*filter(self.is_own, self.calls.get(name, ())), *self.handed.get(name, ()))
 
+    def ways(self, site: Site, depth: int = 0) -> Iterator[Mapping[Any, Any]]:
+        """What ``only`` may be at a place: each call of the functions around it, and each value of the loops."""
+        scope, names = site.scope, [(id(site.scope.node), name) for name, _ in site.each]
+        calls = [c for c in self.callers(scope) if c.scope.node is not scope.node] if depth < DEEPEST_CALLS else []
+        outer = [{**way, id(scope.node): call} for call in calls for way in self.ways(call, depth + 1)] or [{}]
+        for values in itertools.product(*(values for _, values in site.each)):
+            yield from ({**way, **dict(zip(names, values, strict=True))} for way in outer[:MOST_WAYS])
+
     def is_own(self, site: Site) -> bool:
-        """Whether a call is one of a function or a class of the project (``save(…)``, not ``torch.save(…)``)."""
+        """Whether a call is one of a function or a class of the project: ``save(…)``, not ``torch.save(…)``.
+
+        ``model.train()`` is none of a function ``train`` that belongs to no class.
+        """
         assert isinstance(site.node, ast.Call)
-        name, origin = called(site.node), site.scope.module.aliases.get(root_of(site.node.func), ".")
-        known = name in self.scopes.functions or name in self.scopes.classes
+        name, aliases, root = called(site.node), site.scope.module.aliases, root_of(site.node.func)
+        origin, of_object = aliases.get(root, "."), isinstance(site.node.func, ast.Attribute) and root not in aliases
+        known = any(of.owner or not of_object for of in self.scopes.functions.get(name, ()))
+        known = known or name in self.scopes.classes
         return known and (origin.startswith(".") or origin.partition(".")[0] in self._own)
 
     def truth(self, node: ast.expr, scope: Scope) -> bool | None:
@@ -249,7 +279,7 @@ class KnownValues:
                 if name in _OF_FIRST_RANK:
                     return _OF_FIRST_RANK[name]
                 if name == "parent":
-                    return os.path.dirname(str(self.of(base, scope, depth + 1)))  # noqa: PTH120  no path yet
+                    return _parent_of(str(self.of(base, scope, depth + 1)), unknown)
                 set_ = self._attributes.get(name, [])
                 if root_of(node) == "self" and len(set_) == 1:
                     return self.of(set_[0][0], set_[0][1], depth + 1)
@@ -269,6 +299,9 @@ class KnownValues:
                 if isinstance(sign, ast.Div):
                     return os.path.join(*map(str, parts))  # noqa: PTH118  no path yet
                 return "".join(parts) if all(isinstance(part, str) for part in parts) else unknown
+            case ast.BinOp(left=ast.Constant(value=str() as text), op=ast.Mod(), right=right):
+                given = right.elts if isinstance(right, ast.Tuple) else [right]
+                return _filled(_PERCENT, text, [self.of(each, scope, depth + 1) for each in given], unknown)
             case ast.JoinedStr(values=values):
                 parts = [each.value if isinstance(each, ast.FormattedValue) else each for each in values]
                 return "".join(str(self.of(each, scope, depth + 1)) for each in parts)
@@ -293,6 +326,8 @@ class KnownValues:
             return str(scope.module.path)
         at: Scope | None = scope
         while at is not None:
+            if (id(at.node), name) in self.only:
+                return self.of(self.only[id(at.node), name], at, depth + 1)
             is_parameter = isinstance(at.node, FUNCTIONS) and any(p.arg == name for p in parameters(at.node))
             bound = self._bound.get((id(at.node), name), [])
             if is_parameter:  # not where it is only set to another form of itself (``out = Path(out)``)
@@ -319,11 +354,22 @@ class KnownValues:
 
     def _member(self, name: str, unknown: str) -> Any:
         """A field or a key: an option, or what it is set to wherever it is set, to the same literal."""
+        if isinstance(self.options.get(name), bool) and (name, "") not in self._followed:
+            self._followed.add((name, ""))
+            later = [value for value, site in self._sets.get(name, ()) if self.happens(site) is not False]
+            self._followed.discard((name, ""))
+            if later:
+                return unknown
         set_ = self._fields.get(name, [])
         literal = all(isinstance(value, ast.Constant) for value, _ in set_) and not self.calls.keys() & _MERGES
         if name in self.options or not set_ or not literal or len({ast.dump(v) for v, _ in set_ if v}) > 1:
             return self._option(name, unknown)
         return constant(set_[0][0])
+
+    def written(self, node: ast.expr, scope: Scope) -> ast.expr:
+        """What a variable of this function is set to at its only place; any other expression as it is."""
+        bound = self._bound.get((id(scope.node), node.id), []) if isinstance(node, ast.Name) else []
+        return bound[0] if len(bound) == 1 and bound[0] is not None else node
 
     def asked_for(self, node: ast.expr, scope: Scope) -> ast.expr:
         """``config.get("resume")`` for a variable that is set to that first; any other value as it is."""
@@ -405,6 +451,10 @@ class KnownValues:
             return held if held is SOME or name not in {"len", "max", "min"} else unknown
         if name in {"int", "float"} and len(node.args) == 1:
             return _number(self.of(node.args[0], scope, depth), unknown)
+        if name == "format" and isinstance(base, ast.Constant) and isinstance(base.value, str) and not node.keywords:
+            return _filled(_BRACES, base.value, [self.of(each, scope, depth) for each in node.args], unknown)
+        if name == "dirname" and node.args:
+            return _parent_of(str(self.of(node.args[0], scope, depth)), unknown)
         if (own := self.sites.get(id(node))) is not None and self.is_own(own):
             return self._returned(name, depth, unknown)
         parts: list[ast.expr] = []
@@ -489,6 +539,24 @@ def _returns_plainly(function: ast.AST) -> bool:
     )
 
 
+_PERCENT, _BRACES = re.compile(r"%[-+ #0]*\d*(?:\.\d+)?[a-zA-Z]"), re.compile(r"\{(?::[^{}]*)?\}")
+
+
+def _filled(place: re.Pattern[str], text: str, values: Sequence[Any], unknown: str) -> str:
+    """``"out/%s" % name`` and ``"out/{}".format(name)``; what a number looks like there is not known."""
+    parts = place.split(text)
+    if len(parts) != len(values) + 1 or "%%" in text or any(is_number(value) for value in values):
+        return unknown
+    return parts[0] + "".join(f"{value}{part}" for value, part in zip(values, parts[1:], strict=True))
+
+
+def _parent_of(path: str, unknown: str) -> str:
+    """The folder of a path; ``unknown`` if that cannot be told."""
+    masked = UNKNOWN_PART.sub(lambda part: part[0].replace("/", "\x01"), path.rstrip("/"))
+    folder = os.path.dirname(masked).replace("\x01", "/")  # noqa: PTH120  no path yet
+    return folder or (unknown if UNKNOWN in path else "")
+
+
 def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -523,19 +591,54 @@ def _parts(test: ast.expr, wanted: bool) -> Iterator[tuple[ast.expr, bool]]:
 def set_options(declared: tuple[Option, ...], args: tuple[str, ...], environment: Mapping[str, str]) -> dict[str, Any]:
     """What each option is set to by the trainer's words and environment, by its ``dest``; else its default."""
     found: dict[str, Any] = {}
+    short, placed = beginnings(declared, args), _placed(declared, args)
     for option in declared:
-        if (value := value_given(option, args, environment)) is not None:
+        value = value_given(option, args, environment, short)
+        if option.kind == "positional" and not option.dest.startswith("$argv"):
+            value = placed.get(option.dest)
+        if value is not None:
             found[option.dest] = value
         elif option.required or option.kind == "positional":
             found.setdefault(option.dest, f"{UNKNOWN}{option.name}{UNKNOWN}")
         else:
+            other = found.get(option.dest)  # data.clean and train.clean are both read as `clean`
+            if option.kind == "override" and isinstance(option.default, bool) and other is (not option.default):
+                found[option.dest] = f"{UNKNOWN}{option.dest}{UNKNOWN}"
             text = option.default.lower() if option.takes == "truth" and isinstance(option.default, str) else ""
             found.setdefault(option.dest, text == "true" if text in {"true", "false"} else option.default)
     return found
 
 
-def all_names(option: Option) -> set[str]:
-    return {option.name, option.name.lstrip("+~"), option.negated or option.name, *option.aliases}
+def all_names(option: Option, short: Mapping[str, str] = MappingProxyType({})) -> set[str]:
+    begun = (word for word, name in short.items() if name == option.name)
+    return {option.name, option.name.lstrip("+~"), option.negated or option.name, *option.aliases, *begun}
+
+
+def beginnings(declared: Iterable[Option], args: Iterable[str]) -> dict[str, str]:
+    """The words that are the beginning of one option (argparse takes ``--over`` for ``--overwrite``): its name."""
+    names = {name: option.name for option in declared for name in all_names(option)}
+    given = {word.partition("=")[0] for word in args if re.match(r"--\w", word)} - names.keys()
+    begun = {word: {of for name, of in names.items() if name.startswith(word)} for word in given}
+    return {word: next(iter(of)) for word, of in begun.items() if len(of) == 1}
+
+
+def _placed(declared: Iterable[Option], args: Sequence[str]) -> dict[str, str]:
+    """What the positional arguments are set to, by their ``dest``; nothing if it cannot be told which word is whose."""
+    options = list(declared)
+    by_name = {name: option for option in options for name in all_names(option) if option.kind != "positional"}
+    places = [o.dest for o in options if o.kind == "positional" and not o.dest.startswith("$argv")]
+    plain, value_of = list[str](), ""
+    for word in args:
+        if word.startswith("-") and not re.match(r"-[\d.]", word):
+            option = by_name.get(word.partition("=")[0])
+            value_of = "" if "=" in word or (option and option.takes == "flag") else "option" if option else "unknown"
+        elif value_of == "unknown":
+            return {}
+        elif value_of:
+            value_of = ""
+        else:
+            plain.append(word)
+    return dict(zip(places, plain, strict=False)) if len(plain) <= len(places) else {}
 
 
 def word_given(names: Collection[str], args: Sequence[str], *, flag: bool = False) -> tuple[str, str | None] | None:
@@ -549,19 +652,24 @@ def word_given(names: Collection[str], args: Sequence[str], *, flag: bool = Fals
     return found
 
 
-def value_given(option: Option, args: Sequence[str], environment: Mapping[str, str]) -> Any:
-    """The value that the words give an option, None if they give none. One that means none is ""."""
+def value_given(
+    option: Option, args: Sequence[str], environment: Mapping[str, str], short: Mapping[str, str] = MappingProxyType({})
+) -> Any:
+    """The value that the words give an option, None if they give none. One that means none is "".
+
+    ``short``: as of ``beginnings``.
+    """
     if option.kind == "environment":
         return environment.get(option.dest.removeprefix("$"))
     if option.kind == "positional":
         place, plain = option.dest.removeprefix("$argv"), [word for word in args if not word.startswith("-")]
         return next(iter(plain[int(place) - 1 if place.isdigit() else 0 :]), None)
-    found = word_given(all_names(option), args, flag=option.takes == "flag")
+    found = word_given(all_names(option, short), args, flag=option.takes == "flag")
     if found is None or found[0] == option.negated:
         return None if found is None else False
     text, truth = found[1], option.takes in {"truth", "flag"} or isinstance(option.default, bool)
-    if text is None:
-        return True
+    if text is None or option.any_text:
+        return text != ""
     if truth or text.lower() in {"true", "false"}:
         return text.lower() not in _NO
     return "" if text.lower() in _NO - {"0"} else text

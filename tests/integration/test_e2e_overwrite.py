@@ -57,27 +57,29 @@ source = args.restore
 """,
     (),
 )
+AROUND = (ALWAYS[0], ALWAYS[1].replace("args.place", '"deep"'), ("--place", "deep/out"))
+"""It deletes a folder around the one that it saves to: a copy beside that one would go with it."""
 
 
 @pytest.mark.parametrize(
     "case",
-    [second(EXCLUDES), ALWAYS],
-    ids=["excludes resuming", "always"],
+    [second(EXCLUDES), ALWAYS, AROUND],
+    ids=["excludes resuming", "always", "around"],
 )
 def test_no_restart_loses_a_checkpoint(world: World, case: tuple[str, str, tuple[str, ...]]) -> None:
     pytest.importorskip("torch")
     declared, begin, options = case
     (world.project / "train.py").write_text(TRAINER.replace("PARSER", declared).replace("BEGIN", begin))
     command = [sys.executable, "train.py", *options]
-    world.write(command=command)
+    world.write(command=command, output_dir="deep/out" if "deep/out" in options else "out")
 
     watcher = world.headless()
 
     assert watcher.ends() == 0, watcher.said
     assert (world.project / "truth.txt").read_text().split() == ["0", "30"]
-    there = {path.name for folder in world.project.glob("out*") for path in folder.rglob("*.pt")}
+    there = {path.name for folder in world.project.glob("[od]*") for path in folder.rglob("*.pt")}
     assert there == {f"step_{step}.pt" for step in (10, 20, 30, 40, 50, 60)}
-    assert not any(path.name.endswith(".kept") for path in world.out.iterdir())
+    assert not list(world.project.glob("*/**/*.kept"))
     assert "deleted as attempt" not in watcher.said or options != EXCLUDES[2]
 
 

@@ -148,6 +148,63 @@ def test_a_folder_that_is_always_emptied_is_told_and_does_not_refuse_a_trainer_t
     assert found["second_start"]["drops"] == []
 
 
+EMPTIES = {
+    "def train(folder):\n    shutil.rmtree(folder)\n    for _ in range(9):\n        model.train()\ntrain(out)": 1,
+    "def anew(d):\n    if os.path.exists(d):\n        shutil.rmtree(d)\nanew(out)\nanew('logs')": 1,
+    "def anew(d):\n    shutil.rmtree(d)\nif args.resume == 'no':\n    anew(out)\nanew('logs')": 0,
+    "for each in (out, 'logs'):\n    if os.path.exists(each):\n        shutil.rmtree(each)": 1,
+    "import glob\nold = sorted(glob.glob(f'{out}/*'))\nfor each in old:\n    os.remove(each)": 1,
+    "import glob\nfor each in glob.glob(f'{out}/*.tmp'):\n    os.remove(each)": 0,
+    "for top, _, names in os.walk(out):\n    for name in names:\n        os.remove(os.path.join(top, name))": 1,
+    "os.system('rm -rf %s' % out)": 1,
+    "os.system('mkdir -p logs; rm -rf {}/*'.format(out))": 1,
+    "shutil.rmtree(os.path.dirname(os.path.join(out, 'last.pt')))": 1,
+    "@shutil.rmtree(out)": 0,
+}
+"""How scripts empty their folder at the start, and how often a restart does; behind @: once it has trained."""
+
+
+@pytest.mark.parametrize("removes", EMPTIES)
+def test_a_folder_that_is_emptied_is_seen_however_that_is_written(tmp_path: Path, removes: str) -> None:
+    first, _, last = removes.partition("@")
+    found = second(tmp_path, ALWAYS.replace("shutil.rmtree(out, ignore_errors=True)", first) + last)
+
+    assert ["deletes runs/now at the start" in each for each in found["destroys"]] == [True] * EMPTIES[removes]
+    assert not any(each.startswith("may be") for each in found["destroys"])
+
+
+GIVEN = [
+    ('"--again", action="store_true"', "args.again", "--aga", ["--aga"]),
+    ('"--again", type=bool, default=False', "args.again", "--again False", ["--again"]),
+    ('"--again", type=bool, default=True', "args.again", "", []),
+    ('"--lr", type=float); parser.add_argument("again"', "args.again == 'yes'", "--lr 0.1 yes", []),
+    ('"data"); parser.add_argument("again"', "args.again == 'yes'", "set.csv yes", []),
+    ('"--again", action="store_true"', "args.again", "", None),
+    ('"--config"', "cfg['train']['clean']", "--config c.yaml", None),
+    (
+        '"--config"); parser.add_argument("--again", action="store_true"',
+        "cfg['again']",
+        "--config c.yaml --again",
+        None,
+    ),
+]
+"""How an option is declared and given by which a start deletes, and what a restart leaves out; None: not known."""
+
+
+@pytest.mark.parametrize(("declared", "test", "words", "drops"), GIVEN)
+def test_an_option_is_read_as_its_parser_reads_it(
+    tmp_path: Path, declared: str, test: str, words: str, drops: list[str] | None
+) -> None:
+    script = ALWAYS.replace('"--resume")', f'"--resume"); parser.add_argument({declared})')
+    script = script.replace("\nout =", "\nargs.again = True\nout =") if not words and drops is None else script
+    script = script.replace("shutil.rmtree", f"if {test}:\n    shutil.rmtree")
+    files = {"c.yaml": "again: false\ntrain:\n  clean: true\ndata:\n  clean: false\n"}
+    found = second(tmp_path, script, *words.split(), files=files)
+
+    assert [each.startswith("may be: ") for each in found["destroys"]] == [drops is None]
+    assert found["drops"] == (drops or [])
+
+
 ALONE = f"""{HEAD}
 out = Path("kept_here")
 if out.exists():

@@ -77,7 +77,7 @@ def create_run(plan: LaunchPlan, choice: StartChoice | None = None, *, forced: b
             accept(chosen, run)
         said = choice.said
         if choice.keep and chosen.spec.output_dir is not None:
-            said = f"{said}; {keep_before(choice.keep, Path(chosen.spec.cwd, chosen.spec.output_dir), run)}"
+            said = f"{said}; {keep_before(choice.keep, chosen.spec, run)}"
         claim.tell_later(said)
         return RunToStart(run, chosen, claim=claim, said=said)
     except BaseException:
@@ -298,14 +298,15 @@ def _with_command(known: RunSpec, words: tuple[str, ...]) -> RunSpec:
 # Copies of damaged checkpoints that stand where a new run begins: its trainer may write over them.
 
 
-def keep_before(paths: Sequence[str], output_dir: Path, run: RunDirectory) -> str:
+def keep_before(paths: Sequence[str], spec: RunSpec, run: RunDirectory) -> str:
     """Copy them beside the output folder, or into the run's own folder. Returns a clause that says where.
 
     Raises CliError (exit code 4) if it cannot be done: nothing may be written over then.
     """
-    names = ", ".join(Path(path).name for path in paths)
+    names, output_dir = ", ".join(Path(path).name for path in paths), Path(spec.cwd, spec.output_dir or "")
+    place = folder_for_copies(output_dir, run.path / "kept", spec.second_start.empties)
     try:
-        made = copy_aside([Path(path) for path in paths], folder_for_copies(output_dir, run.path / "kept"))
+        made = copy_aside([Path(path) for path in paths], place)
     except OSError as error:
         why = f"{error.filename or output_dir}: {error.strerror or error}"
     else:

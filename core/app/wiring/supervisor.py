@@ -266,7 +266,7 @@ def _copy_aside(output: RunOutput, run: RunDirectory, paths: Sequence[Path], lin
     folders = [Path(folder) for folder in output.folders]
     parts = [part for folder in folders if folder.is_dir() for part in parts_in(folder)]
     beside = folders[0] if folders else Path(output.spec.cwd)
-    place = folder_for_copies(beside, run.path / "kept")
+    place = folder_for_copies(beside, run.path / "kept", output.spec.second_start.empties)
     return copy_aside(list(dict.fromkeys((*paths, *parts))), place, link=link)
 
 

@@ -167,16 +167,19 @@ class _NoRoomError(_RefusedError):
     pass
 
 
-def folder_for_copies(output_dir: Path, instead: Path, wall: float | None = None) -> Path:
+def folder_for_copies(output_dir: Path, instead: Path, emptied: Sequence[str] = (), wall: float | None = None) -> Path:
     """A folder that does not exist yet: ``OUTPUT_DIR.kept/TIME``, or below ``instead`` if that cannot be written to.
 
     Beside the output folder, not in it: a trainer may delete its folder at the start, or look in it for the newest
-    checkpoint. So a folder that is one of a series (``run/20``) does not count.
+    checkpoint. So a folder that is one of a series (``run/20``) does not count, nor one within a folder that the start
+    deletes (``emptied``, absolute; "": one that is not known).
     """
-    while is_counted_directory_name(output_dir.name):
+    while is_counted_directory_name(output_dir.name) or any(
+        folder.strip("/") and f"{output_dir.parent}/".startswith(f"{folder}/") for folder in emptied
+    ):
         output_dir = output_dir.parent
-    beside = output_dir.with_name(f"{output_dir.name}{KEPT_SUFFIX}")
-    writable = os.access(beside if beside.is_dir() else beside.parent, os.W_OK | os.X_OK)
+    beside = output_dir.parent / f"{output_dir.name}{KEPT_SUFFIX}"
+    writable = "" not in emptied and os.access(beside if beside.is_dir() else beside.parent, os.W_OK | os.X_OK)
     parent = beside if writable else instead
     stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(wall))
     number, chosen = 1, parent / stamp
