@@ -285,6 +285,30 @@ def each_epoch_counts_to_the_same_total(s: Story) -> Story:
     return s
 
 
+def rounds_without_a_number_end_early(s: Story) -> Story:
+    """Folds, trials, epochs that a break ends: each has the bar of the same total."""
+    s.period_s, s.total = 10.0, 1000
+    s.start().load()
+    for steps in (140, 120, 130, 110, 125):
+        s.step = 0
+        s.train(steps, step_s=8.0).evaluate(60, announce=False, bar=False)
+    return s
+
+
+def a_failure_is_survived_between_its_folds(s: Story) -> Story:
+    """Each fold has the bar of the same total, and a broken epoch beside it."""
+    s.period_s, s.total = 10.0, 400
+
+    def line(step: int) -> str:
+        return f"{s.bar(step)}\n{{'loss': 0.5, 'learning_rate': 1e-05, 'epoch': {step / 200}}}\n"
+
+    s.start().load()
+    for _ in range(3):
+        s.step = 0
+        s.train(400, step_s=8.0, line=line).log("RuntimeError: CUDA error: unknown error\n")
+    return s
+
+
 def _iteration(step: int) -> str:
     return f"iter {step}: loss 2.5{step % 10}, time 8250.12ms, mfu 31.20%\n"
 
@@ -601,6 +625,8 @@ HEALTHY: dict[str, Build] = {
     "one_line_comes_after_eighty_minutes": healthy(lambda s: _lines(s.start().load(), *[100.0] * 12, 4900.0, 100.0)),
     "each_epoch_counts_to_the_same_total": healthy(each_epoch_counts_to_the_same_total),
     "each_epoch_counts_from_one_without_a_total": healthy(each_epoch_counts_from_one_without_a_total),
+    "rounds_without_a_number_end_early": healthy(rounds_without_a_number_end_early),
+    "a_failure_is_survived_between_its_folds": healthy(a_failure_is_survived_between_its_folds),
     "evaluates_in_each_epoch_of_an_earlier_count": healthy(evaluates_in_each_epoch_of_an_earlier_count),
     # One core is busy, nothing is printed.
     "prepares_its_data_for_an_hour_without_gpu_readings": healthy(

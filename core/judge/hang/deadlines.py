@@ -144,8 +144,8 @@ def usual_s(clock: StepClock) -> float | None:
 # own.
 #
 # Known false alarms that the rules are made against: evaluations and saves (their bar or their file grows), lines that
-# come once an hour (40 x the usual distance), counters of epochs that the log does not number: if the total is unknown
-# a counter that fell is another one, because it cannot be told from a restart.
+# come once an hour (40 x the usual distance), rounds that nothing numbers and that may end early (folds, trials, epochs
+# left by a break): a counter that fell is another one, unless the workers or a failure show a restart.
 
 STALL_FACTOR = 40.0
 """x the usual distance of progress lines: people are notified of no new highest step. At least ``hang.max_s``."""
@@ -166,20 +166,24 @@ class StepPeak(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     epoch: int | None = None
 
 
-def with_step(peak: StepPeak, step: int | None, progress: Progress, now: float) -> StepPeak:
-    """Take a heartbeat. ``step``: over all epochs, as far as that is known; None = the line has no number."""
+def with_step(peak: StepPeak, step: int | None, progress: Progress, now: float, *, anew: bool) -> StepPeak:
+    """Take a heartbeat. ``step``: over all epochs, as far as that is known; None = the line has no number.
+
+    ``anew``: it is lower than the one before, and nothing shows that the training failed and was started again.
+    """
     epoch = None if progress.epoch is None else int(progress.epoch)
-    if step is None or peak.step is None or step > peak.step or _is_another(peak, step, progress.total_steps, epoch):
+    another = step is None or peak.step is None or step > peak.step
+    if another or _is_another(peak, step or 0, progress.total_steps, epoch, anew=anew):
         return StepPeak(at=now, step=step, total=progress.total_steps, epoch=epoch)
     return peak
 
 
-def _is_another(peak: StepPeak, step: int, total: int | None, epoch: int | None) -> bool:
+def _is_another(peak: StepPeak, step: int, total: int | None, epoch: int | None, *, anew: bool) -> bool:
     if total != peak.total or (epoch is not None and peak.epoch is not None and epoch > peak.epoch):
         return True
     if peak.step is None or step >= AGAIN_SHARE * peak.step:
         return False
-    return total is None or peak.step >= ENDED_SHARE * total
+    return anew or total is None or peak.step >= ENDED_SHARE * total
 
 
 # The save in progress: a phase in which no step is due, from its first sign to the completed file.
