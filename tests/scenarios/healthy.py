@@ -562,6 +562,19 @@ HEALTHY: dict[str, Build] = {
     "wakes_up_slowly_after_a_short_suspend": healthy(lambda s: begun(s).nothing(110).dead(95).train(60)),
     "works_on_its_cpu_in_spells": healthy(works_on_its_cpu_in_spells),
     "reads_shards_in_bursts": healthy(reads_shards_in_bursts),
+    # The first thread waits for it; eight GPUs can be seen, and eight loaders were busy.
+    "one_thread_computes_beside_many_gpus_and_a_dead_helper": healthy(
+        lambda s: (
+            given(s, gpus=8)
+            .start()
+            .load()
+            .train(100, cpu=9.0)
+            .go(400, cpu=1.05, states={"S": 9})
+            .train(30, cpu=9.0)
+            .go(400, cpu=1.05, states={"Z": 1, "S": 8})
+            .train(30)
+        )
+    ),
     # A trainer whose loops run in the GPU: it needs a third of a core, and less between epochs.
     "refills_with_little_cpu": healthy(
         lambda s: s.start().load().train(200, cpu=0.32).go(500, gpu=idle, cpu=0.2).train(60, cpu=0.32)
