@@ -542,6 +542,16 @@ HEALTHY: dict[str, Build] = {
     "asks_a_remote_model_without_a_bar": healthy(lambda s: begun(s).log(EVALUATION).dead(480, cpu=0.03).train(60)),
     # A container whose processes belong to another user.
     "works_where_nothing_is_read": healthy(lambda s: begun(given(s, processes=False)).go(220, gpu=idle).train(60)),
+    # ``ssh`` and ``srun``: what trains is not below them, and this machine's GPU rests.
+    "evaluates_silently_on_another_machine": healthy(
+        lambda s: (
+            s.start()
+            .dead(500, cpu=0.01, talk=lambda t: s.bar(int(t)), every_s=2.0)
+            .dead(1500, cpu=0.0)
+            .log(s.bar(600))
+            .dead(60, cpu=0.01)
+        )
+    ),
     "refills_its_buffer_for_two_minutes": healthy(lambda s: begun(s).dead(118).train(60)),
     "pauses_double": healthy(pauses_double),
     "rollouts_of_varying_length": healthy(rollouts_of_varying_length),

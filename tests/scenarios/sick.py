@@ -513,6 +513,13 @@ SICK: dict[str, Build] = {
     "dies_although_it_never_used_much_cpu": sick(
         "idle", DEAD_S, lambda s: in_trouble(s.start().load().train(200, cpu=0.32)).dead(900, cpu=0.06)
     ),
+    "dies_although_it_used_next_to_no_cpu": sick(
+        "idle",
+        DEAD_S,
+        lambda s: in_trouble(
+            s.start().go(500, gpu=busy, cpu=0.05, logs=[(2.0 * n, s.bar(n)) for n in range(1, 250)])
+        ).dead(900, cpu=0.0),
+    ),
     "dies_under_a_desktop_with_power": sick("idle", DEAD_S, dies_under_a_desktop_with_power),
     "spins_while_the_power_limit_shifts": sick("spin", SPIN_S, spins_while_the_power_limit_shifts),
     # Never seen at rest: the supervisor came while it trained.

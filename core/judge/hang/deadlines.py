@@ -225,6 +225,9 @@ LONG_WORK = 17.0
 """x ``min_s`` (25 min): an announced phase with a GPU near 100 % of unknown power, an announced upload."""
 UNSEEN_FACTOR = 2.0
 """x the deadline if GPUs, processes or both cannot be read: work may be going on where nothing is seen."""
+RELAY_CORES = 0.02
+"""Processes that usually use less than this while steps are made, and never moved bytes, only pass on what others
+print: ``ssh``, ``srun``."""
 OVER = 2.0
 """x ``min_s`` (180 s): nothing for this long is no accident. A log without a new line does not print any more; no sign
 of life at all, where none is expected, needs no weighing of costs."""
@@ -395,12 +398,20 @@ class HangInput(Watch, frozen=True, kw_only=True, dict=True):
         return at is not None and self.now - at <= self.fresh_s
 
     @cached_property
+    def _relays(self) -> bool:
+        """The processes do next to nothing while steps are made, so that those which train are not seen."""
+        seen, known = self.liveness, bool(self.ranks or self.launcher.agents)
+        still = seen.cpu_normal is not None and seen.cpu_normal < RELAY_CORES
+        return still and not known and seen.moving.at is None and seen.sending.at is None
+
+    @cached_property
     def sees_process(self) -> bool:
-        return self.is_fresh(self.liveness.process_at)
+        return self.is_fresh(self.liveness.process_at) and not self._relays
 
     @cached_property
     def sees_gpu(self) -> bool:
-        return self.is_fresh(self.liveness.gpu_at)
+        """None of this machine's is of a training that is elsewhere."""
+        return self.is_fresh(self.liveness.gpu_at) and not (self._relays and self.liveness.busy_at is None)
 
     @property
     def works(self) -> bool:
