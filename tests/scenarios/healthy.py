@@ -285,6 +285,30 @@ def each_epoch_counts_to_the_same_total(s: Story) -> Story:
     return s
 
 
+def rounds_without_a_number_end_early(s: Story) -> Story:
+    """Folds, trials, epochs that a break ends: each has the bar of the same total."""
+    s.period_s, s.total = 10.0, 1000
+    s.start().load()
+    for steps in (140, 120, 130, 110, 125):
+        s.step = 0
+        s.train(steps, step_s=8.0).evaluate(60, announce=False, bar=False)
+    return s
+
+
+def a_failure_is_survived_between_its_folds(s: Story) -> Story:
+    """Each fold has the bar of the same total, and a broken epoch beside it."""
+    s.period_s, s.total = 10.0, 400
+
+    def line(step: int) -> str:
+        return f"{s.bar(step)}\n{{'loss': 0.5, 'learning_rate': 1e-05, 'epoch': {step / 200}}}\n"
+
+    s.start().load()
+    for _ in range(3):
+        s.step = 0
+        s.train(400, step_s=8.0, line=line).log("RuntimeError: CUDA error: unknown error\n")
+    return s
+
+
 def _iteration(step: int) -> str:
     return f"iter {step}: loss 2.5{step % 10}, time 8250.12ms, mfu 31.20%\n"
 
@@ -518,6 +542,16 @@ HEALTHY: dict[str, Build] = {
     "asks_a_remote_model_without_a_bar": healthy(lambda s: begun(s).log(EVALUATION).dead(480, cpu=0.03).train(60)),
     # A container whose processes belong to another user.
     "works_where_nothing_is_read": healthy(lambda s: begun(given(s, processes=False)).go(220, gpu=idle).train(60)),
+    # ``ssh`` and ``srun``: what trains is not below them, and this machine's GPU rests.
+    "evaluates_silently_on_another_machine": healthy(
+        lambda s: (
+            s.start()
+            .dead(500, cpu=0.01, talk=lambda t: s.bar(int(t)), every_s=2.0)
+            .dead(1500, cpu=0.0)
+            .log(s.bar(600))
+            .dead(60, cpu=0.01)
+        )
+    ),
     "refills_its_buffer_for_two_minutes": healthy(lambda s: begun(s).dead(118).train(60)),
     "pauses_double": healthy(pauses_double),
     "rollouts_of_varying_length": healthy(rollouts_of_varying_length),
@@ -538,6 +572,19 @@ HEALTHY: dict[str, Build] = {
     "wakes_up_slowly_after_a_short_suspend": healthy(lambda s: begun(s).nothing(110).dead(95).train(60)),
     "works_on_its_cpu_in_spells": healthy(works_on_its_cpu_in_spells),
     "reads_shards_in_bursts": healthy(reads_shards_in_bursts),
+    # The first thread waits for it; eight GPUs can be seen, and eight loaders were busy.
+    "one_thread_computes_beside_many_gpus_and_a_dead_helper": healthy(
+        lambda s: (
+            given(s, gpus=8)
+            .start()
+            .load()
+            .train(100, cpu=9.0)
+            .go(400, cpu=1.05, states={"S": 9})
+            .train(30, cpu=9.0)
+            .go(400, cpu=1.05, states={"Z": 1, "S": 8})
+            .train(30)
+        )
+    ),
     # A trainer whose loops run in the GPU: it needs a third of a core, and less between epochs.
     "refills_with_little_cpu": healthy(
         lambda s: s.start().load().train(200, cpu=0.32).go(500, gpu=idle, cpu=0.2).train(60, cpu=0.32)
@@ -601,6 +648,8 @@ HEALTHY: dict[str, Build] = {
     "one_line_comes_after_eighty_minutes": healthy(lambda s: _lines(s.start().load(), *[100.0] * 12, 4900.0, 100.0)),
     "each_epoch_counts_to_the_same_total": healthy(each_epoch_counts_to_the_same_total),
     "each_epoch_counts_from_one_without_a_total": healthy(each_epoch_counts_from_one_without_a_total),
+    "rounds_without_a_number_end_early": healthy(rounds_without_a_number_end_early),
+    "a_failure_is_survived_between_its_folds": healthy(a_failure_is_survived_between_its_folds),
     "evaluates_in_each_epoch_of_an_earlier_count": healthy(evaluates_in_each_epoch_of_an_earlier_count),
     # One core is busy, nothing is printed.
     "prepares_its_data_for_an_hour_without_gpu_readings": healthy(

@@ -222,16 +222,19 @@ def spins_without_gpu_readings_and_names_a_phase_in_each_step(s: Story) -> Story
 SLOW_S = 2850.0
 
 
-def _again(s: Story, line: Callable[[int], str] | None = None) -> Story:
-    """Workers are lost at step 900 and restarted at 850, for ever."""
+SIGNAL = "Signal 11 (SIGSEGV) received by PID 77"
+
+
+def _again(s: Story, line: Callable[[int], str] | None = None, *, at: int = 850, lost: str = SIGNAL) -> Story:
+    """Workers are lost 50 steps after the step at which they are restarted, for ever."""
     s.period_s = 5.0
     s.start().load()
-    s.step = 820
+    s.step = at - 30
     in_trouble(s.train(80, step_s=2.5, line=line))
     for _ in range(25):
-        s.log("\nSignal 11 (SIGSEGV) received by PID 77\nrestarting worker group\nloading checkpoint\n")
+        s.log(f"\n{lost}\nrestarting worker group\nloading checkpoint\n")
         s.go(25, cpu=1.0, read_per_s=8e7)
-        s.step = 850
+        s.step = at
         s.train(50, step_s=2.5, line=line)
     return s
 
@@ -510,6 +513,13 @@ SICK: dict[str, Build] = {
     "dies_although_it_never_used_much_cpu": sick(
         "idle", DEAD_S, lambda s: in_trouble(s.start().load().train(200, cpu=0.32)).dead(900, cpu=0.06)
     ),
+    "dies_although_it_used_next_to_no_cpu": sick(
+        "idle",
+        DEAD_S,
+        lambda s: in_trouble(
+            s.start().go(500, gpu=busy, cpu=0.05, logs=[(2.0 * n, s.bar(n)) for n in range(1, 250)])
+        ).dead(900, cpu=0.0),
+    ),
     "dies_under_a_desktop_with_power": sick("idle", DEAD_S, dies_under_a_desktop_with_power),
     "spins_while_the_power_limit_shifts": sick("spin", SPIN_S, spins_while_the_power_limit_shifts),
     # Never seen at rest: the supervisor came while it trained.
@@ -583,6 +593,9 @@ SICK: dict[str, Build] = {
         "spin",
         SLOW_S,
         lambda s: _again(s, lambda step: f"iter {step}: loss 2.5{step % 10}, time 2250.12ms, mfu 31.20%\n"),
+    ),
+    "workers_fail_and_restart_from_the_beginning": sick(
+        "spin", SLOW_S, lambda s: _again(s, at=30, lost="RuntimeError: CUDA error: unknown error")
     ),
     "retries_one_step_out_of_memory": sick("spin", SLOW_S, retries_one_step_out_of_memory),
     "reads_its_own_memory_back_from_the_swap": sick(

@@ -203,7 +203,7 @@ def test_a_silence_with_signs_of_life_has_no_countdown() -> None:
     assert due(Story(meta=False).dead(20)) is not None
     assert due(Story(meta=False).go(20, gpu=busy, cpu=1.0)) is None
     assert due(Story(meta=False).dead(2)) is None
-    assert due(Story(meta=False).dead(20), asks_since=1.0) is None
+    assert due(Story(meta=False).dead(20), asks_since=80.0) is None
     assert due(Story(meta=False).dead(20), machine=Paused(order=1)) is None
 
 

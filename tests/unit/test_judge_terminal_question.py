@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.builders import World
+from tests.builders import Story, World
 from tests.unit.test_judge_recovery import running
 from trainwatch.core.model.decision import NotifyPeople
 from trainwatch.core.model.observation import LogChunk, ProcessSample
@@ -36,6 +36,14 @@ def test_step_clock_restarts_after_the_answer() -> None:
     assert [(i.class_, i.open, i.ending) for i in world.incidents] == [("asks", False, "it was answered")]
     wait(world, 1200.0, None)
     assert [i.kind for i in world.incidents][:3] == ["stall", "quiet", "hang"]
+
+
+def test_training_that_goes_on_beside_a_question_can_hang() -> None:
+    world = wait(running(), 20.0, "yes")
+    world.see(LogChunk(t=world.t, text=Story(meta=False).bar(400)))
+    wait(world, 600.0, "yes")
+    assert [(i.class_, i.ending) for i in world.incidents[:1]] == [("asks", "training advances")]
+    assert [i.kind for i in world.incidents[1:3]] == ["quiet", "hang"]
 
 
 def test_question_that_is_answered_at_once_is_not_reported() -> None:

@@ -54,7 +54,12 @@ def check_hang(builder: StepBuilder) -> None:
 def _may_hang(state: JudgeState) -> bool:
     """A trainer that waits for a person is not hung; a restart would ask the same question."""
     watched = is_watched(state.machine) and not isinstance(state.machine, Hung | Suspended)
-    return watched and not state.time.stopped and state.watch.asks_since is None
+    return watched and not state.time.stopped and (state.watch.asks_since is None or _goes_on(state))
+
+
+def _goes_on(state: JudgeState) -> bool:
+    """Steps came after something began to wait for input: a helper does, or a wrapper ("press enter to stop")."""
+    return state.watch.clock.last > (state.watch.asks_since or 0.0) + pauses.READ_LATE_S
 
 
 def _input(knowledge: Knowledge, state: JudgeState) -> HangInput:
@@ -308,7 +313,8 @@ def on_freed(builder: StepBuilder, machine: Hung) -> None:
 #
 # Sources: wandb's choice of an account at the start, Hugging Face's "trust remote code? [y/N]", scripts that ask
 # before they overwrite an output directory. Known false alarms: a process that sleeps for another reason; so if the
-# kernel does not show what it waits for, the last line of the log must end like a prompt.
+# kernel does not show what it waits for, the last line of the log must end like a prompt. A helper that waits for input
+# all the time: once steps follow, its wait keeps no hang from being seen.
 
 ASKS = "asks"
 """Class of the incident (kind ``stall``)."""
@@ -333,6 +339,8 @@ def check_question(builder: StepBuilder, sample: ProcessSample) -> None:
     elif since is None:
         close_quiet(builder, "it waits for an answer")
         builder.change("watch", asks_since=now)
+    elif _goes_on(state):
+        builder.close_all("training advances", ASKS)
     elif builder.open_of(ASKS) is None and now - since >= SURE_S:
         shown = f' ("{line.strip()[-120:]}")' if line.strip() else ""
         where = "in its own terminal" if state.attempt.adopted else f"with `{builder.typed('attach')}`"

@@ -145,8 +145,8 @@ def usual_s(clock: StepClock) -> float | None:
 # goes back hours where saves are rare.
 #
 # Known false alarms that the rules are made against: evaluations and saves (their bar or their file grows), lines that
-# come once an hour (40 x the usual distance), counters of epochs that the log does not number: if the total is unknown
-# a counter that fell is another one, because it cannot be told from a restart.
+# come once an hour (40 x the usual distance), rounds that nothing numbers and that may end early (folds, trials, epochs
+# left by a break): a counter that fell is another one, unless the workers or a failure show a restart.
 
 STALL_FACTOR = 40.0
 """x the usual distance of progress lines: people are notified of no new highest step. At least ``hang.max_s``."""
@@ -175,10 +175,14 @@ class StepPeak(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     credit_s: float = 0.0
 
 
-def with_step(peak: StepPeak, step: int | None, progress: Progress, now: float) -> StepPeak:
-    """Take a heartbeat. ``step``: over all epochs, as far as that is known; None = the line has no number."""
+def with_step(peak: StepPeak, step: int | None, progress: Progress, now: float, *, anew: bool) -> StepPeak:
+    """Take a heartbeat. ``step``: over all epochs, as far as that is known; None = the line has no number.
+
+    ``anew``: it is lower than the one before, and nothing shows that the training failed and was started again.
+    """
     epoch = None if progress.epoch is None else int(progress.epoch)
-    if step is None or peak.step is None or step > peak.step or _is_another(peak, step, progress.total_steps, epoch):
+    another = step is None or peak.step is None or step > peak.step
+    if another or _is_another(peak, step or 0, progress.total_steps, epoch, anew=anew):
         return StepPeak(at=now, step=step, total=progress.total_steps, epoch=epoch)
     if peak.fell_to is None:
         return peak if step == peak.step else msgspec.structs.replace(peak, fell_to=step, again=step)
@@ -189,12 +193,12 @@ def with_step(peak: StepPeak, step: int | None, progress: Progress, now: float) 
     return peak if step == peak.again else msgspec.structs.replace(peak, at=peak.at - peak.credit_s, again=None)
 
 
-def _is_another(peak: StepPeak, step: int, total: int | None, epoch: int | None) -> bool:
+def _is_another(peak: StepPeak, step: int, total: int | None, epoch: int | None, *, anew: bool) -> bool:
     if total != peak.total or (epoch is not None and peak.epoch is not None and epoch > peak.epoch):
         return True
     if peak.step is None or step >= AGAIN_SHARE * peak.step:
         return False
-    return total is None or peak.step >= ENDED_SHARE * total
+    return anew or total is None or peak.step >= ENDED_SHARE * total
 
 
 # The save in progress: a phase in which no step is due, from its first sign to the completed file.
@@ -236,6 +240,9 @@ LONG_WORK = 17.0
 """x ``min_s`` (25 min): an announced phase with a GPU near 100 % of unknown power, an announced upload."""
 UNSEEN_FACTOR = 2.0
 """x the deadline if GPUs, processes or both cannot be read: work may be going on where nothing is seen."""
+RELAY_CORES = 0.02
+"""Processes that usually use less than this while steps are made, and never moved bytes, only pass on what others
+print: ``ssh``, ``srun``."""
 OVER = 2.0
 """x ``min_s`` (180 s): nothing for this long is no accident. A log without a new line does not print any more; no sign
 of life at all, where none is expected, needs no weighing of costs."""
@@ -406,12 +413,20 @@ class HangInput(Watch, frozen=True, kw_only=True, dict=True):
         return at is not None and self.now - at <= self.fresh_s
 
     @cached_property
+    def _relays(self) -> bool:
+        """The processes do next to nothing while steps are made, so that those which train are not seen."""
+        seen, known = self.liveness, bool(self.ranks or self.launcher.agents)
+        still = seen.cpu_normal is not None and seen.cpu_normal < RELAY_CORES
+        return still and not known and seen.moving.at is None and seen.sending.at is None
+
+    @cached_property
     def sees_process(self) -> bool:
-        return self.is_fresh(self.liveness.process_at)
+        return self.is_fresh(self.liveness.process_at) and not self._relays
 
     @cached_property
     def sees_gpu(self) -> bool:
-        return self.is_fresh(self.liveness.gpu_at)
+        """None of this machine's is of a training that is elsewhere."""
+        return self.is_fresh(self.liveness.gpu_at) and not (self._relays and self.liveness.busy_at is None)
 
     @property
     def works(self) -> bool:

@@ -24,6 +24,10 @@ CPU_NORMAL_SHARE = 0.3
 CPU_STARVED_SHARE = 0.5
 """Share of the usual CPU from which it is a sign while workers are dead or blocked: the main process polls for them."""
 
+WHOLE_CORE = 0.9
+"""From here on CPU is a sign whatever is usual and however many GPUs there are: a thread computes all the time. A main
+process that polls its queue uses less, and the first thread of its process may sleep (state S) meanwhile."""
+
 
 class Sign(msgspec.Struct, frozen=True, omit_defaults=True):
     """A sign that counts if the newest sample and most of the window show it. ``at``: when it counted last.
@@ -187,8 +191,8 @@ def alive_cores(seen: Liveness) -> float:
     bound = IDLE_CORES * (1.0 + CPU_CORES_PER_GPU * max(0, len(seen.normals) - 1))
     usual = seen.cpu_normal
     if usual is not None and is_starved(seen):  # a main process that polls its queue does no work
-        return max(bound, CPU_STARVED_SHARE * usual)
-    return bound if usual is None else min(bound, CPU_NORMAL_SHARE * usual)
+        return min(WHOLE_CORE, max(bound, CPU_STARVED_SHARE * usual))
+    return min(WHOLE_CORE, bound if usual is None else min(bound, CPU_NORMAL_SHARE * usual))
 
 
 def is_starved(seen: Liveness) -> bool:
