@@ -181,8 +181,8 @@ def with_step(peak: StepPeak, step: int | None, progress: Progress, now: float, 
     ``anew``: it is lower than the one before, and nothing shows that the training failed and was started again.
     """
     epoch = None if progress.epoch is None else int(progress.epoch)
-    another = step is None or peak.step is None or step > peak.step
-    if another or _is_another(peak, step or 0, progress.total_steps, epoch, anew=anew):
+    higher = step is None or peak.step is None or step > peak.step
+    if step is None or higher or _is_another(peak, step, progress.total_steps, epoch, anew=anew):
         return StepPeak(at=now, step=step, total=progress.total_steps, epoch=epoch)
     if peak.fell_to is None:
         return peak if step == peak.step else msgspec.structs.replace(peak, fell_to=step, again=step)
