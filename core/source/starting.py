@@ -179,6 +179,7 @@ _FILES = frozenset({"remove", "unlink", "rmdir", "send2trash"})
 """Calls that remove one file: in a loop over a folder they empty it."""
 _MOVES = frozenset({"rename", "renames", "move", "replace"})
 _LISTS = frozenset({"listdir", "scandir", "glob", "iglob", "rglob", "iterdir", "walk"})
+_LISTS_ALL = frozenset({"listdir", "scandir", "iterdir"})
 _RUNS = frozenset({"system", "run", "call", "check_call", "check_output", "Popen", "getoutput", "getstatusoutput"})
 WEAK = re.compile(
     r"-{0,2}([\w-]*[_-])?(over_?write|force|clean|fresh|reset|wipe|purge|delete|erase|from[-_]scratch|exist[-_]ok)([_-][\w-]*)?",
@@ -226,12 +227,14 @@ class StartDeletes(msgspec.Struct, frozen=True, kw_only=True):
 
     Of a flag ``before`` is the word behind it; None = it is not given, its default deletes. ``left``: what a start
     would still delete then. ``words``: the options behind it as they are written.
+    ``lists``: where it takes every file of the folder that it saves to for one of its own.
     """
 
     as_given: tuple[Deletion, ...] = ()
     dropped: tuple[Change, ...] = ()
     left: tuple[Deletion, ...] = ()
     words: dict[str, str] = {}
+    lists: str = ""
 
 
 def start_deletes(
@@ -248,7 +251,7 @@ def start_deletes(
 
     ``config``: settings of its config by their last key. ``output``: the output folder if it is known, absolute.
     """
-    if values.calls.keys().isdisjoint(_FOLDERS | _FILES | _RUNS | _MOVES):
+    if values.calls.keys().isdisjoint(_FOLDERS | _FILES | _RUNS | _MOVES | _LISTS_ALL):
         return StartDeletes()
     short, options = beginnings(declared, args), set_options(declared, args, environment)
     given = {o.dest for o in declared if o.library != "config" and value_given(o, args, environment, short) is not None}
@@ -271,7 +274,8 @@ def start_deletes(
     left = reader.deletions() if dropped else as_given
     asked = {name for each in as_given for name in each.options}
     written = {o.dest: o.name for o in reversed(declared) if o.dest in asked}
-    return StartDeletes(as_given=as_given, dropped=tuple(dropped), left=left, words=written)
+    lists = reader.lists()
+    return StartDeletes(as_given=as_given, dropped=tuple(dropped), left=left, words=written, lists=lists)
 
 
 def _without(
@@ -403,6 +407,20 @@ class _Reader:
             return
         yield from removed_by(given)
 
+    def lists(self) -> str:
+        """The place that lists the folder it saves to, without a condition on the names; "" if none does."""
+        filtered = {id(node) for module in self.values.project.modules for node in _filtered(module)}
+        sites = (site for name in sorted(_LISTS_ALL) for site in self.values.calls.get(name, ()))
+        for site in (site for site in sites if id(site.node) not in filtered):
+            assert isinstance(site.node, ast.Call)
+            for way in self.values.ways(site):
+                self.values.only = way
+                folder = self._listed(site.node, site.scope)
+                self.values.only = {}
+                if folder and self._is_output(os.path.normpath(folder)) and self.values.happens(site) is not False:
+                    return site.place
+        return ""
+
     # --- whether it happens ---
 
     def deletions(self) -> tuple[Deletion, ...]:
@@ -410,6 +428,7 @@ class _Reader:
         for site, folder in self._removals():
             self.values.there, self.values.asked = folder, set()
             happens = self.values.happens(site)
+            assert isinstance(site.node, ast.Call)
             options = tuple(name for name in sorted(self.values.asked) if self.values.options.get(name))
             if happens is not False:
                 shown = "".join(f"{{{part}}}" if n % 2 else part for n, part in enumerate(folder.split(UNKNOWN)))
@@ -433,6 +452,15 @@ class _Reader:
         self.values.there = next((folder for _, folder in self._removals()), "")
         self.values.only = {}
         return {id(site.node) for site in self._ends if self.values.happens(site) is True}
+
+
+def _filtered(module: Module) -> Iterator[ast.AST]:
+    """What stands in a comprehension with a condition, or is looped over by a loop that begins with one."""
+    for node in module.nodes:
+        if isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp):
+            yield from (each for part in node.generators if part.ifs for each in ast.walk(part.iter))
+        elif isinstance(node, ast.For) and isinstance(node.body[0], ast.If):
+            yield from ast.walk(node.iter)
 
 
 def _is_within(path: str, folder: str) -> bool:
