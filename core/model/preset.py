@@ -374,7 +374,8 @@ class SecondStart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     leaves out or switches off. ``left``: what it deletes all the same, or may delete, as its source shows; ``may``:
     what an option may do by its name, as clauses; "" = nothing. ``config``: the file with a setting that is switched
     off. ``empties``: the absolute folders that it deletes, "": one that is not known. ``setting``: the variables of the
-    environment that decided it, with digests of their values.
+    environment that decided it, with digests of their values. ``lists``: where it takes every file of its folder for
+    one that it saved, so that nothing of ours may be there; "" = nowhere.
     """
 
     destroys: tuple[str, ...] = ()
@@ -384,6 +385,7 @@ class SecondStart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     config: str | None = None
     empties: tuple[str, ...] = ()
     setting: dict[str, str] = {}
+    lists: str = ""
 
 
 def with_way(preset: Preset, way: ResumeWay | None) -> Preset:

@@ -430,7 +430,7 @@ def with_place(text: str, spec: RunSpec, *keys: str) -> str:
 class LockOrder(msgspec.Struct, frozen=True, kw_only=True):
     """Which output locks the runner holds with the supervisor: the run, its folder, its command with working folder.
 
-    ``created``: as in RunSpec; ``home``: the state folder.
+    ``created``: as in RunSpec; ``home``: the state folder. ``inside``: whether a lock may be in the folder itself.
     """
 
     run: str
@@ -438,6 +438,7 @@ class LockOrder(msgspec.Struct, frozen=True, kw_only=True):
     home: str
     output_dir: str | None = None
     command: str | None = None
+    inside: bool = True
 
 
 class KeepAliveOrder(msgspec.Struct, frozen=True, kw_only=True):

@@ -227,8 +227,11 @@ def _line_end(text: str, at: int) -> int:
 class Variables:
     """The variables of a shell as far as its text is read. ``exported``: the names that its children get."""
 
-    def __init__(self, env: Mapping[str, str], text: str, args: Sequence[str] | None) -> None:
-        """``args``: the words behind the script; None = not known."""
+    def __init__(
+        self, env: Mapping[str, str], text: str, args: Sequence[str] | None, trainer: tuple[str, ...] = ()
+    ) -> None:
+        """``args``: the words behind the script; None = not known. ``trainer``: the last words of its command."""
+        self._trainer = trainer
         self.known = dict(env)
         self.exported = set(env)
         self._unset_known = True
@@ -271,8 +274,16 @@ class Variables:
         self._unset_known = self._unset_known and bool(text)
         self._unsure |= {*re.findall(r"(\w+)\+?=", text), *_set_elsewhere(text)}
 
+    def is_trainer(self, words: Sequence[str]) -> bool:
+        return bool(self._trainer) and tuple(words[-len(self._trainer) :]) == self._trainer
+
     def holds(self, words: Sequence[str], is_there: Callable[[str], bool]) -> bool | None:
-        """The status of a test; None of one of files, or if it cannot be told. ``is_there``: at a restart for sure."""
+        """The status of a test; None of one of files, or if it cannot be told. ``is_there``: at a restart for sure.
+
+        A restart follows a trainer that has failed.
+        """
+        if self.is_trainer(words):
+            return False
         if words[0] in {":", "true", "false"}:
             return words[0] != "false"
         ends = {"[": "]", "[[": "]]", "test": None}.get(words[0], "")
@@ -284,7 +295,7 @@ class Variables:
         return holds if holds is None else holds is not negated
 
 
-_VARIABLE = re.compile(r"\$\{(\w+)(:?[-+]|)([^{}]*)\}|\$(\w+)")
+_VARIABLE = re.compile(r"\$\{(\w+)(?::?\?[^{}]*|%/)?(:?[-+]|)([^{}]*)\}|\$(\w+)")
 _READS = re.compile(r"\bfor\s+(\w+)\s+in\b|\b(?:read|getopts|mapfile|unset|let)\s([^\n;|&]*)|\$\{(\w+):?=")
 """What gives a variable a value that the text does not show."""
 

@@ -5,17 +5,19 @@ import fnmatch
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
+from ..model.checkpoint_suffixes import has_checkpoint_suffix
 from ..model.preset import Change, Imported, OwnEnd
 from . import words
 from .launch_target import Target
 from .options import Option
 from .places import called_in_loops, saves
-from .project import Module, Project, Scope, called, dotted, module_files, own_name, resolved
+from .project import Module, Project, Scope, called, dotted, module_files, own_name, resolved, root_of
 from .shell_text import Variables, commands_of, commands_run
 from .steps import Site
 from .values import (
@@ -175,7 +177,9 @@ _FOLDERS = frozenset({"rmtree", "remove_tree", "DeleteRecursively", "delete_recu
 """Calls that remove a folder with what is in it."""
 _FILES = frozenset({"remove", "unlink", "rmdir", "send2trash"})
 """Calls that remove one file: in a loop over a folder they empty it."""
+_MOVES = frozenset({"rename", "renames", "move", "replace"})
 _LISTS = frozenset({"listdir", "scandir", "glob", "iglob", "rglob", "iterdir", "walk"})
+_LISTS_ALL = frozenset({"listdir", "scandir", "iterdir"})
 _RUNS = frozenset({"system", "run", "call", "check_call", "check_output", "Popen", "getoutput", "getstatusoutput"})
 WEAK = re.compile(
     r"-{0,2}([\w-]*[_-])?(over_?write|force|clean|fresh|reset|wipe|purge|delete|erase|from[-_]scratch|exist[-_]ok)([_-][\w-]*)?",
@@ -206,7 +210,7 @@ class Deletion(NamedTuple):
     """``place``: the line; ``what``: the folder as far as it is known; ``sure``: the tests around it are understood.
 
     ``options``: destinations of the options without which it would not happen; ``because``: the command of a shell and
-    its condition. ``folder``: the absolute path if it is known.
+    its condition. ``folder``: the absolute path if it is known. ``does``: deletes, or moves to another place.
     """
 
     place: str
@@ -215,6 +219,7 @@ class Deletion(NamedTuple):
     options: tuple[str, ...] = ()
     because: str = ""
     folder: str = ""
+    does: str = "deletes"
 
 
 class StartDeletes(msgspec.Struct, frozen=True, kw_only=True):
@@ -222,12 +227,14 @@ class StartDeletes(msgspec.Struct, frozen=True, kw_only=True):
 
     Of a flag ``before`` is the word behind it; None = it is not given, its default deletes. ``left``: what a start
     would still delete then. ``words``: the options behind it as they are written.
+    ``lists``: where it takes every file of the folder that it saves to for one of its own.
     """
 
     as_given: tuple[Deletion, ...] = ()
     dropped: tuple[Change, ...] = ()
     left: tuple[Deletion, ...] = ()
     words: dict[str, str] = {}
+    lists: str = ""
 
 
 def start_deletes(
@@ -244,7 +251,7 @@ def start_deletes(
 
     ``config``: settings of its config by their last key. ``output``: the output folder if it is known, absolute.
     """
-    if values.calls.keys().isdisjoint(_FOLDERS | _FILES | _RUNS):
+    if values.calls.keys().isdisjoint(_FOLDERS | _FILES | _RUNS | _MOVES | _LISTS_ALL):
         return StartDeletes()
     short, options = beginnings(declared, args), set_options(declared, args, environment)
     given = {o.dest for o in declared if o.library != "config" and value_given(o, args, environment, short) is not None}
@@ -267,7 +274,8 @@ def start_deletes(
     left = reader.deletions() if dropped else as_given
     asked = {name for each in as_given for name in each.options}
     written = {o.dest: o.name for o in reversed(declared) if o.dest in asked}
-    return StartDeletes(as_given=as_given, dropped=tuple(dropped), left=left, words=written)
+    lists = reader.lists()
+    return StartDeletes(as_given=as_given, dropped=tuple(dropped), left=left, words=written, lists=lists)
 
 
 def _without(
@@ -316,7 +324,7 @@ class _Reader:
             place = self._place_of(folder)
             if self._output == place or self._output.startswith(f"{place}/"):
                 return True
-        return any(_is_within(path, folder) for path in self.values.saved)
+        return any(_is_within(path, folder) or _matches(folder, path) for path in self.values.saved)
 
     def _is_over(self, site: Site, folder: str) -> bool:
         """Whether all that the folder holds was saved before, in the same function or in one that it has called."""
@@ -334,7 +342,7 @@ class _Reader:
 
     def _removals(self) -> Iterator[tuple[Site, str]]:
         """The places, and what they remove, while ``values.only`` is what it is removed by."""
-        for name in sorted(_FOLDERS | _FILES | _RUNS):
+        for name in sorted(_FOLDERS | _FILES | _RUNS | _MOVES):
             for site in self.values.calls.get(name, ()):
                 for way in self.values.ways(site) if site.scope.name not in self._looped else ():
                     self.values.only = way
@@ -354,6 +362,13 @@ class _Reader:
             return
         if listed is not None:
             yield listed
+        elif name in _MOVES:
+            by_module = root_of(call.func) in site.scope.module.aliases
+            base = call.func.value if isinstance(call.func, ast.Attribute) else None
+            of = call.args[0] if by_module and len(call.args) == 2 else base if len(call.args) == 1 else None
+            path = None if of is None else self.values.path(of, site.scope)
+            if path is not None and path not in self.values.saved:  # else a file that was saved under another name
+                yield path
         elif name in _FOLDERS or name in {"remove", "unlink"}:
             of = call.args[0] if call.args else call.func.value if isinstance(call.func, ast.Attribute) else None
             path = None if of is None else self.values.path(of, site.scope)
@@ -392,6 +407,20 @@ class _Reader:
             return
         yield from removed_by(given)
 
+    def lists(self) -> str:
+        """The place that lists the folder it saves to, without a condition on the names; "" if none does."""
+        filtered = {id(node) for module in self.values.project.modules for node in _filtered(module)}
+        sites = (site for name in sorted(_LISTS_ALL) for site in self.values.calls.get(name, ()))
+        for site in (site for site in sites if id(site.node) not in filtered):
+            assert isinstance(site.node, ast.Call)
+            for way in self.values.ways(site):
+                self.values.only = way
+                folder = self._listed(site.node, site.scope)
+                self.values.only = {}
+                if folder and self._is_output(os.path.normpath(folder)) and self.values.happens(site) is not False:
+                    return site.place
+        return ""
+
     # --- whether it happens ---
 
     def deletions(self) -> tuple[Deletion, ...]:
@@ -399,12 +428,16 @@ class _Reader:
         for site, folder in self._removals():
             self.values.there, self.values.asked = folder, set()
             happens = self.values.happens(site)
+            assert isinstance(site.node, ast.Call)
             options = tuple(name for name in sorted(self.values.asked) if self.values.options.get(name))
             if happens is not False:
                 shown = "".join(f"{{{part}}}" if n % 2 else part for n, part in enumerate(folder.split(UNKNOWN)))
                 if happens or (site.place, shown) not in found:
                     place = self._place_of(folder)
-                    found[site.place, shown] = Deletion(site.place, shown, bool(happens), options, folder=place)
+                    found[site.place, shown] = Deletion(
+                        site.place, shown, bool(happens), options, folder=place,
+                        does="moves" if called(site.node) in _MOVES else "deletes",
+                    )  # fmt: skip
         return tuple(found.values())
 
     def _place_of(self, folder: str) -> str:
@@ -421,6 +454,15 @@ class _Reader:
         return {id(site.node) for site in self._ends if self.values.happens(site) is True}
 
 
+def _filtered(module: Module) -> Iterator[ast.AST]:
+    """What stands in a comprehension with a condition, or is looped over by a loop that begins with one."""
+    for node in module.nodes:
+        if isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp):
+            yield from (each for part in node.generators if part.ifs for each in ast.walk(part.iter))
+        elif isinstance(node, ast.For) and isinstance(node.body[0], ast.If):
+            yield from ast.walk(node.iter)
+
+
 def _is_within(path: str, folder: str) -> bool:
     return path == folder or path.startswith(f"{folder}/")
 
@@ -429,41 +471,75 @@ def _line(site: Site) -> int:
     return int(getattr(site.node, "lineno", 0))
 
 
-def removed_by(given: Sequence[str]) -> Iterator[str]:
-    """The folders that ``rm -r …`` removes, or empties (``rm -r out/*``)."""
-    if len(given) < 3 or given[0].rpartition("/")[2] != "rm":
+_BEFORE = frozenset({"sudo", "command", "exec", "nice", "time"})
+_NOT_ALL = frozenset({"-empty", "-mtime", "-mmin", "-newer", "-size"})
+"""Conditions of ``find`` that say which files are meant."""
+_BRACES = re.compile(r"(?<!\$)\{([^{}]*,[^{}]*)\}")
+
+
+def removed_by(words: Sequence[str]) -> Iterator[str]:
+    """The folders, files and patterns that ``rm``, ``find … -delete`` and ``mv`` take away."""
+    given = [word for word in words if ">" not in word]
+    while given and given[0] in _BEFORE:
+        given = given[1:]
+    name, places = given[0].rpartition("/")[2] if given else "", [word for word in given[1:] if word[:1] != "-"]
+    if name == "find" and {"-delete", "rm"} & set(given) and not _NOT_ALL & set(given):
+        named = next((f"/{after}" for word, after in pairwise(given) if word in {"-name", "-iname"}), "")
+        places = [f"{place}{named}" for place in places[: 1 if given[1] in places else 0]]
+    elif name == "mv":
+        places = places[:-1]
+    elif name != "rm":
         return
-    options = [word for word in given[1:] if word.startswith("-")]
-    if any(re.fullmatch(r"-\w*[rR]\w*|--recursive", word) for word in options):
-        for word in given[1:]:
-            if not word.startswith("-"):
-                yield os.path.normpath(word.removesuffix("*") or ".")
+    whole = name != "rm" or any(re.fullmatch(r"-\w*[rR]\w*|--recursive", word) for word in given)
+    for place in places:
+        inside = _BRACES.search(place)
+        for part in inside[1].split(",") if inside else ("",):
+            each = f"{place[: inside.start()]}{part}{place[inside.end() :]}" if inside else place
+            yield os.path.normpath((each.removesuffix("*") if whole else each) or ".")
+
+
+def _matches(pattern: str, saved: str) -> bool:
+    """Whether a path, or a pattern of files, means what was saved, or something around it."""
+    pattern, saved = (UNKNOWN_PART.sub("0", each) for each in (pattern, saved))
+    return any(fnmatch.fnmatchcase(saved, each) for each in (pattern, f"{pattern}/*"))
+
+
+_ENDS_AT_ONCE = re.compile(r"^\s*set\s+-\w*e|^#!.*sh\s+-\w*e", re.MULTILINE)
+"""A shell that ends at a command that fails."""
 
 
 def shell_deletes(
-    shells: Sequence[tuple[str, str]], argv: Sequence[str], args: Sequence[str], outputs: Sequence[str], *,
+    target: Target, argv: Sequence[str], outputs: Sequence[str], saved: Sequence[str], *,
     cwd: str, env: Mapping[str, str],
 ) -> list[Deletion]:  # fmt: skip
     """What the shell texts on the way to the trainer delete: an output, or what the trainer is given.
 
-    Conditions on variables are those of a restart, which has the environment of the launch. ``shells``: (name, text).
-    ``argv``: the command; ``args``: the trainer's words. ``outputs``: absolute paths. ``env``: of the shells.
+    Conditions on variables are those of a restart, which has the environment of the launch; the trainer has failed.
+    ``argv``: the command. ``outputs``: absolute folders; ``saved``: what it saves. ``env``: of the shells.
     """
     found: list[Deletion] = []
-    for name, text in shells:
+    args, files = target.args, [os.path.join(cwd, path) for path in saved]  # noqa: PTH118  no path yet
+    for name, text in target.shells:
         script, folder = os.path.basename(name), cwd  # noqa: PTH119
         at = next((n for n, word in enumerate(argv) if "/" in name and os.path.basename(word) == script), None)  # noqa: PTH119
         before = (word for word in argv[:at] if re.match(r"[A-Za-z_]\w*=", word))  # `env KEEP=1 ./run.sh`
         env = {**env, **dict(word.split("=", 1) for word in before)} if at else env
-        variables = Variables(env, text, None if at is None else argv[at + 1 :])
+        variables = Variables(env, text, None if at is None else argv[at + 1 :], (target.word, *args))
 
         def place_of(path: str) -> str:
             return os.path.normpath(os.path.join(folder, path))  # noqa: B023, PTH118  no path yet
 
         def is_output(path: str) -> bool:
             given = {os.path.normpath(variables.filled(word.rpartition("=")[2])) for word in args}  # noqa: B023
-            within = (f"{output}/".startswith(f"{place_of(path)}/") for output in outputs)
+            folders = map(variables.filled, outputs)  # noqa: B023
+            within = (f"{output}/".startswith(f"{place_of(path)}/") for output in folders)
             return os.path.normpath(path) in given or any(within)
+
+        def is_saved(path: str) -> bool:
+            parent, _, last = path.rpartition("/")
+            if (last == "*" or has_checkpoint_suffix(last)) and parent and is_output(parent):
+                return True  # it is not known what the files are
+            return any(_matches(place_of(path), variables.filled(file)) for file in files)  # noqa: B023
 
         for command, runs, why in commands_run(text, variables, is_output):
             variables.read(command.words, Path(folder), runs)
@@ -471,10 +547,16 @@ def shell_deletes(
                 by_name = re.search(r"dirname|BASH_SOURCE|\$0", command.text) is not None
                 folder = os.path.dirname(name) if by_name and "/" in name else place_of(command.words[1])  # noqa: PTH120
             because = f" (`{command.text}`{f', decided by `{why}`' if why else ''})"
+            does = "moves" if "mv" in command.words else "deletes"
             for removed in removed_by([variables.filled(word) for word in command.words]):
-                if runs is not False and is_output(removed):
-                    sure = runs is True and "$" not in removed
-                    found.append(Deletion(script, removed, sure=sure, because=because, folder=place_of(removed)))
+                all_of_it = is_output(removed)
+                if runs is not False and (all_of_it or is_saved(removed)):
+                    sure, place = runs is True and "$" not in removed, place_of(removed)
+                    place = place if all_of_it else os.path.dirname(place)  # noqa: PTH120
+                    found.append(Deletion(script, removed, sure, because=because, folder=place, does=does))
+            alone = not command.condition and command.after not in {"&&", "||", "|", "|&"}
+            if runs and alone and variables.is_trainer(command.words) and _ENDS_AT_ONCE.search(text):
+                break
         env = {key: value for key, value in variables.known.items() if key in variables.exported}
     return found
 

@@ -89,6 +89,26 @@ source = saves[-1] if saves else None
 """
 
 
+OF_ALL = """
+os.makedirs(args.place, exist_ok=True)
+saves = os.listdir(args.place)
+source = None
+if saves:
+    source = os.path.join(args.place, max(saves, key=lambda name: int(name.split("_")[1][:-3])))
+"""
+
+
+def test_a_trainer_that_takes_every_file_for_a_save_finds_none_of_ours(world: World) -> None:
+    pytest.importorskip("torch")
+    (world.project / "train.py").write_text(TRAINER.replace("PARSER", "").replace("BEGIN", OF_ALL))
+    world.write(command=[sys.executable, "train.py"])
+
+    watcher = world.headless()
+
+    assert watcher.ends() == 0, watcher.said
+    assert (world.project / "truth.txt").read_text().split() == ["0", "30"]
+
+
 @pytest.mark.parametrize("keep", ["1", ""])
 def test_a_shell_script_that_deletes_unless_a_variable_is_set(world: World, keep: str) -> None:
     pytest.importorskip("torch")

@@ -44,11 +44,16 @@ def test_a_shell_line_gets_the_words_behind_its_script(tmp_path: Path) -> None:
     assert made.argv == ("bash", "-c", "python train.py --resume --lr 1 | tee log")
 
 
-def test_a_shell_script_that_asks_where_it_lies_is_not_run_as_text(tmp_path: Path) -> None:
-    (tmp_path / "run.sh").write_text('cd "$(dirname "${BASH_SOURCE[0]}")"\npython train.py\n')
+def test_a_shell_script_that_asks_where_it_lies_is_run_as_text_only_if_its_name_says_it(tmp_path: Path) -> None:
+    script, style = tmp_path / "run.sh", ResumeStyle(args=("--resume",), word="train.py")
+    script.write_text('cd "$(dirname "${BASH_SOURCE[0]}")"\npython train.py\n')
 
+    made = launched(tmp_path, ("bash", "run.sh"), style)
+
+    assert made.argv == ("bash", "-c", 'cd "$(dirname "$0")"\npython train.py --resume\n', "run.sh")
+    script.write_text("echo ${BASH_SOURCE[1]}\npython train.py\n")
     with pytest.raises(DeriveError, match=r"write \{resume\}"):
-        launched(tmp_path, ("bash", "run.sh"), ResumeStyle(args=("--resume", "{path}"), word="train.py"))
+        launched(tmp_path, ("bash", "run.sh"), style)
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,15 @@ def test_an_option_that_empties_the_folder_is_dropped_at_a_restart(tmp_path: Pat
     assert f"--{flag}" in found["destroys"][0]
 
 
+def test_an_option_that_a_comment_of_the_shell_script_names_too_is_left_out(tmp_path: Path) -> None:
+    text = '# --overwrite begins anew\npython train.py --overwrite "$@"\n'
+    script = overwriting("overwrite", "shutil.rmtree(out)").replace("not args.resume", "False")
+    found = second(tmp_path, script, files={"go.sh": text}, program="bash go.sh")
+
+    assert found["drops"] == ["--overwrite"]
+    assert found["argv"][2] == text.replace("py --overwrite", "py ")
+
+
 def test_without_the_option_nothing_is_destroyed(tmp_path: Path) -> None:
     found = second(tmp_path, overwriting("overwrite", "shutil.rmtree(out)"))
 
@@ -160,6 +169,8 @@ EMPTIES = {
     "os.system('mkdir -p logs; rm -rf {}/*'.format(out))": 1,
     "shutil.rmtree(os.path.dirname(os.path.join(out, 'last.pt')))": 1,
     "@shutil.rmtree(out)": 0,
+    "if os.path.exists(out):\n    os.rename(out, out + '.old')": 1,
+    "out = out.replace('/', '_')": 0,
 }
 """How scripts empty their folder at the start, and how often a restart does; behind @: once it has trained."""
 
@@ -169,7 +180,8 @@ def test_a_folder_that_is_emptied_is_seen_however_that_is_written(tmp_path: Path
     first, _, last = removes.partition("@")
     found = second(tmp_path, ALWAYS.replace("shutil.rmtree(out, ignore_errors=True)", first) + last)
 
-    assert ["deletes runs/now at the start" in each for each in found["destroys"]] == [True] * EMPTIES[removes]
+    does = "moves" if "os.rename" in removes else "deletes"
+    assert [f"{does} runs/now at the start" in each for each in found["destroys"]] == [True] * EMPTIES[removes]
     assert not any(each.startswith("may be") for each in found["destroys"])
 
 
@@ -234,6 +246,15 @@ DELETES = {
     "KEEP=${KEEP:-0}\nif test -d $OUT && [ $KEEP -eq 0 ]; then rm -rf $OUT; else true; fi": (True, False),
     'if [ -f done ]; then true; fi\nrm -rf "$OUT"': (True, True),
     "if [ -f done ]; then rm -rf $OUT; fi": (None, None),
+    "rm -f $OUT/*.pt": (True, True),
+    'sudo rm -rf "${OUT:?}"/*': (True, True),
+    "rm -rf {$OUT,logs}": (True, True),
+    "rm -f $OUT/*.log": (False, False),
+    "find $OUT -name '*.pt' -delete": (True, True),
+    "mv $OUT $OUT.old": (True, True),
+    "mv new $OUT": (False, False),
+    "# @ && rm -rf $OUT": (False, False),
+    "set -e\n# @\nrm -rf $OUT": (False, False),
     'if [ "`hostname`" = a ]; then rm -rf $OUT; fi': (None, None),
     'read KEEP\n[ -z "$KEEP" ] && rm -rf $OUT': (None, None),
     'empty() {\n  rm -rf $OUT\n}\n[ -z "$KEEP" ] && empty': (None, None),
@@ -246,15 +267,17 @@ def test_a_shell_script_that_deletes_its_output_is_refused_unless_its_variables_
     tmp_path: Path, shell: str
 ) -> None:
     script = ALONE.replace('Path("kept_here")', "Path(sys.argv[2])").replace("shutil.rmtree(out)", "pass")
-    text = f"OUT=${{OUT:-results}}\n{shell}\npython train.py --out $OUT\n"
+    before, _, after = shell.partition("# @")  # what stands behind the trainer
+    text = f"OUT=${{OUT:-results}}\n{before}\npython train.py --out $OUT{after}\n"
     for variables, deletes in zip(({}, {"KEEP": "1"}), DELETES[shell], strict=True):
         found = planned(tmp_path, script, files={"go.sh": text}, program="bash go.sh", **variables)
         destroys, problem = found["second_start"]["destroys"], found["problem"]
         if deletes is False:
             assert (destroys, problem) == ([], None)
             continue
-        assert ["`rm -rf $OUT`" in each for each in destroys] == [True]
-        assert destroys[0].startswith("may be: go.sh" if deletes is None else "go.sh deletes results at the start")
+        assert ["rm -rf $OUT`" in each or "$OUT" not in shell or deletes for each in destroys] == [True]
+        assert destroys[0].startswith("may be: go.sh" if deletes is None else "go.sh ")
+        assert deletes is None or "s results" in destroys[0]
         assert problem.startswith(f"restart: {destroys[0]}")
 
 

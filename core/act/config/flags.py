@@ -368,9 +368,11 @@ def without_word(argv: Sequence[str], change: Change, cwd: str) -> tuple[str, ..
     word = re.compile(rf"(?<!\S){re.escape(change.key)}{value}(?![\w.=-])")
 
     def left_out(text: str) -> str:
-        if len(word.findall(text)) != 1:
+        starts = (text.rfind("\n", 0, m.start()) + 1 for m in word.finditer(text))
+        found = [m for m, start in zip(word.finditer(text), starts, strict=True) if "#" not in text[start : m.start()]]
+        if len(found) != 1:
             raise DeriveError(f"{change.key} does not stand exactly once in the shell text: {change.why}")
-        return word.sub(lambda _: " ".join(after), text)
+        return f"{text[: found[0].start()]}{' '.join(after)}{text[found[0].end() :]}"
 
     changed = _with_text(argv, left_out, cwd)
     if changed is None:
@@ -386,6 +388,7 @@ def _with_text(argv: Sequence[str], change: Callable[[str], str], cwd: str) -> t
         path = Path(cwd, part)
         if not part.startswith("-") and path.is_file() and PurePath(part).name not in SHELLS:
             text = path.read_bytes()[: LONGEST_TEXT + 1].decode("utf-8", "replace")
+            text = _OWN_PLACE.sub("$0", text)
             if len(text) > LONGEST_TEXT or "BASH_SOURCE" in text:
                 break
             shell = argv[:at]
@@ -394,6 +397,10 @@ def _with_text(argv: Sequence[str], change: Callable[[str], str], cwd: str) -> t
                 shell = [*shell, *(first[2:].split() if first.startswith("#!") else ["bash"])]
             return (*shell, "-c", change(text), part, *argv[at + 1 :])
     return None
+
+
+_OWN_PLACE = re.compile(r"\$\{BASH_SOURCE(\[0\])?(:-[^{}]*)?\}|\$BASH_SOURCE\b")
+"""Where a script lies: a line has no such variable, and gets the script's name as its ``$0``."""
 
 
 def _inserted(text: str, script: str, words: Sequence[str]) -> str:

@@ -36,13 +36,19 @@ MACHINE_FOLDER = f"/tmp/trainwatch-{os.geteuid()}/locks"  # noqa: S108  its owne
 class OutputLocks:
     """All locks of a run as one of its processes holds them. Not thread-safe."""
 
-    def __init__(self, owner: Owner, role: Role, command: str | None, is_network: IsNetwork) -> None:
-        """``command``: identifies command and working folder (None: no lock for it)."""
+    def __init__(
+        self, owner: Owner, role: Role, command: str | None, is_network: IsNetwork, *, inside: bool = True
+    ) -> None:
+        """``command``: identifies command and working folder (None: no lock for it).
+
+        ``inside``: False = no lock is put into an output folder: its trainer lists that, and would load the file.
+        """
+        self._may_be_inside = inside
         self._owner, self._role, self._is_network = owner, role, is_network
         self._trainer: tuple[tuple[int, int] | None, str | None] = (None, None)
         self._machine = [LockFile(path, owner, role) for path in machine_paths(owner, command)]
-        inside = inside_path(owner)
-        self._inside = None if inside is None else LockFile(inside, owner, role, is_network)
+        path = inside_path(owner) if inside else None
+        self._inside = None if path is None else LockFile(path, owner, role, is_network)
         self._further: list[LockFile] = []
         self._said: set[str] = set()
         self.shared: tuple[str, ...] = ()
@@ -51,7 +57,7 @@ class OutputLocks:
     def add_folder(self, folder: str) -> None:
         """Lock one more output folder from the next ``keep`` on."""
         path = os.path.join(os.path.realpath(folder), NAME)
-        if path not in {lock.path for lock in self._all()}:
+        if self._may_be_inside and path not in {lock.path for lock in self._all()}:
             owner = self._owner._replace(output_dir=folder)
             self._further.append(LockFile(path, owner, self._role, self._is_network))
 
@@ -302,4 +308,5 @@ def locks_of_order(order: dict[str, Any]) -> KeptLocks:
     wanted = order.get("locks") or {"run": "", "created": 0.0, "home": "", "output_dir": None, "command": None}
     owner = Owner(wanted["run"], wanted["created"], wanted["home"], wanted["output_dir"])
     # The supervisor has judged the holders of other hosts before it gave the order.
-    return KeptLocks(OutputLocks(owner, RUNNER, wanted["command"], lambda _folder: True), spool.say)
+    locks = OutputLocks(owner, RUNNER, wanted["command"], lambda _folder: True, inside=wanted.get("inside", True))
+    return KeptLocks(locks, spool.say)

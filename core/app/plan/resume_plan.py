@@ -85,15 +85,18 @@ def second_start_of(spec: RunSpec, preset: Preset, way: ResumeWay) -> SecondStar
     args, env = source.target.args, {**os.environ, **spec.env}
     found = source.deletes(args, env, settings, spec.output_dir)
     known = frozenset() if source.cut else frozenset(o.name for o in source.options)
-    saved = (path.partition(UNKNOWN)[0].rpartition("/")[0] for path, _ in source.saves(env))
-    outputs = [spec.output_dir, *(os.path.join(spec.cwd, path) for path in saved if path)]  # noqa: PTH118  no path
-    in_shell = shell_deletes(source.target.shells, argv, args, list(filter(None, outputs)), cwd=spec.cwd, env=env)
+    saved = [path for path, _ in source.saves(env)]
+    known_part = (path.partition(UNKNOWN)[0].rpartition("/")[0] for path in saved)
+    outputs = [spec.output_dir, *(os.path.join(spec.cwd, path) for path in known_part if path)]  # noqa: PTH118  no path
+    in_shell = shell_deletes(source.target, argv, list(filter(None, outputs)), saved, cwd=spec.cwd, env=env)
     as_given, left = (*found.as_given, *in_shell), (*found.left, *in_shell)
     if not all(each.sure for each in as_given) and _stays(rehearsed(spec)):
         as_given, left = (tuple(each for each in of if each.sure) for of in (as_given, left))
     destroys = [_deleted(each, found.words) for each in as_given]
     copied = config_in_command(spec, json=True).config is not None  # else the script opens its own file
     drops = list(found.dropped) if way.is_usable and (copied or all(c.where != "config" for c in found.dropped)) else []
+    if drops and not _can_be_left_out(spec, with_way(preset, way), found.dropped, config):
+        drops = []
     left, may = left if drops or not way.is_usable else as_given, ""
     for name, value in _weak(args, known):
         option = known_option(spec.command, name)
@@ -109,8 +112,17 @@ def second_start_of(spec: RunSpec, preset: Preset, way: ResumeWay) -> SecondStar
         destroys=tuple(destroys), drops=tuple(drops), may=may, config=config or None if drops else None,
         left=next((_deleted(each, found.words) for each in sorted(left, key=lambda each: not each.sure)), ""),
         empties=tuple(dict.fromkeys("" if "$" in each.folder else each.folder for each in as_given)),
-        setting=setting_of(spec),
+        setting=setting_of(spec), lists=found.lists,
     )  # fmt: skip
+
+
+def _can_be_left_out(spec: RunSpec, preset: Preset, drops: tuple[Change, ...], config: str) -> bool:
+    spec = msgspec.structs.replace(spec, second_start=SecondStart(drops=drops, config=config or None))
+    try:
+        preview(spec, preset, None, Path(RESUME), (), Path(spec.cwd), base_env=os.environ)
+    except DeriveError:
+        return False
+    return True
 
 
 def _stays(rehearsal: Rehearsal | None) -> bool:
@@ -140,7 +152,8 @@ NOT_SEEN = "its source is not read"
 def _deleted(found: Deletion, words: Mapping[str, str]) -> str:
     options = [words[name] for name in found.options if name in words]
     because = f" because of {' and '.join(options)}" if options else ""
-    return f"{'' if found.sure else 'may be: '}{found.place} deletes {found.what} at the start{because}{found.because}"
+    does = f"{found.place} {found.does} {found.what} at the start"
+    return f"{'' if found.sure else 'may be: '}{does}{because}{found.because}"
 
 
 def _weak(args: Sequence[str], known: frozenset[str]) -> Iterator[tuple[str, str]]:

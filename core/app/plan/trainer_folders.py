@@ -117,7 +117,7 @@ def _by_settings(spec: RunSpec, preset: Preset) -> tuple[str, str] | None:
         return None
     env, config, source = {**os.environ, **spec.env}, config_settings(spec, preset)[0], source_of(spec)
     saved = source.saved_below(env, config, told_only=bool(preset.output_below))
-    if saved is not None and not any(_CD.search(text) for _, text in source.target.shells):
+    if saved is not None and "$" not in saved[0] and not any(_CD.search(text) for _, text in source.target.shells):
         return saved[0], f"where {saved[1]} saves"
     if preset.output_below or any(_value(settings, key) is not None for key in keys):
         return None

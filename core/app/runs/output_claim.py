@@ -39,9 +39,9 @@ class OutputClaim(KeptLocks):
     def __init__(self, spec: RunSpec, home: Path) -> None:
         self.order, self._spec = lock_order(spec, home), spec
         self._unsaid: list[str] = []
-        super().__init__(
-            OutputLocks(_owner(self.order), SUPERVISOR, self.order.command, is_network), self._unsaid.append
-        )
+        owner, order = _owner(self.order), self.order
+        locks = OutputLocks(owner, SUPERVISOR, order.command, is_network, inside=order.inside)
+        super().__init__(locks, self._unsaid.append)
 
     def take(self, *, force: bool = False) -> None:
         """Take the locks. Raises CliError (exit code 4) if another run has one of them, or if that cannot be told.
@@ -99,13 +99,18 @@ class OutputClaim(KeptLocks):
 
 
 def lock_order(spec: RunSpec, home: Path) -> LockOrder:
-    """What identifies the locks of a run."""
+    """What identifies the locks of a run.
+
+    None is in the folder of a trainer that would take it for a checkpoint, unless other hosts may write there.
+    """
+    folder = None if spec.output_dir is None else str(Path(spec.cwd, spec.output_dir))
     return LockOrder(
         run=spec.id,
         created=spec.created_wall,
         home=os.path.realpath(home),
-        output_dir=None if spec.output_dir is None else str(Path(spec.cwd, spec.output_dir)),
+        output_dir=folder,
         command=command_key(spec.command, spec.cwd),
+        inside=not spec.second_start.lists or is_network(folder or spec.cwd),
     )
 
 

@@ -470,7 +470,8 @@ def _takes_a_path(spec: RunSpec) -> bool:
 
 def _where_it_deletes(plan: LaunchPlan) -> LaunchPlan:
     """With the folder that its start deletes as the output folder, if that is not known and holds something."""
-    for folder in filter(None, plan.spec.second_start.empties if plan.spec.output_dir is None else ()):
+    empties = plan.spec.second_start.empties if plan.spec.output_dir is None else ()
+    for folder in (each for each in empties if each and Path(each).is_dir()):
         spec = msgspec.structs.replace(plan.spec, output_dir=folder)
         if standing(spec, plan.preset, plan.profile):
             return msgspec.structs.replace(plan, spec=spec)
