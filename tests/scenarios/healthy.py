@@ -524,6 +524,9 @@ HEALTHY: dict[str, Build] = {
             .train(60)
         )
     ),
+    "evaluates_after_its_end_with_power_unknown": healthy(
+        lambda s: near_its_end(given(s, power=False)).finish().go(1300, gpu=level(100, 250), cpu=1.0).exit(0)
+    ),
     "evaluates_silently_with_power_unknown": healthy(
         lambda s: begun(given(s, power=False)).go(700, gpu=level(99, 250), cpu=1.2).train(60)
     ),

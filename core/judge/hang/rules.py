@@ -185,7 +185,8 @@ def done_but_alive(run: HangInput) -> Iterator[Case]:
     """The training is done, and its process does not end. Cores and GPUs that wait are no work."""
     if not run.ended_well:
         return
-    factor = deadlines.EXPECTED if run.log_activity.exit_work_at is None else deadlines.LONG_WORK
+    may_work = run.log_activity.exit_work_at is not None or run.load == "pinned"
+    factor = deadlines.LONG_WORK if may_work else deadlines.EXPECTED
     deadline_s = factor * run.hang.min_s
     quiet_s = run.still_s if run.load or not run.sees_gpu else run.dead_s
     sure_s, busy_s = CONCLUSIVE * deadline_s, run.still_s - quiet_s  # then busy cores do not count any more
