@@ -366,8 +366,11 @@ def no_progress(run: HangInput) -> Case | None:
     announced = run.works and run.announced and run.log_activity.phase_at >= run.clock.last
     ends = not (run.save or blocked or announced) and (run.sees_process or run.sees_gpu)
     reason, kind = f"no new highest step for {duration(stalled_s)}", "spin" if works else _kind(run)
-    due_s = deadlines.ACT_FACTOR * limit_s - stalled_s if ends else math.inf
-    return Case(stalled_s, limit_s, "certain", kind, reason, (reason,), due_s)
+    known_s = deadlines.KNOWN_FACTOR * run.clock.pause_s
+    due_s = max(deadlines.ACT_FACTOR * limit_s, known_s) - stalled_s if ends else math.inf
+    # A GPU that works while nothing is printed may evaluate; what loops makes steps, or prints.
+    silent = run.works and run.clock.last <= run.peak.at and run.log_activity.printed_at is None
+    return Case(stalled_s, limit_s, "weak" if silent else "certain", kind, reason, (reason,), due_s)
 
 
 def can_loop(run: HangInput) -> bool:
