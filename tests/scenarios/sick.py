@@ -441,6 +441,21 @@ SICK: dict[str, Build] = {
     "dies_while_others_use_the_gpus": sick(
         "idle", 1900.0, lambda s: in_trouble(begun(given(s, own=False))).go(2400, gpu=busy, cpu=0.0)
     ),
+    # No CUDA_VISIBLE_DEVICES: all count as its own, but only the first one holds its memory.
+    "dies_at_its_start_beside_gpus_at_work_for_others": sick(
+        "idle",
+        1900.0,
+        lambda s: in_trouble(given(s, gpus=max(2, s.gpus), held=(0,)).start().load()).go(
+            3000, gpu=first_only(idle, busy), cpu=0.0
+        ),
+    ),
+    "dies_in_an_evaluation_beside_gpus_at_work_for_others": sick(
+        "idle",
+        1900.0,
+        lambda s: in_trouble(begun(given(s, gpus=max(2, s.gpus), held=(0,))).log(EVALUATION).go(60, cpu=1.2)).go(
+            3000, gpu=first_only(idle, busy), cpu=0.0
+        ),
+    ),
     # --- each for one deadline ----------------------------------------------------------------------------------------
     "spins_in_an_evaluation_that_prints": sick(
         "spin",

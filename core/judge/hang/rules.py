@@ -309,7 +309,8 @@ def busy_cores(run: HangInput) -> Iterator[Case]:
     # As much CPU as if the processes polled for a GPU, used or waited for?
     cores = max(seen.cpu_sum, seen.run_sum) / max(1, seen.cpu_count)
     polls = cores >= POLLING_CORES * max(1.0, seen.cpu_normal or 0.0)
-    own_s = (seen.process_at or 0.0) - max(liveness.last_byte(seen), seen.working.at or 0.0, run.since)
+    own_at = max(seen.working.at or 0.0, seen.own_busy_at or 0.0)
+    own_s = (seen.process_at or 0.0) - max(liveness.last_byte(seen), own_at, run.since)
     idle_s = run.now - max(liveness.last_work(seen), run.clock.last)
     longest_s, late_s = max(CONCLUSIVE * run.hang.max_s, most_s), run.hang.deadline_factor * (run.clock.slow_s or 0.0)
     unseen_s = deadlines.for_load(run, "pinned")
