@@ -459,6 +459,18 @@ HEALTHY: dict[str, Build] = {
             .train(60)
         )
     ),
+    "eval_asks_a_remote_model_about_three_sets": healthy(
+        lambda s: (
+            begun(s)
+            .log(EVALUATION)
+            .go(
+                2400,
+                cpu=0.03,
+                logs=[(8.0 * n, f"\rEvaluating: {n}%|  | {n % 100}/100 [00:10<00:10, 8.00s/it]") for n in range(300)],
+            )
+            .train(60)
+        )
+    ),
     "eval_decodes_at_low_power": healthy(
         lambda s: (
             begun(s)

@@ -598,6 +598,14 @@ SICK: dict[str, Build] = {
     "dies_after_its_mount_came_back": sick(
         "idle", 1100.0, lambda s: in_trouble(begun(s)).dead(500, states={"D": 4, "S": 5}).dead(900)
     ),
+    # A thread draws the load of the machine as a bar (tqdm with ``n`` set to it).
+    "dies_but_draws_a_gauge": sick(
+        "idle",
+        PHASE_S,
+        lambda s: in_trouble(begun(s)).go(
+            3000, logs=[(10.0 * n, f"\rcpu%:  5%|   | {5 + 7 * n % 9}.0/100 [10:00<00:00]") for n in range(1, 300)]
+        ),
+    ),
     "dies_with_hours_unsaved": sick("idle", DEAD_S, lambda s: in_trouble(hours(s, 3)).dead(900)),
     "spins_with_hours_unsaved": sick("spin", 560.0, lambda s: in_trouble(hours(s, 3)).spinning(1200)),
     "spins_without_gpu_readings_with_hours_unsaved": sick(
