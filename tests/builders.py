@@ -116,6 +116,8 @@ class Story:
         self.telemetry = telemetry
         self.processes = True
         self.own = True
+        self.held: tuple[int, ...] | None = None
+        """GPUs on which the trainer holds memory; None = not known."""
         self.limit_w = 320.0
         self.settings: Settings | None = None
         self.workers = workers
@@ -262,6 +264,7 @@ class Story:
                             mem_total_bytes=16.3 * GB,
                             temp_c=62,
                             own=self.own,
+                            own_mem_bytes=None if self.held is None else 14 * GB * (index in self.held),
                         )
                         for index, (util, power) in enumerate(shown)
                     ),

@@ -459,6 +459,18 @@ HEALTHY: dict[str, Build] = {
             .train(60)
         )
     ),
+    "eval_asks_a_remote_model_about_three_sets": healthy(
+        lambda s: (
+            begun(s)
+            .log(EVALUATION)
+            .go(
+                2400,
+                cpu=0.03,
+                logs=[(8.0 * n, f"\rEvaluating: {n}%|  | {n % 100}/100 [00:10<00:10, 8.00s/it]") for n in range(300)],
+            )
+            .train(60)
+        )
+    ),
     "eval_decodes_at_low_power": healthy(
         lambda s: (
             begun(s)
@@ -523,6 +535,9 @@ HEALTHY: dict[str, Build] = {
             .go(700, gpu=first_only(idle, spin), cpu=1.0 * s.gpus)
             .train(60)
         )
+    ),
+    "evaluates_after_its_end_with_power_unknown": healthy(
+        lambda s: near_its_end(given(s, power=False)).finish().go(1300, gpu=level(100, 250), cpu=1.0).exit(0)
     ),
     "evaluates_silently_with_power_unknown": healthy(
         lambda s: begun(given(s, power=False)).go(700, gpu=level(99, 250), cpu=1.2).train(60)

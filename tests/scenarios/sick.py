@@ -441,6 +441,21 @@ SICK: dict[str, Build] = {
     "dies_while_others_use_the_gpus": sick(
         "idle", 1900.0, lambda s: in_trouble(begun(given(s, own=False))).go(2400, gpu=busy, cpu=0.0)
     ),
+    # No CUDA_VISIBLE_DEVICES: all count as its own, but only the first one holds its memory.
+    "dies_at_its_start_beside_gpus_at_work_for_others": sick(
+        "idle",
+        1900.0,
+        lambda s: in_trouble(given(s, gpus=max(2, s.gpus), held=(0,)).start().load()).go(
+            3000, gpu=first_only(idle, busy), cpu=0.0
+        ),
+    ),
+    "dies_in_an_evaluation_beside_gpus_at_work_for_others": sick(
+        "idle",
+        1900.0,
+        lambda s: in_trouble(begun(given(s, gpus=max(2, s.gpus), held=(0,))).log(EVALUATION).go(60, cpu=1.2)).go(
+            3000, gpu=first_only(idle, busy), cpu=0.0
+        ),
+    ),
     # --- each for one deadline ----------------------------------------------------------------------------------------
     "spins_in_an_evaluation_that_prints": sick(
         "spin",
@@ -582,6 +597,14 @@ SICK: dict[str, Build] = {
     ),
     "dies_after_its_mount_came_back": sick(
         "idle", 1100.0, lambda s: in_trouble(begun(s)).dead(500, states={"D": 4, "S": 5}).dead(900)
+    ),
+    # A thread draws the load of the machine as a bar (tqdm with ``n`` set to it).
+    "dies_but_draws_a_gauge": sick(
+        "idle",
+        PHASE_S,
+        lambda s: in_trouble(begun(s)).go(
+            3000, logs=[(10.0 * n, f"\rcpu%:  5%|   | {5 + 7 * n % 9}.0/100 [10:00<00:00]") for n in range(1, 300)]
+        ),
     ),
     "dies_with_hours_unsaved": sick("idle", DEAD_S, lambda s: in_trouble(hours(s, 3)).dead(900)),
     "spins_with_hours_unsaved": sick("spin", 560.0, lambda s: in_trouble(hours(s, 3)).spinning(1200)),

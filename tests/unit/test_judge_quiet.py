@@ -222,3 +222,18 @@ def test_people_are_told_within_three_minutes_where_nothing_is_ended_yet(story: 
 def test_an_open_question_is_among_the_evidence() -> None:
     (quiet,) = of_kind(running(steps=100).watch(Story(meta=False).log("\nOverwrite? [y/N] ").dead(120)), "quiet")
     assert 'the log ends with a question: "Overwrite? [y/N]"' in [each.what for each in quiet.evidence]
+
+
+def test_silent_evaluation_of_an_hour_ends_the_run_once_at_most() -> None:
+    def part(step: int) -> Story:
+        told = Story(meta=False, period_s=10.0)
+        told.step = step
+        return told
+
+    world = World().begin().watch(part(0).load(20).train(200).evaluate(3600, announce=False, bar=False))
+    assert [i.class_ for i in world.hangs] == ["spin"]
+    for step in (0, 200, 400):
+        world.watch(part(step).train(200).evaluate(3600, announce=False, bar=False))
+    world.watch(part(600).train(20))
+    assert len(world.hangs) == 1
+    assert world.word == "running"

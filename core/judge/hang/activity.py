@@ -8,6 +8,7 @@ import msgspec
 from ...model.observation import GpuReading
 from ...model.progress import Phase
 from ...model.run import GpuHabit
+from ..text.run_count import AGAIN_SHARE
 
 # What the trainer's log shows besides steps: announced phases, bars of other work, and lines without progress.
 #
@@ -17,7 +18,8 @@ from ...model.run import GpuHabit
 # download that maps its file and a decoder that is limited by memory show no other sign of life.
 #
 # Known false alarms: a watchdog of a dead trainer that prints "saving checkpoint before abort" (a phase counts only if
-# another sign of life was seen just before); words of an upload in the name of a metric.
+# another sign of life was seen just before); words of an upload in the name of a metric; a gauge drawn as a bar, as
+# long as it reaches new heights.
 
 EXIT_WORK = re.compile(
     r"upload|push_to_hub|syncing\b|"
@@ -36,6 +38,7 @@ WORK: frozenset[Phase] = frozenset({"eval", "sample", "save"})
 
 BAR_COUNT = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)([kKMGT]?)i?B?/(\d[\d.]*[kKMGT]?i?B?) *\[")
 """A bar's count and total: ``412/2000 [``, ``1.20G/9.60G [``."""
+AMOUNT = re.compile(r"(\d+(?:\.\d+)?)([kKMGT]?)")
 UNITS = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 LINE_CHARS = 400
 """The newest bar, and a word that a chunk's end cuts, are looked for in this many characters at the end."""
@@ -61,6 +64,7 @@ class LogActivity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """The same of a bar of an evaluation, a save or samples."""
     bar_total: str = ""
     bar_count: float = 0.0
+    """The highest since the bar began: a gauge of memory or load, drawn as a bar, goes up and down."""
     trusted: bool = True
     """The phase was announced by a living trainer; output of a dead one does not restart the wait."""
 
@@ -83,7 +87,10 @@ def with_text(log: LogActivity, phase: Phase, text: str, now: float, *, alive: b
         work = now
     known = phase == log.phase or phase in log.announced
     total, count = (log.bar_total, log.bar_count) if phase == "train" else _bar(log, printed)
-    grew = total == log.bar_total and count > log.bar_count
+    same = total == log.bar_total
+    grew = same and count > log.bar_count
+    if same and not (log.bar_count > AGAIN_SHARE * _amount(total) and count < AGAIN_SHARE * log.bar_count):
+        count = max(count, log.bar_count)  # else the next bar of this length began
     return LogActivity(
         phase=phase,
         phase_at=log.phase_at if known else now,
@@ -103,6 +110,12 @@ def with_text(log: LogActivity, phase: Phase, text: str, now: float, *, alive: b
 def _bar(log: LogActivity, printed: str) -> tuple[str, float]:
     bars = BAR_COUNT.findall(printed[-LINE_CHARS:])
     return (bars[-1][2], float(bars[-1][0]) * UNITS[bars[-1][1]]) if bars else (log.bar_total, log.bar_count)
+
+
+def _amount(text: str) -> float:
+    """``9.90GB`` as a number; 0 if it is none."""
+    found = AMOUNT.match(text)
+    return 0.0 if found is None else float(found[1]) * UNITS[found[2]]
 
 
 # What a GPU does, from its utilisation and power compared with what is usual for this run.

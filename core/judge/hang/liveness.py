@@ -55,9 +55,12 @@ class Liveness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     gpu_state: GpuState = "unknown"
     """What the busiest of them did in it."""
     foreign: bool = False
-    """All GPUs that can be seen are marked as not the trainer's: whether it uses one is unknown."""
+    """All GPUs that can be seen are marked as not the trainer's: whether it uses one is unknown. Or all that do
+    something hold none of its memory, and one that rests does."""
     busy_at: float | None = None
     """Some GPU worked (busy or active)."""
+    own_busy_at: float | None = None
+    """The same of a GPU that is not known to be of others only."""
     unrest_at: float | None = None
     """Newest sample in which some GPU that may be the trainer's did something, or was not seen."""
     dim_at: float | None = None
@@ -233,8 +236,11 @@ def with_gpus(seen: Liveness, sample: GpuSample, now: float, beat_at: float = 0.
         return seen if seen.gpu_at is None else msgspec.structs.replace(seen, unrest_at=now)
     others = bool(seen.normals) and [n.index for n in seen.normals] != [g.index for g in gpus]
     normals = activity.watch(seen.normals, gpus)
-    foreign = not any(activity.may_be_own(g) for g in gpus)
     states = tuple([activity.read(n, g) for n, g in zip(normals, gpus, strict=True)])
+    held = any(g.own_mem_bytes for g in gpus)
+    theirs = [not activity.may_be_own(g) or (held and g.own_mem_bytes == 0.0) for g in gpus]
+    at_work = [other for other, s in zip(theirs, states, strict=True) if s != "idle"]
+    foreign = all(at_work) if held and at_work else all(theirs)
     # Of GPUs that were others until now it is not known what they did before.
     # Low power alone may be a slice of a GPU that works.
     idle = all(s == "idle" and g.util_pct is not None for s, g in zip(states, gpus, strict=True))
@@ -253,6 +259,7 @@ def with_gpus(seen: Liveness, sample: GpuSample, now: float, beat_at: float = 0.
         changes |= {"gpu_at": now, "gpu_state": found, "spin_from": since}
         if found in {"busy", "active"}:
             changes |= {"busy_at": now, "silence_s": silence(seen, beat_at, now)}
+            changes |= {} if foreign else {"own_busy_at": now}
         elif found != "idle":
             changes |= {"spin_seen_w": None if found == "pinned" else gpus[at].power_w}
         if found == "dim":

@@ -185,7 +185,8 @@ def done_but_alive(run: HangInput) -> Iterator[Case]:
     """The training is done, and its process does not end. Cores and GPUs that wait are no work."""
     if not run.ended_well:
         return
-    factor = deadlines.EXPECTED if run.log_activity.exit_work_at is None else deadlines.LONG_WORK
+    may_work = run.log_activity.exit_work_at is not None or run.load == "pinned"
+    factor = deadlines.LONG_WORK if may_work else deadlines.EXPECTED
     deadline_s = factor * run.hang.min_s
     quiet_s = run.still_s if run.load or not run.sees_gpu else run.dead_s
     sure_s, busy_s = CONCLUSIVE * deadline_s, run.still_s - quiet_s  # then busy cores do not count any more
@@ -308,7 +309,8 @@ def busy_cores(run: HangInput) -> Iterator[Case]:
     # As much CPU as if the processes polled for a GPU, used or waited for?
     cores = max(seen.cpu_sum, seen.run_sum) / max(1, seen.cpu_count)
     polls = cores >= POLLING_CORES * max(1.0, seen.cpu_normal or 0.0)
-    own_s = (seen.process_at or 0.0) - max(liveness.last_byte(seen), seen.working.at or 0.0, run.since)
+    own_at = max(seen.working.at or 0.0, seen.own_busy_at or 0.0)
+    own_s = (seen.process_at or 0.0) - max(liveness.last_byte(seen), own_at, run.since)
     idle_s = run.now - max(liveness.last_work(seen), run.clock.last)
     longest_s, late_s = max(CONCLUSIVE * run.hang.max_s, most_s), run.hang.deadline_factor * (run.clock.slow_s or 0.0)
     unseen_s = deadlines.for_load(run, "pinned")
@@ -365,8 +367,11 @@ def no_progress(run: HangInput) -> Case | None:
     announced = run.works and run.announced and run.log_activity.phase_at >= run.clock.last
     ends = not (run.save or blocked or announced) and (run.sees_process or run.sees_gpu)
     reason, kind = f"no new highest step for {duration(stalled_s)}", "spin" if works else _kind(run)
-    due_s = deadlines.ACT_FACTOR * limit_s - stalled_s if ends else math.inf
-    return Case(stalled_s, limit_s, "certain", kind, reason, (reason,), due_s)
+    known_s = deadlines.KNOWN_FACTOR * run.clock.pause_s
+    due_s = max(deadlines.ACT_FACTOR * limit_s, known_s) - stalled_s if ends else math.inf
+    # A GPU that works while nothing is printed may evaluate; what loops makes steps, or prints.
+    silent = run.works and run.clock.last <= run.peak.at and run.log_activity.printed_at is None
+    return Case(stalled_s, limit_s, "weak" if silent else "certain", kind, reason, (reason,), due_s)
 
 
 def can_loop(run: HangInput) -> bool:
