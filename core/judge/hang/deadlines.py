@@ -154,6 +154,8 @@ ACT_FACTOR = 1.5
 """x the time at which people are notified: a hang that is acted on."""
 AGAIN_SHARE = 0.5
 """A counter that falls below this share of its highest step began again."""
+BEGIN_SHARE = 0.1
+"""Share of its highest step up to which a counter begins: the next of several, not what a resume makes again."""
 ENDED_SHARE = 0.98
 """Share of its total from which a counter is at its end: totals are rounded, and lines come every few steps."""
 
@@ -198,7 +200,7 @@ def _is_another(peak: StepPeak, step: int, total: int | None, epoch: int | None,
         return True
     if peak.step is None or step >= AGAIN_SHARE * peak.step:
         return False
-    return anew or total is None or peak.step >= ENDED_SHARE * total
+    return (anew and step <= BEGIN_SHARE * peak.step) or total is None or peak.step >= ENDED_SHARE * total
 
 
 # The save in progress: a phase in which no step is due, from its first sign to the completed file.
