@@ -144,11 +144,10 @@ PAUSE_POLL_S = 0.02
 
 
 class PauseReport(msgspec.Struct, frozen=True, kw_only=True):
-    """``ok``: all processes are stopped, or after unpause none is. ``reluctant``: pids that have not followed yet."""
+    """``ok``: all processes are stopped, or after unpause none is."""
 
     ok: bool
     processes: int
-    reluctant: tuple[int, ...] = ()
 
 
 def set_paused(target: AttemptTarget, *, paused: bool) -> PauseReport:
@@ -161,11 +160,7 @@ def set_paused(target: AttemptTarget, *, paused: bool) -> PauseReport:
         living = members(target)
         wrong = [process for process in living if (process.state in STOPPED_STATES) != paused]
         if not wrong or time.monotonic() >= deadline:
-            return PauseReport(
-                ok=bool(living) and not wrong,
-                processes=len(living),
-                reluctant=tuple(process.pid for process in wrong),
-            )
+            return PauseReport(ok=bool(living) and not wrong, processes=len(living))
         processes.signal_each(wrong, number)
         time.sleep(PAUSE_POLL_S)
 

@@ -27,7 +27,21 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     patient_t: float | None = None
 
 
-class Progress(msgspec.Struct, frozen=True, kw_only=True):
+class Counters(msgspec.Struct, frozen=True, kw_only=True):
+    """What a line or a log says of the training, as printed: fields as in ``Progress``."""
+
+    step: int | None = None
+    total_steps: int | None = None
+    epoch: float | None = None
+    total_epochs: int | None = None
+    loss: float | None = None
+    lr: float | None = None
+    sec_per_step: float | None = None
+    run_step: int | None = None
+    run_total_steps: int | None = None
+
+
+class Progress(Counters, frozen=True, kw_only=True):
     """The state after the newest line. Field names are the contract of ``trainwatch progress --json``.
 
     ``step`` counts as the trainer prints it (within the epoch if its bar is per epoch), ``epoch`` likewise
@@ -36,16 +50,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     phase: Phase = "unknown"
-    step: int | None = None
-    total_steps: int | None = None
-    epoch: float | None = None
-    total_epochs: int | None = None
-    loss: float | None = None
-    lr: float | None = None
-    sec_per_step: float | None = None
     eta_s: float | None = None
-    run_step: int | None = None
-    run_total_steps: int | None = None
     of_part: bool = False
     """Step and total are of a part of the run, as an epoch, of which it is not known where in the run it lies."""
     total_by: str | None = None

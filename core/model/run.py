@@ -183,21 +183,18 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """What differs between engines. Whoever needs to know asks one of these, never for the engine's name.
 
     ``here``: processes, GPUs, memory and kernel log of the training are those of this machine. ``queues``: an attempt
-    may wait for nodes, and has a state, a reason and a time limit that the engine tells. ``pauses``: its processes can
-    be stopped and continued. ``commands``: programs that it calls.
+    may wait for nodes, and has a state, a reason and a time limit that the engine tells. ``commands``: programs that
+    it calls.
     """
 
     here: bool
     queues: bool
-    pauses: bool
     commands: tuple[str, ...] = ()
 
 
 CAPABILITIES: dict[EngineName, Capabilities] = {
-    "local": Capabilities(here=True, queues=False, pauses=True),
-    "slurm": Capabilities(
-        here=False, queues=True, pauses=False, commands=("sbatch", "squeue", "scontrol", "scancel", "srun")
-    ),
+    "local": Capabilities(here=True, queues=False),
+    "slurm": Capabilities(here=False, queues=True, commands=("sbatch", "squeue", "scontrol", "scancel", "srun")),
 }
 
 

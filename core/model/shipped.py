@@ -8,7 +8,7 @@ import msgspec
 from msgspec import field
 
 from .preset import Change
-from .progress import Phase
+from .progress import Counters, Phase
 from .text import bounded
 
 # Failure classes: mechanisms that end a run, their evidence, and the diagnosis of one run.
@@ -201,7 +201,7 @@ SHAPE_GROUPS = (
 ``left`` the time remaining as a clock. A bar may have ``unit``, ``elapsed``, and the end of its ``label``, too."""
 
 
-class Example(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Example(Counters, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A piece of log and the progress that is read from it. Fields as in ``Progress``.
 
     ``run_step``, ``run_total_steps``: None = not checked.
@@ -209,15 +209,6 @@ class Example(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     text: str
     phase: Phase = "train"
-    step: int | None = None
-    total_steps: int | None = None
-    epoch: float | None = None
-    total_epochs: int | None = None
-    loss: float | None = None
-    lr: float | None = None
-    sec_per_step: float | None = None
-    run_step: int | None = None
-    run_total_steps: int | None = None
 
 
 class LineShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

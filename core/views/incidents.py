@@ -184,7 +184,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IncidentCard(msgspec.Struct, frozen=True, kw_only=True):
-    """``failure``: its class. ``log``: which its lines are of. ``captured``: there are evidence files."""
+    """``failure``: its class. ``log``: which its lines are of."""
 
     number: int
     failure: str
@@ -193,7 +193,6 @@ class IncidentCard(msgspec.Struct, frozen=True, kw_only=True):
     rows: tuple[CardRow, ...]
     choices: tuple[Choice, ...]
     log: str | None = None
-    captured: bool = False
 
 
 def incident_card(now: Situation, number: int, remedies: Sequence[str] = ()) -> IncidentCard | None:
@@ -215,7 +214,6 @@ def incident_card(now: Situation, number: int, remedies: Sequence[str] = ()) -> 
         rows=rows,
         choices=tuple(_choices(now, incident, [r.line for r in rows if r.line and log], remedies, captured=captured)),
         log=log,
-        captured=captured,
     )
 
 

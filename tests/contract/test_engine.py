@@ -155,8 +155,8 @@ def test_what_it_can_is_what_it_does(place: Place) -> None:
     target = place.starts(WAITS)
     place.printed(target, "it begins")
     paused, sentence, _ = place.engine.pause(target)
-    assert paused == place.engine.capabilities.pauses, sentence
-    assert place.engine.pause(target, paused=False)[0] == place.engine.capabilities.pauses
+    assert paused == place.engine.capabilities.here, sentence
+    assert place.engine.pause(target, paused=False)[0] == place.engine.capabilities.here
     shown = place.engine.shown(("true",), place.root, 1)
     assert (shown is not None) == place.engine.capabilities.queues
     place.runs(target)
