@@ -28,8 +28,6 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Counters(msgspec.Struct, frozen=True, kw_only=True):
-    """What a line or a log says of the training, as printed: fields as in ``Progress``."""
-
     step: int | None = None
     total_steps: int | None = None
     epoch: float | None = None

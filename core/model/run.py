@@ -183,8 +183,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """What differs between engines. Whoever needs to know asks one of these, never for the engine's name.
 
     ``here``: processes, GPUs, memory and kernel log of the training are those of this machine. ``queues``: an attempt
-    may wait for nodes, and has a state, a reason and a time limit that the engine tells. ``commands``: programs that
-    it calls.
+    may wait for nodes, and has a state, a reason and a time limit that the engine tells. ``commands``: those it calls.
     """
 
     here: bool

@@ -126,6 +126,20 @@ def test_a_step_within_its_epoch_is_not_compared_with_the_step_of_the_run(shape:
     assert abs(second.position - 49) <= 1
 
 
+def test_epochs_that_are_numbered_from_the_first_again_are_further_ones_where_the_loss_goes_on() -> None:
+    """It saved at 40 and 80 once more in each attempt: that paid nothing back, and two ends at 100 were one place."""
+    world = run(None)
+    for done in range(0, 10, 2):
+        for epoch, last in ((1, 40), (2, 40), (3, 20)):
+            for n in range(1, last + 1):
+                loss = 2.0 - 0.1 * (done + epoch) + 0.001 * (n % 7)
+                world.see(LogChunk(t=world.t + 1.0, text=f"Epoch [{epoch}/50] Step [{n}/40] loss: {loss:.4f}\n"))
+            if last == 40:
+                save(world, "out/last.pt", None, epoch)
+        world.see(Exit(t=world.t + 0.5, signal=9)).wait(2.0)
+    assert (world.word, world.state.policy.budget.best) == ("starting", 400)
+
+
 def test_a_file_that_is_written_again_loses_the_step_of_its_first_save() -> None:
     world = killed_in_the_third_epoch(labelled, within=True, path="last.pt")
 

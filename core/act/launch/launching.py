@@ -55,8 +55,7 @@ WAITED_FOR: dict[int, HoldKind] = {
     **dict.fromkeys((errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM), "no_resources"),
     errno.ETIMEDOUT: "not_started",
 }
-"""Troubles that pass, as keys of an outcome: a disk, its inodes or a quota are full, or a disk became read-only; the
-machine, or a limit of this user, has no more open files, processes or memory; no answer in time."""
+"""Troubles that pass → keys: full disk or quota, read-only disk; no file, process or memory free; no answer in time."""
 
 
 def waited_for(error: BaseException | None) -> HoldKind | None:

@@ -14,6 +14,7 @@ import msgspec
 from ...model.progress import Progress
 from ...model.run import HangKind
 from ...model.settings import Hang
+from ..scales import TOLERANCE
 from . import liveness
 from .activity import ANNOUNCED, GpuFault, LogActivity
 from .liveness import Liveness
@@ -154,8 +155,6 @@ ACT_FACTOR = 1.5
 """x the time at which people are notified: a hang that is acted on."""
 AGAIN_SHARE = 0.5
 """A counter that falls below this share of its highest step began again."""
-BEGIN_SHARE = 0.1
-"""Share of its highest step up to which a counter begins: the next of several, not what a resume makes again."""
 ENDED_SHARE = 0.98
 """Share of its total from which a counter is at its end: totals are rounded, and lines come every few steps."""
 
@@ -180,7 +179,7 @@ class StepPeak(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def with_step(peak: StepPeak, step: int | None, progress: Progress, now: float, *, anew: bool) -> StepPeak:
     """Take a heartbeat. ``step``: over all epochs, as far as that is known; None = the line has no number.
 
-    ``anew``: it is lower than the one before, and nothing shows that the training failed and was started again.
+    ``anew``: it fell and no failure was seen: another counter if it begins; a script that resumes falls to its save.
     """
     epoch = None if progress.epoch is None else int(progress.epoch)
     higher = step is None or peak.step is None or step > peak.step
@@ -200,7 +199,7 @@ def _is_another(peak: StepPeak, step: int, total: int | None, epoch: int | None,
         return True
     if peak.step is None or step >= AGAIN_SHARE * peak.step:
         return False
-    return (anew and step <= BEGIN_SHARE * peak.step) or total is None or peak.step >= ENDED_SHARE * total
+    return (anew and step <= TOLERANCE * peak.step) or total is None or peak.step >= ENDED_SHARE * total
 
 
 # The save in progress: a phase in which no step is due, from its first sign to the completed file.

@@ -260,7 +260,8 @@ def on_beat(builder: StepBuilder) -> None:
     """A step was made: check the resume, and close the incidents of earlier attempts if it took effect."""
     reading = main_reading(builder.state).certain
     attempt, shows = resume_check.check_count(builder.attempt, reading)
-    first = shows == "anew" and not attempt.counts_anew
+    anew = shows == "anew" or (shows == "unclear" and resume_check.begins_anew(attempt, reading))
+    first = anew and not attempt.counts_anew
     if first:
         # Its place is counted on from the resume point.
         at = attempt.resumed_at or 0
@@ -355,8 +356,8 @@ def _recover(builder: StepBuilder) -> None:
         resumed_at = 0
     elif (taken or attempt.weights_only) and (attempt.elsewhere or not attempt.resume_spread):
         resumed_at = attempt.resumed_at
-    if resumed_at and (taken or attempt.resume_from is None):
-        _pay_back(builder, resumed_at)  # of a save that nobody saw, or understood
+    if resumed_at and (taken or attempt.resume_from is None) and resumed_at > (state.policy.budget.best or 0):
+        builder.change("policy.budget", best=resumed_at, unsaved=0)  # of a save that nobody saw, or understood
     lost = lost_steps(state.policy.failed_position, resumed_at, attempt.stride)
     # If the printed step starts again, the run's own count is the one that continues.
     own = attempt.weights_only or attempt.elsewhere or attempt.counts_anew
@@ -428,23 +429,17 @@ def saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> None
         if found is not None:
             builder.change("attempt", resume_verdict="taken")
             _proved(builder, found)
+    before = builder.state.policy.budget
     position = known.latest if known.latest is not None else known.step
     if position is not None and not builder.attempt.place_is_sure:
         position -= builder.attempt.resumed_at or 0  # else one that begins anew each time would be progress
-    if _pay_back(builder, position, known.epochs_done):
-        builder.change("attempt", saved=True)
-
-
-def _pay_back(builder: StepBuilder, position: int | None, epochs: int | None = None) -> bool:
-    """Restore the restart budget if this is further than any save before; returns whether it is."""
-    before = builder.state.policy.budget
-    new = memory.saved(before, position, epochs)
+    new = memory.saved(before, position, known.epochs_done)
     if new is before:
-        return False
+        return
     builder.change("policy", budget=new)
+    builder.change("attempt", saved=True)
     if before.used:
         builder.fact(BudgetChanged(used=new.used, max=builder.settings.restart.max_restarts))
-    return True
 
 
 # The first losses after a resume, beside those of the run before it: whether the weights were restored, too.

@@ -314,6 +314,16 @@ def went_on_after(attempt: AttemptProgress) -> int | None:
     return first - 1 if first > max(fresh + TWICE * gap, STARTED_OVER_STEPS) else None
 
 
+def begins_anew(attempt: AttemptProgress, reading: Reading) -> bool:
+    """Whether a log that counts within its epochs begins at their beginning, with a resume point in a later one."""
+    first, fresh, at, run = attempt.first_step, attempt.former.fresh_step, attempt.resumed_at, reading.run
+    epoch, former = reading.opening.first_epoch, attempt.former.fresh_epoch
+    if first is None or fresh is None or at is None or epoch is None or former is None or not run.total:
+        return False
+    in_later_epoch = run.per_epoch and at > run.total + LATE_LINES * run.gap
+    return bool(in_later_epoch) and int(epoch) <= int(former) and first <= fresh + TWICE * attempt.former.widest_gap
+
+
 def widest_gap(lines: tuple[Mark, ...]) -> int:
     """The largest distance of two steps that were printed one after the other; 0 if there are no two."""
     steps = [mark.step for mark in lines if mark.step is not None]

@@ -150,11 +150,11 @@ def _of_incidents(now: Situation) -> Iterator[Concern]:
         if incident.severity == "info" or told or moves or not lasting:
             continue
         text, level = _text(incident, now), level_now(incident, now)
-        key = "w" if incident.kind in SILENT and now.outlook.hang_t is not None else "e"
+        waits = incident.kind in SILENT and now.outlook.hang_t is not None
+        key = "w" if waits else "" if incident.acknowledged else "e"
         if incident.acknowledged:
             said = f"{text}, acknowledged"
-            rank, key = SEVERITY[level], "" if key == "e" else key
-            yield Concern(level="warning", text=said, incident=incident.id, rank=rank, key=key)
+            yield Concern(level="warning", text=said, incident=incident.id, rank=SEVERITY[level], key=key)
         else:
             yield Concern(level=level, text=text, incident=incident.id, key=key)
 
