@@ -324,14 +324,14 @@ class _Reader:
             place = self._place_of(folder)
             if self._output == place or self._output.startswith(f"{place}/"):
                 return True
-        return any(_is_within(path, folder) or _matches(folder, path) for path in self.values.saved)
+        return any(f"{path}/".startswith(f"{folder}/") or _matches(folder, path) for path in self.values.saved)
 
     def _is_over(self, site: Site, folder: str) -> bool:
         """Whether all that the folder holds was saved before, in the same function or in one that it has called."""
         chain = [site]
         while (call := self.values.only.get(id(chain[-1].scope.node))) is not None and len(chain) < DEEPEST_CALLS:
             chain.append(call)
-        own = [saved for path, saved in self._saves if _is_within(path, folder)]
+        own = [saved for path, saved in self._saves if f"{path}/".startswith(f"{folder}/")]
         return any(own and all(self._is_before(saved, each) for saved in own) for each in chain)
 
     def _is_before(self, one: Site, other: Site, depth: int = 0) -> bool:
@@ -461,10 +461,6 @@ def _filtered(module: Module) -> Iterator[ast.AST]:
             yield from (each for part in node.generators if part.ifs for each in ast.walk(part.iter))
         elif isinstance(node, ast.For) and isinstance(node.body[0], ast.If):
             yield from ast.walk(node.iter)
-
-
-def _is_within(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(f"{folder}/")
 
 
 def _line(site: Site) -> int:

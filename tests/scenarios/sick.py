@@ -160,6 +160,15 @@ def dies_but_writes_images_into_its_metrics(s: Story) -> Story:
     return s
 
 
+def saving_little(s: Story) -> Story:
+    """A small training on CPUs, 0.01 cores and a save of 285 kB each 50 s: its processes wrote that."""
+    s.start()
+    for n in range(12):
+        bars = [(2.0 * m, s.bar(25 * n + m)) for m in range(1, 25)]
+        s.go(50, cpu=0.01, write_per_s=6e3, logs=bars).checkpoint(f"out/step-{25 * n}.pt", size=2.85e5, step=25 * n)
+    return s
+
+
 def dies_under_a_desktop_with_power(s: Story) -> Story:
     def desktop(rng: random.Random, gpu: int) -> tuple[float, float]:
         return rng.choice([0, 3, 7, 9, 12]), 62
@@ -534,6 +543,9 @@ SICK: dict[str, Build] = {
         lambda s: in_trouble(
             s.start().go(500, gpu=busy, cpu=0.05, logs=[(2.0 * n, s.bar(n)) for n in range(1, 250)])
         ).dead(900, cpu=0.0),
+    ),
+    "dies_without_a_gpu_after_small_saves": sick(
+        "idle", DEAD_S, lambda s: in_trouble(saving_little(given(s, gpus=0))).dead(900, cpu=0.0)
     ),
     "dies_under_a_desktop_with_power": sick("idle", DEAD_S, dies_under_a_desktop_with_power),
     "spins_while_the_power_limit_shifts": sick("spin", SPIN_S, spins_while_the_power_limit_shifts),

@@ -23,14 +23,8 @@ class DeriveError(Exception):
     """A launch cannot be derived. The message is a sentence for the user: what, where, what to do."""
 
 
-class Removed:
-    """Type of REMOVED, the value of a key that is to be removed."""
-
-    def __repr__(self) -> str:
-        return "REMOVED"
-
-
-REMOVED = Removed()
+REMOVED: Any = object()
+"""The value of a key that is to be removed."""
 
 
 class Edit(msgspec.Struct, frozen=True):

@@ -221,7 +221,7 @@ def _fork_off(argv: list[str], directory: Path, deadline: float) -> bool:
 
 
 def _silent(directory: Path) -> LaunchError:
-    """The runner died early: Python's last words about it, and the number in them. Without words nothing is known of it."""
+    """The runner died early: Python's last words about it, and their number. Without words nothing is known."""
     path = directory / spool.RUNNER_LOG
     lines = processes.text_of(path).strip().splitlines()
     last = f": {lines[-1]}" if lines else ""

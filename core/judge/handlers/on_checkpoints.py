@@ -148,8 +148,8 @@ def on_checkpoint(builder: StepBuilder, event: CheckpointEvent) -> None:
     builder.change("saved", checkpoints=index)
     grown = before is None or event.size_bytes is None or event.size_bytes != before.size_bytes
     if grown and not event.unknown_make and watched:
-        seen, now = state.watch.liveness, builder.now
-        builder.change("watch.liveness", file_at=now, silence_s=liveness.silence(seen, state.watch.clock.last, now))
+        seen, last = state.watch.liveness, state.watch.clock.last
+        builder.change("watch", liveness=liveness.with_file(seen, last, builder.now, event.size_bytes or 0.0))
     known = checkpoint_index.find(index, event.path)
     if known is not None:
         if known.own and watched and news:

@@ -418,7 +418,7 @@ class HangInput(Watch, frozen=True, kw_only=True, dict=True):
         """The processes do next to nothing while steps are made, so that those which train are not seen."""
         seen, known = self.liveness, bool(self.ranks or self.launcher.agents)
         still = seen.cpu_normal is not None and seen.cpu_normal < RELAY_CORES
-        return still and not known and seen.moving.at is None and seen.sending.at is None
+        return still and not (known or seen.saves_here) and seen.moving.at is None and seen.sending.at is None
 
     @cached_property
     def sees_process(self) -> bool:

@@ -114,6 +114,8 @@ class Liveness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     zombies_normal: int = 0
     """A helper process that died long ago is not new evidence."""
     file_at: float | None = None
+    saves_here: bool = False
+    """Its processes have written as much as one of its checkpoints holds: the training is among them."""
 
     start_at: float = 0.0
     """When this attempt began, or readings came back."""
@@ -161,6 +163,12 @@ def silence(seen: Liveness, beat_at: float, now: float | None = None) -> float:
     return max(seen.silence_s, until - max(beat_at, last_sign(seen, cpu=True)))
 
 
+def with_file(seen: Liveness, beat_at: float, now: float, size_bytes: float) -> Liveness:
+    """Take a file of a checkpoint that grew."""
+    here = seen.saves_here or 0.0 < size_bytes <= (seen.write_bytes or 0.0)
+    return msgspec.structs.replace(seen, file_at=now, silence_s=silence(seen, beat_at, now), saves_here=here)
+
+
 def begin_attempt(seen: Liveness, now: float) -> Liveness:
     """Start over for a new process; what is usual for this run stays known."""
     return Liveness(
@@ -171,6 +179,7 @@ def begin_attempt(seen: Liveness, now: float) -> Liveness:
         zombies_normal=seen.zombies_normal,
         longest_silence_s=seen.longest_silence_s,
         longest_spin_s=seen.longest_spin_s,
+        saves_here=seen.saves_here,
         window=seen.window,
     )
 
