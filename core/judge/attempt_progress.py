@@ -24,7 +24,8 @@ READINGS, READING_S = 40, 1.0
 class Former(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the attempts before printed: the newest of each that is known.
 
-    ``total``: steps; ``run_total``: of the whole run; ``bar_total``: of the last bar. ``pace_s``: seconds of a step.
+    ``total``: steps; ``run_total``: of the whole run, which ``may_be_of_an_epoch``; ``bar_total``: of the last bar.
+    ``pace_s``: seconds of a step.
     ``shows_losses``: the lines with a step show them; ``losses``: of the run until the attempt before ended, in its
     own count; none = they cannot be compared. ``widest_gap``: the largest distance of first steps, as a bar leaves out
     some; 0 = not known. ``fresh_step``, ``fresh_epoch``: the first of a training from the beginning.
@@ -32,6 +33,7 @@ class Former(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     total: int | None = None
     run_total: int | None = None
+    may_be_of_an_epoch: bool = False
     bar_total: int | None = None
     pace_s: float | None = None
     shows_losses: bool = False

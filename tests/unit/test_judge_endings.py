@@ -354,9 +354,10 @@ def test_the_end_of_an_epoch_is_not_the_end_where_nobody_says_how_many_there_are
 
 
 @pytest.mark.parametrize(
-    ("told", "well"), [(ToldLength(epochs=9), False), (ToldLength(epochs=9, steps=100), True), (None, True)]
+    ("told", "well"),
+    [(ToldLength(epochs=9), False), (None, False), *((ToldLength(epochs=n, steps=100), True) for n in (9, None))],
 )
-def test_a_bar_without_a_name_may_be_of_the_first_of_the_epochs_that_the_settings_tell(
+def test_a_bar_without_a_name_may_be_of_the_first_epoch_unless_the_settings_tell_its_total(
     told: ToldLength | None, well: bool
 ) -> None:
     """The first validation is where ranks wait for each other: it was called the end of the training."""
@@ -365,15 +366,27 @@ def test_a_bar_without_a_name_may_be_of_the_first_of_the_epochs_that_the_setting
     assert ended_well(save(world, "out/epoch-1.pt").state, told) is well
 
 
+@pytest.mark.parametrize("name", ["", "Training: "])
 @pytest.mark.parametrize(
-    ("told", "word"), [({"": ToldLength(epochs=9)}, "starting"), ({"": ToldLength(epochs=1)}, "finished")]
+    ("told", "code", "word"),
+    [
+        ({"": ToldLength(epochs=9)}, 1, "starting"),
+        ({}, 1, "starting"),
+        ({}, -9, "starting"),
+        ({}, None, "starting"),
+        ({}, 0, "finished"),
+        ({"": ToldLength(epochs=1)}, 1, "finished"),
+        ({"": ToldLength(steps=100)}, 1, "finished"),
+    ],
 )
-def test_an_error_in_the_first_validation_does_not_come_after_the_end(told: dict[str, ToldLength], word: str) -> None:
+def test_an_error_in_the_first_validation_does_not_come_after_the_end(
+    told: dict[str, ToldLength], code: int | None, word: str, name: str
+) -> None:
     """Out of memory there, with exit status 1, was told as a finished training; so was its next start, at once."""
     world = World(Judge(Knowledge(catalogue=CATALOGUE, told=told))).begin()
-    save(see(world, bar("", 100, 100).replace("s/it]", "s/it, loss=0.5]")), "out/epoch-1.pt")
+    save(see(world, bar(name, 100, 100).replace("s/it]", "s/it, loss=0.5]")), "out/epoch-1.pt")
     for _ in range(2):
-        assert leave(see(world, CUDA), 1).wait(11.0).word == word
+        assert leave(see(world, CUDA if code == 1 else ""), code).wait(11.0).word == word
 
 
 def test_helpers_that_are_left_are_named() -> None:

@@ -86,7 +86,8 @@ def with_text(log: LogActivity, phase: Phase, text: str, now: float, *, alive: b
     if work is None and alive and EXIT_WORK.search(printed) is not None:
         work = now
     known = phase == log.phase or phase in log.announced
-    total, count = (log.bar_total, log.bar_count) if phase == "train" else _bar(log, printed)
+    bars = [] if phase == "train" else BAR_COUNT.findall(printed[-LINE_CHARS:])
+    total, count = (bars[-1][2], float(bars[-1][0]) * UNITS[bars[-1][1]]) if bars else (log.bar_total, log.bar_count)
     same = total == log.bar_total
     grew = same and count > log.bar_count
     if same and not (log.bar_count > AGAIN_SHARE * _amount(total) and count < AGAIN_SHARE * log.bar_count):
@@ -105,11 +106,6 @@ def with_text(log: LogActivity, phase: Phase, text: str, now: float, *, alive: b
         bar_count=count,
         trusted=log.trusted if phase == log.phase else alive,
     )
-
-
-def _bar(log: LogActivity, printed: str) -> tuple[str, float]:
-    bars = BAR_COUNT.findall(printed[-LINE_CHARS:])
-    return (bars[-1][2], float(bars[-1][0]) * UNITS[bars[-1][1]]) if bars else (log.bar_total, log.bar_count)
 
 
 def _amount(text: str) -> float:

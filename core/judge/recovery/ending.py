@@ -66,7 +66,7 @@ class Place(msgspec.Struct, frozen=True):
 
 
 EndingBy = Literal[
-    "", "counter", "line", "words", "save", "failure", "nan", "signal", "order", "job", "settings", "doubt"
+    "", "counter", "bar", "line", "words", "save", "failure", "nan", "signal", "order", "job", "settings", "doubt"
 ]
 
 
@@ -74,8 +74,9 @@ class Ending(msgspec.Struct, frozen=True):
     """What an end was. ``kind``: the training was over; nothing shows that; it was not, and nothing shows why; failed.
 
     ``why``: what shows it, as a clause; if nothing does, where it was. "" = unknown, or the diagnosis says all.
-    ``by`` of one that is over: its counter alone; words or a checkpoint's name; its counter and the last save,
-    which count whatever error the log shows after it. Of one that is not: a failure that the log shows, NaN
+    ``by`` of one that is over: its counter alone; one that may be of an epoch only, so that it takes an exit status of
+    success, too; words or a checkpoint's name; its counter and the last save, which count whatever error the log shows
+    after it. Of one that is not: a failure that the log shows, NaN
     weights, a signal of which the log tells, an order, the scheduler's word, the settings' length, one NaN at the
     very end of a log without steps, or nothing known. *line*: ``Place.is_last_line``: the log has all the lines
     that a training to the end prints. ``after``: what came after a training that was over.
@@ -107,7 +108,7 @@ def judge_ending(state: JudgeState, knowledge: Knowledge) -> Ending:
     another = reading.phase in {"load", "preprocess", "compile"} and not by_framework
     whole = done and not save.writing and not another
     # Else an error in the first validation would come after the end.
-    sure = said is not None or save.final or not _may_be_an_epoch(now, knowledge.told.get(attempt.profile or ""))
+    sure = said is not None or save.final or not may_be_of_an_epoch(state, knowledge.told.get(attempt.profile or ""))
     stated = (said == "words", save.final)
     ordered = _order(log)
     where = f" ({at.words})" if at.words else ""
@@ -121,7 +122,7 @@ def judge_ending(state: JudgeState, knowledge: Knowledge) -> Ending:
     proof = ", ".join(words for holds, words in signs if holds)
     nan, due = _nan(state, now, hidden), _why_due(state, knowledge)
     shown = f"{line_of(hidden)}{where}" if hidden is not None else ""
-    counted: EndingBy = "words" if said else "counter"
+    counted: EndingBy = "words" if said else "counter" if sure else "bar"
     bare: EndingBy = "signal" if ordered_by(ordered) == "signal" else "order"
     rules: tuple[tuple[bool | str, Literal["finished", "failed"], str, EndingBy], ...] = (
         (nan, "failed", nan, "nan"),
@@ -349,21 +350,24 @@ def run_total(state: JudgeState) -> int | None:
 def ended_well(state: JudgeState, told: ToldLength | None = None) -> bool:
     """The last step is done, or words or a checkpoint's name say so, and no final save is missing or under way.
 
-    A counter at its end that may be of the first epoch shows nothing where the settings name several (``told``) and a
-    restart can go on from a save.
+    A counter at its end that may be of the first epoch (``told``: the settings' length) shows nothing where a restart
+    can go on from a save.
     """
     now, at = main_reading(state).now, place(state).at
     save, said = _last_save(state, now), now.finished_words
     if save.writing or (at != "end" and not ((save.final or said) and at != "short")):
         return False
     saves = any(k.own for k in state.saved.checkpoints.known) and state.attempt.beat_t is not None
-    return not saves or said or (save.complete and (save.final or not _may_be_an_epoch(now, told)))
+    return not saves or said or (save.complete and (save.final or not may_be_of_an_epoch(state, told)))
 
 
-def _may_be_an_epoch(now: Reading, told: ToldLength | None) -> bool:
-    """Whether the settings name several epochs, and nothing shows yet that the counter goes through all of them."""
-    several = told is not None and (told.epochs or 1) > 1 and now.progress.total_steps != (told.steps or 0)
-    return several and now.run.per_epoch is None and now.progress.epoch is None
+def may_be_of_an_epoch(state: JudgeState, told: ToldLength | None) -> bool:
+    """Whether nothing shows that the counter goes through all epochs, and there are several or it is but a bar's."""
+    now, length = main_reading(state).now, told or ToldLength()
+    if state.attempt.beat_t is None:
+        return state.attempt.former.may_be_of_an_epoch
+    several = now.main is not None if length.epochs is None else length.epochs > 1
+    return several and {now.run.per_epoch, now.progress.epoch} == {None} and now.progress.total_steps != length.steps
 
 
 # The end: the exit status weighed with the above. ``trainwatch diagnose``, the supervisor and a replay ask this.
@@ -419,6 +423,7 @@ def judge_end(
         found = msgspec.structs.replace(found, confidence=SUREST, explanation=said)
         return Ending("failed", ordered, "job"), found
     if signal is not None or code not in knowledge.preset.success_exit_codes:
+        over = over and by != "bar"
         found = diagnose(log, catalogue, exit_code=code, signal=signal, finished_hint=over, about=about)
         success = found.failure == "success"
         if over and (success or by == "save" or (found.cause is None and by == "words")):

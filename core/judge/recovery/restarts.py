@@ -7,7 +7,7 @@ import msgspec
 from ...model.decision import ClearGpu, CopyAside, EndLeftovers, EndWatch, StopAttempt
 from ...model.fact import BudgetChanged
 from ...model.observation import Exit, HostSample, Outcome
-from ...model.progress import Why
+from ...model.progress import ToldLength, Why
 from ...model.run import VANISHED, Evidence, Incident, has_inodes
 from ...model.settings import SAVE_WAIT_S
 from ...model.text import plural, sizes_apart, typed
@@ -23,7 +23,7 @@ from ..state import JudgeState, StepBuilder
 from ..text.loss_run import FEW, NO_LOSSES, LossCurve, moved, thinned
 from . import attempts, gate, resume_choice
 from .attempts import conclude, ended, give_up
-from .ending import main_reading, run_total
+from .ending import main_reading, may_be_of_an_epoch, run_total
 from .remedies import merged
 from .resume_choice import choose
 
@@ -459,8 +459,8 @@ def settings_of(state: JudgeState, profile: str | None) -> tuple[str, ...]:
     return (f"profile {profile}", *sorted(changes))
 
 
-def former(state: JudgeState, settings: tuple[str, ...]) -> Former:
-    """What the log told so far, for an attempt that begins now with ``settings``."""
+def former(state: JudgeState, settings: tuple[str, ...], told: ToldLength | None = None) -> Former:
+    """What the log told so far, for an attempt that begins now with ``settings``. ``told``: the settings' length."""
     attempt, last, progress = state.attempt, state.attempt.former, state.progress
     opening = main_reading(state).now.opening
     anew = attempt.resume_from is None and not attempt.adopted and resume_check.went_on_after(attempt) is None
@@ -468,6 +468,7 @@ def former(state: JudgeState, settings: tuple[str, ...]) -> Former:
     return Former(
         total=progress.run_total_steps,
         run_total=run_total(state) or last.run_total,
+        may_be_of_an_epoch=may_be_of_an_epoch(state, told),
         bar_total=progress.total_steps if opening.marks else last.bar_total,
         pace_s=progress.sec_per_step or last.pace_s,
         shows_losses=opening.shows_losses if opening.counted else last.shows_losses,

@@ -114,7 +114,7 @@ def started(builder: StepBuilder, start: Start) -> None:
         named=launch.named,
         resume_epoch=known.epoch if known is not None else None,
         resume_log_epoch=known.log_epoch if known is not None else None,
-        former=restarts.former(state, settings),
+        former=restarts.former(state, settings, builder.knowledge.told.get(state.attempt.profile or "")),
         loss_settings=settings,
         resume_epochs=known.epochs_done if known is not None else None,
         changes=tuple(f"{c.key} {c.before} -> {c.after}" for c in start.changes[: 2 * SHOWN]),

@@ -254,7 +254,7 @@ def is_measured(low: str) -> bool:
     """True if the line measures a training, and is about no other task."""
     if _KEPT.search(low) is not None:
         return False
-    return _MEASURED.search(low) is not None and not is_of_another_task(low)
+    return _MEASURED.search(low) is not None and _OTHER_TASK.search(_UNITS.sub(" ", _TIMES.sub(" ", low))) is None
 
 
 _KEPT = LazyPattern(r"(?<![a-z])(?:best|saved|loaded|restored)(?![a-z])")
@@ -285,11 +285,6 @@ def with_worded(
         past = before.past + (lines > before.lines and worded[-1] is not before) if lines > 1 else 0
         mine = replace(mine, lines=lines, past=past, first_epoch=before.first_epoch)
     return (*(each for each in known if each.key != mine.key), mine)[-KEPT:]
-
-
-def is_alone(known: tuple[Skeleton, ...]) -> bool:
-    """No other line with such a word counts."""
-    return sum("\t" in each.key for each in known) < 2
 
 
 def has_count(low: str) -> bool:
@@ -339,11 +334,6 @@ def _lines_needed(text: str) -> int | None:
     if _WORD.search(_LEVEL.sub(" ", rest)) is not None or _BROKEN.search(text) is None:
         return None
     return SURE_TIMES
-
-
-def is_of_another_task(low: str) -> bool:
-    """True if words of a lower-cased line name another task than training."""
-    return _OTHER_TASK.search(_UNITS.sub(" ", _TIMES.sub(" ", low))) is not None
 
 
 def _key(text: str) -> str:

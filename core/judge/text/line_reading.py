@@ -365,9 +365,8 @@ def judged(
     known = columns.with_worded(low, f"{word}{kind}", count, at, reading.skeletons)
     reading = replace(reading, skeletons=known)
     shown = known[-1]
-    goes_on = shown.past >= TWICE or (
-        columns.is_alone(known) and shown.lines >= (SURE_TIMES if step is None else ONLY_LINES)
-    )
+    alone = sum("\t" in each.key for each in known) == 1  # no other line with such a word counts
+    goes_on = shown.past >= TWICE or (alone and shown.lines >= (SURE_TIMES if step is None else ONLY_LINES))
     if not lr and (reading.name is None or not goes_on):
         return reading, False
     run = reading.run
