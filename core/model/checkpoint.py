@@ -111,10 +111,6 @@ def age_order(name: str, mtime: float, step: int | None, epoch: int | None) -> A
     return mtime, final and step is None, -1 if step is None else step, final, -1 if epoch is None else epoch
 
 
-def newest_complete(newest_first: Iterable[Checkpoint]) -> Checkpoint | None:
-    return next((c for c in newest_first if c.verdict == "complete"), None)
-
-
 def newest_usable(newest_first: Iterable[Checkpoint], skipped: Container[str] = ()) -> Checkpoint | None:
     """What a launch would take: the newest that is complete, or opaque and left to the trainer to read.
 

@@ -256,11 +256,6 @@ _called = ["trainwatch"]
 _FAR = LazyPattern(r"([A-Za-z0-9][A-Za-z0-9._-]*):([a-z0-9][a-z0-9-]*)")
 
 
-def far_id(host: str, run_id: str) -> str:
-    """How a run of another machine is named: ``box1:job-1a2b3c4d``."""
-    return f"{host}:{run_id}"
-
-
 def parted(run_id: str) -> tuple[str, str] | None:
     found = _FAR.fullmatch(run_id)
     return None if found is None else (found[1], found[2])

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.builders import GB, Story, World, judge
+from tests.shipped import CATALOGUE
 from tests.unit.test_judge_recovery import crash, judge_of_everything, quick, running, story
 from tests.unit.test_judge_remedies import mind
 from tests.unit.test_judge_takeover import taken_over
@@ -81,6 +82,28 @@ def test_a_network_failure_is_waited_out_without_charge() -> None:
     assert waits == pytest.approx([30.0, 60.0, 60.0, 60.0])
     assert world.of(BudgetChanged) == []
     assert world.word == "running"
+
+
+MISSED = "FileNotFoundError: [Errno 2] No such file or directory: '{}'"
+
+
+@pytest.mark.parametrize(
+    ("line", "waits"),
+    [
+        (MISSED.format("/mnt/nas/train/meta.json"), True),
+        (MISSED.format("/data/out/step-40/optimizer.pt"), False),
+        ("RuntimeError: No CUDA GPUs are available", True),
+        ("RuntimeError: CUDA driver initialization failed, you might not have a CUDA gpu.", True),
+    ],
+)
+def test_what_an_earlier_attempt_had_and_a_start_misses_is_waited_for(line: str, waits: bool) -> None:
+    """An empty mountpoint, or a driver that came up late, was a config error: given up after two minutes."""
+    settings = quick(max_restarts=2, backoff_s=(0.0,), network_wait_s=(30.0, 60.0))
+    world = crash(saved(running(judge(settings, catalogue=CATALOGUE, output_dir="/data/out")), 1e6))
+    for _ in range(4 if waits else 2):
+        text = f'Traceback (most recent call last):\n  File "t.py", line 3, in <module>\n    main()\n{line}\n'
+        crash(world, text).wait(61.0, every_s=5.0)
+    assert (world.word, len(world.of(BudgetChanged))) == (("starting", 1) if waits else ("given_up", 2))
 
 
 def test_stacks_that_wait_for_data_name_the_loader() -> None:

@@ -10,7 +10,7 @@ from ...model.progress import Level
 from ...model.redact import EDGE
 from ...model.run import LIVE_STATES, Host, RunState
 from ...model.story import HOST_ROW, RunCard
-from ...model.text import far_id, printable
+from ...model.text import printable
 from ...store.supervision import boot_seconds
 from ...views.quantity import duration
 from ..errors import CliError
@@ -159,7 +159,7 @@ def _card(host: str, row: FarRow | None, no_answer: str) -> RunCard:
         )  # fmt: skip
     wrong = row.needs_you or row.trouble or ""
     return RunCard(
-        id=far_id(host, row.id),
+        id=f"{host}:{row.id}",
         name=printable(row.run),
         state=row.state,
         watched=row.supervisor.alive,

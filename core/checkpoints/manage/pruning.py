@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from ...atomic_files import sync_directory
-from ...model.checkpoint import Checkpoint, KeepReason, Kept, PrunePlan, newest_complete
+from ...model.checkpoint import Checkpoint, KeepReason, Kept, PrunePlan
 from ...model.checkpoint_files import series_of
 from ...model.checkpoint_suffixes import INDEX_SUFFIX
 from ..formats.byte_range import ProgressCallback
@@ -66,7 +66,7 @@ def plan_prune(
                 continue
         newest[series] += 1
         why[checkpoint.path] = "newest"
-    resume = newest_complete(found)
+    resume = next((c for c in found if c.verdict == "complete"), None)
     if resume is not None:
         why[resume.path] = "resume point"
     for good_path, reason in good(found).items():

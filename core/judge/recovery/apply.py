@@ -16,7 +16,7 @@ from ...model.observation import CheckpointValues
 from ...model.progress import Why
 from ...model.run import DIVERGING, Evidence
 from ...model.shipped import EvidenceLine
-from ...model.text import plural
+from ...model.text import LazyPattern, plural
 from .. import memory
 from ..attempt_progress import knows_its_step
 from ..failure.circumstances import channel_state, diagnosis_of_class
@@ -75,6 +75,7 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
     curable = failed.retryable or (class_.older_checkpoint_helps and older is not None)
     trained = policy.has_trained(state)
     again = memory.came_back(known.history, cause, attempt.stride) or not (curable or trained)
+    names_other, ours = checkpoint_index.names_another_file, (cause.given, builder.knowledge.output_dir)
     # the cause line clears the settings
     outside = cause.kind == "crash" and failed.retryable and not class_.retryable
     remedy: remedies.Option | None = None
@@ -104,6 +105,7 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
         curable=curable,
         unread="" if class_.elsewhere else _unread(builder, failed, plan, at_once=older_helps),
         elsewhere=class_.elsewhere,
+        misses=_MISSING.search(cause.line) is not None and all(names_other(cause.line, path) for path in ours if path),
         settings="never" if outside else class_.settings,
         step_matters=class_.step_matters and not outside,
         history=known.history,
@@ -129,6 +131,9 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
         gate.withhold(builder, answer.then, plan, live=cause.lives, failed=failed, how=answer.how)
         return
     apply(builder, failure, answer)
+
+
+_MISSING = LazyPattern(r"\bFileNotFoundError\b|\bNo such file or directory\b")
 
 
 def _key(cause: Cause) -> str:

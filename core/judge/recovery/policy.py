@@ -76,6 +76,8 @@ class FailureInput(Failed, frozen=True, kw_only=True):
     """What follows for the checkpoint that the failed attempt was given (checkpoint_index.py)."""
     elsewhere: bool = False
     """The class lies neither in the code nor in a checkpoint (failures.toml)."""
+    misses: bool = False
+    """A file is not there that lies neither in the output folder nor in the checkpoint."""
     stride: int = 1
     """Printed counts for each optimizer step: two failures at most this far apart are at the same step."""
     step_known: bool = True
@@ -187,7 +189,7 @@ class Again(msgspec.Struct, frozen=True, kw_only=True):
 Answer = Finish | Hold | GiveUpRun | Again
 
 
-NAN, IO_ERROR = "nan_loss", "io_error"
+NAN, IO_ERROR, NO_GPU = "nan_loss", "io_error", "driver_mismatch"
 
 
 def choose(failure: FailureInput) -> Answer:
@@ -304,15 +306,15 @@ def new_settings_do_not_fit(failure: FailureInput) -> Answer | None:
 
 
 def network_failed(failure: FailureInput) -> Answer | None:
-    """The network has to come back, or a mount that an attempt read before; the wait grows with each failure in a row.
+    """The network has to come back, or a mount or GPU that an attempt had; the wait grows with each failure in a row.
 
     Source: a NAS that was away for five minutes. Each start failed within seconds, and four were made in two minutes.
     """
-    at_start = failure.trained and not failure.cause.stepped
-    away = at_start and failure.cause.class_ == IO_ERROR and failure.retryable and failure.confidence >= SURE
-    if failure.waits_for != "network" and not away:
+    class_, at_start = failure.cause.class_, failure.trained and not failure.cause.stepped
+    sure = failure.confidence >= SURE and ((class_ == IO_ERROR and failure.retryable) or class_ == NO_GPU)
+    if failure.waits_for != "network" and not (at_start and (sure or failure.misses)):
         return None
-    number = memory.in_a_row(failure.history, failure.cause.class_) + 1
+    number = memory.in_a_row(failure.history, class_) + 1
     return Again(charged=False, delay_s=nth_wait_s(failure.restart.network_wait_s, number))
 
 

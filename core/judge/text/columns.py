@@ -305,7 +305,7 @@ def _unnamed(low: str, text: str, *, loss: bool) -> tuple[Position | None, int |
         return leading, 1
     if pair is not None:
         name = _NAME_BEFORE.search(low[: pair.at])
-        known = name is None or _is_of_training(name["name"]) or _SAMPLES.fullmatch(name["name"]) is not None
+        known = name is None or any(words.fullmatch(name["name"]) is not None for words in (_TRAINING, _SAMPLES))
         return pair, 1 if known else SURE_TIMES
     if (found := _LEADING_COUNT.match(text) or _TRAIN_COUNT.search(text)) is not None:
         return position_in(found, "step"), 1 if found["apart"] and "(" not in found[0] else TWICE
@@ -317,11 +317,6 @@ def unnamed_pair(low: str) -> Position | None:
     """A pair that nothing names, or a word of training does."""
     pair, lines = _unnamed(low, "", loss=True)
     return pair if lines == 1 else None
-
-
-def _is_of_training(word: str) -> bool:
-    found = _TRAINING.match(word)
-    return found is not None and found.end() == len(word)
 
 
 def _lines_needed(text: str) -> int | None:
