@@ -203,12 +203,8 @@ def health_clause(metric: str, value: float, unit: str, level: Level, limit: flo
     words = ROWS[row][{"warning": 0, "danger": 1}.get(level, 2)].format(device=f"GPU {number}")
     if level not in {"warning", "danger"}:
         return f"{words} {amount(row, value, unit)} ({level})"
-    said = "" if limit is None else f" (limit {_limit(row, limit, unit)})"
+    said = "" if limit is None else f" (limit {f'{limit:.0f}' if unit == '°C' else amount(row, limit, unit)})"
     return f"{words}: {amount(row, value, unit)}{said}"
-
-
-def _limit(row: str, limit: float, unit: str) -> str:
-    return f"{limit:.0f}" if unit == "°C" else amount(row, limit, unit)
 
 
 # Length of a training before its first step, from its settings, its data and the pace of earlier runs.

@@ -82,10 +82,6 @@ def _scores(now: RunNow) -> dict[str, float]:
     return found
 
 
-def _ago(wall: float, age_s: float | None) -> float | None:
-    return None if age_s is None else round(wall - age_s, 3)
-
-
 def _hertz(mhz: float | None) -> float | None:
     return None if mhz is None else mhz * 1e6
 
@@ -133,7 +129,7 @@ METRICS: tuple[Metric, ...] = (
          lambda n: n.said.position.sec_per_step if n.said.state in LIVE_STATES else None),
         ("remaining_seconds", "Estimated time until the run is done.", lambda n: n.said.position.eta_s),
         ("last_step_timestamp_seconds", "When the newest step was seen, Unix time.",
-         lambda n: _ago(n.wall, n.status["last_step_age_s"])),
+         lambda n: None if (age_s := n.status["last_step_age_s"]) is None else round(n.wall - age_s, 3)),
     ),
     _labelled("trainer_metric", "Newest number that the trainer logged by this name.", _trainer_metrics),
     *_each(

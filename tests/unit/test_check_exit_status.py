@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.app.preflight.command_checks import hidden_status
+from trainwatch.core.app.preflight.command_checks import hidden_status, is_timed
+from trainwatch.core.model.run import RunSpec
 from trainwatch.core.source.shell_text import commands_of
 
 
@@ -110,6 +111,21 @@ def test_a_script_of_another_language_or_none_that_can_be_read_is_left_out(tmp_p
     assert "hidden by `echo done`" in (found("bash", "e.sh", cwd=tmp_path) or ""), (
         "bash takes its first line as a comment"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "timed"),
+    [
+        ("timeout 60 rsync a b; python train.py", False),
+        ("timeout -k 5 8h env A=1 python train.py", True),
+        ("make train", True),
+    ],
+)
+def test_a_timeout_of_another_command_is_not_that_of_the_training(tmp_path: Path, text: str, timed: bool) -> None:
+    (tmp_path / "train.py").touch()
+    (tmp_path / "run.sh").write_text(text)
+    for command in (("bash", "-c", text), ("bash", "run.sh")):
+        assert is_timed(RunSpec(id="a", name="a", command=command, cwd=str(tmp_path), created_wall=0.0)) is timed
 
 
 def test_text_that_is_no_shell_does_not_raise() -> None:

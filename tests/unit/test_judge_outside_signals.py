@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.builders import Story, World
+from tests.builders import Story, World, judge
+from tests.shipped import CATALOGUE
 from tests.unit.test_judge_recovery import judge_of_everything, loading, running, save
 from trainwatch.core.model.decision import NotifyPeople, StartAttempt
 from trainwatch.core.model.observation import Exit, LogChunk, TerminationNotice
@@ -52,6 +53,12 @@ def test_signal_of_an_unknown_sender_is_a_crash_once_the_run_has_trained(how: st
     world.wait(3.0)
     assert len(world.of(StartAttempt)) == 1  # a session that goes down ends the supervisor, too
     world.wait(5.0)
+    assert [a.resume_from for a in world.of(StartAttempt)] == [None, "out/step-40"]
+
+
+def test_a_timeout_of_another_command_than_the_training_is_a_crash_once_the_run_has_trained() -> None:
+    """``timeout 60 rsync …`` in the script of the training held the run: "`timeout` in its command ended it"."""
+    world = ends(save(running(judge(catalogue=CATALOGUE, timed=False), steps=40)), code=124).wait(8.0)
     assert [a.resume_from for a in world.of(StartAttempt)] == [None, "out/step-40"]
 
 

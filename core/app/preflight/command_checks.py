@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from ...model.run import RunSpec
 from ...model.wrappers import POSIX_SHELLS, Layer, peel
+from ...source.launch_target import training_of
 from ...source.shell_text import ShellCommand, commands_of, shell_at, shell_program, without_assignments
 from ...views.length_words import deciding_layer, words_of
 from ..plan.launch_plan import LaunchPlan
@@ -46,6 +47,13 @@ def check_exit_status(plan: LaunchPlan, _machine: Machine) -> Check | None:
 def what_hides_status(spec: RunSpec) -> str:
     """What hides the trainer's exit status, as a clause; "" if nothing is seen that does."""
     return (hidden_status(spec.command, Path(spec.cwd)) or ("",))[0]
+
+
+def is_timed(spec: RunSpec) -> bool:
+    """Whether a ``timeout`` stands before what may be the training, or that cannot be read."""
+    parts = (ShellCommand(spec.command, ""), *simple_commands(spec.command, Path(spec.cwd)))
+    timed = (without_wrappers(each.words, keep={"timeout"})[0] for each in parts if may_train(each))
+    return training_of(spec) is None or any(Path(word).name == "timeout" for word in timed)
 
 
 def hidden_status(command: tuple[str, ...], cwd: Path, depth: int = 0) -> tuple[str, str] | None:

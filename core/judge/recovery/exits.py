@@ -127,7 +127,7 @@ def _crashed(
 ) -> None:
     """It failed. ``where``: what shows that, if its exit status says success. ``title``: else that of the class."""
     attempt, class_ = builder.attempt, diagnosis.failure
-    ordered = _ordered_by(builder.state, diagnosis, observation) if class_ == KILLED else ""
+    ordered = _ordered_by(builder, diagnosis, observation) if class_ == KILLED else ""
     ending = f"the trainer ended by itself: {_exit_in_words(observation)}"
     builder.close_where(ending, lambda i: i.kind == "hang" and i.attempt == attempt.number)
     number, text = next(builder.state.log.diagnosis.last_lines(), (builder.state.log.diagnosis.fold.lines + 1, ""))
@@ -224,20 +224,21 @@ OWN_TIMEOUT = 124
 
 
 def _is_bare_signal(diagnosis: Diagnosis, observation: Exit) -> bool:
-    """Whether all that is known is that a SIGTERM or SIGHUP came."""
+    """Whether all that is known is that a SIGTERM or SIGHUP came, or that a `timeout` sent one."""
     by = "" if diagnosis.cause is None else ordered_by(diagnosis.cause.text)
-    if signal_of(observation.code, observation.signal) in {SIGNALS["SIGTERM"], SIGNALS["SIGHUP"]}:
+    sent = signal_of(observation.code, observation.signal)
+    if sent in {SIGNALS["SIGTERM"], SIGNALS["SIGHUP"]} or observation.code == OWN_TIMEOUT:
         return by not in {"person", "site"}
     return by == "signal" and diagnosis.confidence >= LIKELY
 
 
-def _ordered_by(state: JudgeState, diagnosis: Diagnosis, observation: Exit) -> str:
+def _ordered_by(builder: StepBuilder, diagnosis: Diagnosis, observation: Exit) -> str:
     """Who or what ordered the end, as a clause; "" if that is not known, or a person did."""
-    if observation.code == OWN_TIMEOUT:
+    if observation.code == OWN_TIMEOUT and builder.knowledge.timed:
         return "`timeout` in its command ended it: its time was over"
     if observation.job is None and diagnosis.cause is not None and ordered_by(diagnosis.cause.text) == "site":
         return f"it was ordered to end: {beginning(diagnosis.cause.text.strip(), 200)}"
-    notice = next((i for i in state.journal.incidents if i.class_ == TERMINATION), None)
+    notice = builder.open_of(TERMINATION)
     return "" if notice is None else f"the end of this machine was announced: {notice.reason}"
 
 
