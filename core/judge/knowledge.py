@@ -56,6 +56,8 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     """The texts with which the trainer's own source ends it."""
     status_hidden: str = ""
     """What hides the trainer's exit status, as a clause (a pipe without pipefail); "" if nothing is seen that does."""
+    stages: bool = False
+    """Its script starts several trainings one after the other: the end of one is not that of the run."""
     timed: bool = True
     """A ``timeout`` stands before the training, as far as is known: its exit status is that of the command."""
     told: Mapping[str, ToldLength] = {}

@@ -31,9 +31,7 @@ _TAKES_WORDS = re.compile(
     r"|argparse|\bclick\b|typer|\bfire\b|tyro|hydra|absl|docopt|jsonargparse|(?<!HfArgument)Parser\b|LightningCLI"
 )
 """Sources that take words of the command line, other than by their number or by a name that they look for."""
-_OWN_LOOP = re.compile(
-    r"\.backward\(|apply_gradients|value_and_grad|\.minimize\(|train_on_batch|GradientTape|jax\.grad"
-)
+OWN_LOOP = re.compile(r"\.backward\(|apply_gradients|value_and_grad|\.minimize\(|train_on_batch|GradientTape|jax\.grad")
 """Sources that train by a loop of their own."""
 Wants = Literal["path", "inside", "folder", "flag", "word", "step"]
 """What the option takes: the checkpoint; a folder with files in it; the folder of the checkpoints; nothing; a word; the
@@ -169,7 +167,7 @@ def _unsure(project: Project, flow: ValueFlow, *, closed: bool) -> Iterator[str]
         yield "it may take options that are not seen in its source"
     own = {module.path.stem for module in project.modules} | {module.path.parent.name for module in project.modules}
     unread = sorted(_imported(project) - own - sys.stdlib_module_names - words.KNOWN_LIBRARIES - {""})
-    if unread and not any(_OWN_LOOP.search(module.text) for module in project.modules):
+    if unread and not any(OWN_LOOP.search(module.text) for module in project.modules):
         yield f"{unread[0]}, which may train and resume, is not read"
 
 

@@ -33,11 +33,12 @@ from .project import (
     stamp_of,
     text_of,
 )
-from .resume_finding import Finding, find_resume
+from .resume_finding import OWN_LOOP, Finding, find_resume
 from .starting import StartDeletes, finds_modules_itself, goes_on_without, needed_imports, own_ends, start_deletes
 from .values import UNKNOWN, KnownValues, set_options
 
 FETCHES = re.compile(r"download|urlretrieve|load_dataset|\bgdown\b|\bwget\b|kaggle", re.IGNORECASE)
+TRAINS = re.compile(rf"{OWN_LOOP.pattern}|\.(?:fit|train)\(")
 MOST_SOURCES = 16
 
 LONGEST = 300
@@ -218,6 +219,11 @@ class TrainerSource:
     def fetches_data(self) -> bool:
         """Whether the project speaks of a download: then a folder of data may be made by the script itself."""
         return self._asked(lambda read: any(FETCHES.search(module.text) for module in read.modules), False)
+
+    @cached_property
+    def trains(self) -> bool:
+        """Whether the project has the loop of a training, or calls that of a library."""
+        return self._asked(lambda read: any(TRAINS.search(module.text) for module in read.modules), False)
 
     @cached_property
     def needs(self) -> tuple[Imported, ...]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.app.preflight.command_checks import hidden_status, is_timed
+from trainwatch.core.app.preflight.command_checks import hidden_status, is_timed, trains_in_stages
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.source.shell_text import commands_of
 
@@ -126,6 +126,33 @@ def test_a_timeout_of_another_command_is_not_that_of_the_training(tmp_path: Path
     (tmp_path / "run.sh").write_text(text)
     for command in (("bash", "-c", text), ("bash", "run.sh")):
         assert is_timed(RunSpec(id="a", name="a", command=command, cwd=str(tmp_path), created_wall=0.0)) is timed
+
+
+@pytest.mark.parametrize(
+    ("text", "stages"),
+    [
+        ("python pre.py && python a.py --epochs 3 && torchrun b.py", True),
+        ("python pre.py; python a.py; python eval.py", False),
+        ("if [ -n $N ]; then\npython a.py\nelse\ntorchrun a.py\nfi", False),
+        ("python a.py --stage 1; python a.py --stage 2", True),
+        ("python a.py", False),
+    ],
+)
+def test_several_trainings_of_one_script_are_told_from_what_prepares_and_evaluates(
+    tmp_path: Path, text: str, stages: bool
+) -> None:
+    sources = {
+        "pre": "import os",
+        "a": "loss.backward()",
+        "b": "import loop",
+        "loop": "Trainer(m).train()",
+        "eval": "m.eval()",
+    }
+    for name, source in sources.items():
+        (tmp_path / f"{name}.py").write_text(source)
+    (tmp_path / "run.sh").write_text(text)
+    spec = RunSpec(id="a", name="a", command=("bash", "run.sh"), cwd=str(tmp_path), created_wall=0.0)
+    assert trains_in_stages(spec) is stages
 
 
 def test_text_that_is_no_shell_does_not_raise() -> None:

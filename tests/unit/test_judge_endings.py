@@ -389,6 +389,18 @@ def test_an_error_in_the_first_validation_does_not_come_after_the_end(
         assert leave(see(world, CUDA if code == 1 else ""), code).wait(11.0).word == word
 
 
+@pytest.mark.parametrize(
+    "said", ["", "Training complete\n", "{'train_runtime': 90.5, 'train_loss': 1.5, 'epoch': 2.0}\n"]
+)
+@pytest.mark.parametrize(("code", "word"), [(1, "starting"), (-9, "starting"), (None, "starting"), (0, "finished")])
+def test_the_end_of_one_of_several_trainings_is_not_that_of_the_run(said: str, code: int | None, word: str) -> None:
+    """run.sh: the first reached its total and saved it, the second died of an import: the run was "finished"."""
+    world = World(Judge(Knowledge(catalogue=CATALOGUE, stages=True))).begin()
+    save(see(world, steps(1000)), "out/step-1000.pt", 1000)
+    see(world, said + (TRACEBACK.format("ModuleNotFoundError: No module named 'peft'") if code == 1 else ""))
+    assert leave(world, code).word == word
+
+
 def test_helpers_that_are_left_are_named() -> None:
     world = see(begun(), steps(1000))
     world.see(Exit(t=world.t + 1.0, code=0, left=("tensorboard --logdir runs (pid 77)",)))

@@ -90,7 +90,8 @@ def second_start_of(spec: RunSpec, preset: Preset, way: ResumeWay) -> SecondStar
     outputs = [spec.output_dir, *(os.path.join(spec.cwd, path) for path in known_part if path)]  # noqa: PTH118  no path
     in_shell = shell_deletes(source.target, argv, list(filter(None, outputs)), saved, cwd=spec.cwd, env=env)
     as_given, left = (*found.as_given, *in_shell), (*found.left, *in_shell)
-    if not all(each.sure for each in as_given) and _stays(rehearsed(spec)):
+    proof = None if all(each.sure for each in as_given) else rehearsed(spec)
+    if proof is not None and proof.safe and proof.will == "self":  # it went on from what may be deleted: it was not
         as_given, left = (tuple(each for each in of if each.sure) for of in (as_given, left))
     destroys = [_deleted(each, found.words) for each in as_given]
     copied = config_in_command(spec, json=True).config is not None  # else the script opens its own file
@@ -123,11 +124,6 @@ def _can_be_left_out(spec: RunSpec, preset: Preset, drops: tuple[Change, ...], c
     except DeriveError:
         return False
     return True
-
-
-def _stays(rehearsal: Rehearsal | None) -> bool:
-    """Whether a rehearsed restart went on from what stood in the folder: what may be deleted there was not."""
-    return rehearsal is not None and rehearsal.safe and rehearsal.will == "self"
 
 
 def in_this_environment(spec: RunSpec, preset: Preset) -> RunSpec:

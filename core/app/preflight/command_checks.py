@@ -16,6 +16,7 @@ from ...model.run import RunSpec
 from ...model.wrappers import POSIX_SHELLS, Layer, peel
 from ...source.launch_target import training_of
 from ...source.shell_text import ShellCommand, commands_of, shell_at, shell_program, without_assignments
+from ...source.trainer_source import read_source, source_of
 from ...views.length_words import deciding_layer, words_of
 from ..plan.launch_plan import LaunchPlan
 from .check import Check, Machine, passed, warned
@@ -44,16 +45,20 @@ def check_exit_status(plan: LaunchPlan, _machine: Machine) -> Check | None:
     return passed("that of the trainer") if shell_at(command) is not None else None
 
 
-def what_hides_status(spec: RunSpec) -> str:
-    """What hides the trainer's exit status, as a clause; "" if nothing is seen that does."""
-    return (hidden_status(spec.command, Path(spec.cwd)) or ("",))[0]
-
-
 def is_timed(spec: RunSpec) -> bool:
     """Whether a ``timeout`` stands before what may be the training, or that cannot be read."""
     parts = (ShellCommand(spec.command, ""), *simple_commands(spec.command, Path(spec.cwd)))
     timed = (without_wrappers(each.words, keep={"timeout"})[0] for each in parts if may_train(each))
     return training_of(spec) is None or any(Path(word).name == "timeout" for word in timed)
+
+
+def trains_in_stages(spec: RunSpec) -> bool:
+    """Whether the sources of several commands of its shell text train; the same file behind an ``else`` counts once."""
+    parts = [each.words for each in simple_commands(spec.command, Path(spec.cwd)) if may_train(each)]
+    sources = [read_source(words, spec.cwd, spec.env) for words in parts if len(parts) > 1]
+    files = [source.target.file for source in sources if source.trains]
+    either = any("else" in text.split() for _, text in source_of(spec).target.shells)
+    return len(set(files) if either else files) > 1
 
 
 def hidden_status(command: tuple[str, ...], cwd: Path, depth: int = 0) -> tuple[str, str] | None:

@@ -53,7 +53,7 @@ from ..plan.resume_plan import declared_options
 from ..plan.specs import Definitions
 from ..plan.trainer_folders import folders_elsewhere, saved_places, trainer_values, traits
 from ..plan.trainer_settings import save_request, told_lengths
-from ..preflight.command_checks import handed_over, is_timed, what_hides_status
+from ..preflight.command_checks import handed_over, hidden_status, is_timed, trains_in_stages
 from ..preflight.other_trainer import BesideAttempt
 from ..preflight.resume_checks import load_refusal
 from ..runs.output_claim import OutputClaim, is_network
@@ -288,7 +288,8 @@ def knowledge(
         handed_over=handed_over(spec),
         end_after=end_after(spec.settings.end.end_by),
         own_ends=spec.own_ends,
-        status_hidden=what_hides_status(spec),
+        status_hidden=(hidden_status(spec.command, Path(spec.cwd)) or ("",))[0],
+        stages=trains_in_stages(spec),
         timed=is_timed(spec),
         told=told_lengths(spec, preset, profiles, expected),
         line_read=line_read,

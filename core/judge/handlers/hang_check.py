@@ -69,7 +69,7 @@ def _input(knowledge: Knowledge, state: JudgeState) -> HangInput:
         t=state.time.t,
         period_s=state.time.period_s or 1.0,
         hang=knowledge.settings.hang,
-        ended_well=ended_well(state, knowledge.told.get(state.attempt.profile or "")),
+        ended_well=not knowledge.stages and ended_well(state, knowledge.told.get(state.attempt.profile or "")),
         step=state.attempt.step,
         checkpoint_age_s=state.time.t - (state.attempt.start_t if newest is None else newest.t),
         save=save_in_progress(state),

@@ -66,7 +66,7 @@ class Place(msgspec.Struct, frozen=True):
 
 
 EndingBy = Literal[
-    "", "counter", "bar", "line", "words", "save", "failure", "nan", "signal", "order", "job", "settings", "doubt"
+    "", "counter", "part", "line", "words", "save", "failure", "nan", "signal", "order", "job", "settings", "doubt"
 ]
 
 
@@ -74,9 +74,9 @@ class Ending(msgspec.Struct, frozen=True):
     """What an end was. ``kind``: the training was over; nothing shows that; it was not, and nothing shows why; failed.
 
     ``why``: what shows it, as a clause; if nothing does, where it was. "" = unknown, or the diagnosis says all.
-    ``by`` of one that is over: its counter alone; one that may be of an epoch only, so that it takes an exit status of
-    success, too; words or a checkpoint's name; its counter and the last save, which count whatever error the log shows
-    after it. Of one that is not: a failure that the log shows, NaN
+    ``by`` of one that is over: its counter alone; one that may be of a part of the run, so that it takes an exit status
+    of success, too; words or a checkpoint's name; its counter and the last save, which count whatever error the log
+    shows after it. Of one that is not: a failure that the log shows, NaN
     weights, a signal of which the log tells, an order, the scheduler's word, the settings' length, one NaN at the
     very end of a log without steps, or nothing known. *line*: ``Place.is_last_line``: the log has all the lines
     that a training to the end prints. ``after``: what came after a training that was over.
@@ -109,6 +109,7 @@ def judge_ending(state: JudgeState, knowledge: Knowledge) -> Ending:
     whole = done and not save.writing and not another
     # Else an error in the first validation would come after the end.
     sure = said is not None or save.final or not may_be_of_an_epoch(state, knowledge.told.get(attempt.profile or ""))
+    sure = sure and not knowledge.stages
     stated = (said == "words", save.final)
     ordered = _order(log)
     where = f" ({at.words})" if at.words else ""
@@ -122,7 +123,7 @@ def judge_ending(state: JudgeState, knowledge: Knowledge) -> Ending:
     proof = ", ".join(words for holds, words in signs if holds)
     nan, due = _nan(state, now, hidden), _why_due(state, knowledge)
     shown = f"{line_of(hidden)}{where}" if hidden is not None else ""
-    counted: EndingBy = "words" if said else "counter" if sure else "bar"
+    counted: EndingBy = "part" if not sure else "words" if said else "counter"
     bare: EndingBy = "signal" if ordered_by(ordered) == "signal" else "order"
     rules: tuple[tuple[bool | str, Literal["finished", "failed"], str, EndingBy], ...] = (
         (nan, "failed", nan, "nan"),
@@ -423,7 +424,7 @@ def judge_end(
         found = msgspec.structs.replace(found, confidence=SUREST, explanation=said)
         return Ending("failed", ordered, "job"), found
     if signal is not None or code not in knowledge.preset.success_exit_codes:
-        over = over and by != "bar"
+        over = over and by != "part" and not knowledge.stages
         found = diagnose(log, catalogue, exit_code=code, signal=signal, finished_hint=over, about=about)
         success = found.failure == "success"
         if over and (success or by == "save" or (found.cause is None and by == "words")):
@@ -432,7 +433,7 @@ def judge_end(
             said = f"{done.explanation} After that it ended with {status}." if status else done.explanation
             after = None if success else found.cause
             return msgspec.structs.replace(ending, after=after), msgspec.structs.replace(done, explanation=said)
-        if success and (ending.kind != "failed" or by == "settings"):
+        if success and not knowledge.stages and (ending.kind != "failed" or by == "settings"):
             return Ending("finished"), found
         shown = hidden_failure(log, catalogue, short=True, about=about) if success else found
         return Ending("failed"), shown or diagnosis_as(log, catalogue, "unknown")
