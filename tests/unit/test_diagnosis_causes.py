@@ -108,6 +108,13 @@ def test_diagnosis_of_two_causes_that_are_near_is_not_sure_and_names_both() -> N
     assert "Nearly as likely" in answer.explanation
 
 
+@pytest.mark.parametrize("code", [0, 137, 143])
+def test_diagnosis_of_a_report_after_which_the_program_went_on_is_not_sure(code: int) -> None:
+    text = "Traceback (most recent call last):\n  File 'a.py', line 1\nModuleNotFoundError: No module named 'x'\n"
+    assert diagnosis_of([text], CATALOGUE, code).confidence == 0.9
+    assert diagnosis_of([f"{text}the sample ends here\n4000 samples\n"], CATALOGUE, code).confidence == 0.6
+
+
 def test_diagnosis_own_patterns_of_a_project_count_most() -> None:
     catalogue = CompiledCatalogue(FAILURES, SHAPES, {"io_error": (r"tape robot", r"drum \d+ jammed")})
     answer = diagnosis_of(

@@ -36,6 +36,9 @@ ILLEGAL = "RuntimeError: CUDA error: an illegal memory access was encountered"
 IMAGE = "PIL.UnidentifiedImageError: cannot identify image file 'a.jpg'"
 XID = "NVRM: Xid (PCI:0000:01:00): 79, pid=4711, GPU has fallen off the bus."
 TIME_LIMIT = "slurmstepd: error: *** JOB 123 ON n1 CANCELLED AT 2025-01-01T10:00:00 DUE TO TIME LIMIT ***\n"
+MISSING = raised("ModuleNotFoundError: No module named 'torhc'")
+QUOTED = f"first example:\n{MISSING}the fix is to install it\n4000 examples\n"
+ASIDE = "During handling of the above exception, another exception occurred:"
 REFUSED = "_pickle.UnpicklingError: Weights only load failed. This file can still be loaded, if you trust its source."
 
 ENDS = {
@@ -91,6 +94,35 @@ ENDS = {
     "a sample that quotes a traceback": (WHOLE.replace("step 1000", f"sample 3:\n{OOM}step 1000"), 0, "success"),
     "the same sample after each step": (WHOLE.replace("\n", f"\n{OOM}"), 0, "success"),
     "a traceback at the last step": (WHOLE + OOM, 0, "cuda_oom"),
+    "a sample that quotes a traceback, and another failure": (QUOTED + raised("KeyError: 'mask'"), 1, "code_bug"),
+    "an older run above a text of usage": (
+        f"{STEPS}{raised(ILLEGAL)}usage: train.py [-h]\n"
+        + "    [--lr LR]\n" * 9
+        + "train.py: error: unrecognized arguments: -x\n",
+        2,
+        "config_error",
+    ),
+    "a lost network above what it made fail": (
+        raised("socket.gaierror: [Errno -3] Temporary failure in name resolution")
+        + "looking for a copy\nno copy\n"
+        + raised("OSError: Can't load tokenizer for 'x'."),
+        1,
+        "network_error",
+    ),
+    "a missing package that was done without": (f"{MISSING}\n{ASIDE}\n\n{OOM}", 1, "cuda_oom"),
+    "an assertion of a kernel and what it broke in the next batch": (
+        raised("RuntimeError: CUDA error: device-side assert triggered")
+        + "step 1 loss 2.0\nstep 2 loss 2.0\n"
+        + raised("RuntimeError: CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm(handle)`"),
+        1,
+        "cuda_device_assert",
+    ),
+    "a trial of which Optuna warned": (
+        "[W 2026-11-28 10:10:10,000] Trial 3 failed because of: OutOfMemoryError('CUDA out of memory.').\n"
+        + raised("KeyError: 'mask'"),
+        1,
+        "code_bug",
+    ),
     "a loss beyond its limit": (STEPS + "loss=1e12 exceeds limit, stop\n", 1, "nan_loss"),
     "words of an end to come": (STEPS + "Upload starts once training is done\n", 0, "unknown"),
     "an early stop": (STEPS + "Early stopping: val_loss did not improve\n", 0, "success"),

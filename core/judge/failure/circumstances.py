@@ -27,7 +27,7 @@ SUPPORT = 0.4
 CONTRADICTION = 0.3
 """What a fact that speaks against the diagnosis takes from its confidence."""
 SUREST = 0.97
-SIGINT, SIGKILL = 2, 9
+SIGINT, SIGKILL, SIGTERM = 2, 9, 15
 NATIVE = frozenset({4, 7, 8, 11})
 """Signals that a program gets for a fault of its own machine code: SIGILL, SIGBUS, SIGFPE, SIGSEGV."""
 
@@ -290,7 +290,7 @@ _VARIES = LazyPattern(
     r"|\d+(?:[.,:]\d+)*"
 )
 """What differs between two occurrences of one message."""
-_BAR = LazyPattern(r"\d%\s?\||\b(?:it/s|s/it)\b")
+BAR = LazyPattern(r"\d%\s?\||(?<![^\W\d])(?:it/s|s/it)\b|━")
 _ENDS = LazyPattern(r"[\r\n]+")
 
 
@@ -298,7 +298,7 @@ def last_line(tail: str) -> str:
     """The last line with words that is no bar, without the prefixes of its carriers; "" if there is none."""
     for line in reversed(_ENDS.split(tail)):
         text = peel(unglued(plain(line))[-1]).text.strip()
-        if re.search(r"[^\W\d_]{2}", text) and not _BAR.search(text):
+        if re.search(r"[^\W\d_]{2}", text) and not BAR.search(text):
             return text
     return ""
 

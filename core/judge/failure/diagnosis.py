@@ -15,12 +15,12 @@ from msgspec.structs import replace
 from ...model.shipped import Diagnosis, EvidenceLine
 from ...model.text import LazyPattern
 from ..progress import LineRead, ProgressState, read_progress
-from ..scales import LIKELY, LINE_CHARS, LISTED, SECOND_HAND, SURE
+from ..scales import LIKELY, LINE_CHARS, LISTED, SECOND_HAND, SURE, TWICE
 from ..text.lines import fold, peel, plain
 from ..text.reading import Reading
 from . import evidence_state as evidence
 from .catalogue import OWN_WEIGHT, CompiledCatalogue, Proof, read_kernel_line, signal_of
-from .circumstances import SIGINT, SIGKILL, SUREST, Circumstances, diagnosis_of_class, fused
+from .circumstances import SIGINT, SIGKILL, SIGTERM, SUREST, Circumstances, diagnosis_of_class, fused
 from .evidence_lines import FENCE, is_of_traceback, read_last_words, read_line
 from .evidence_state import Block, DiagnosisState, Finding, RankEnd
 
@@ -164,7 +164,7 @@ def diagnose(
     lost = exit_code is None and killed is None
     if cause is not None and lost and cause.weight >= evidence.GENERIC and (finished_hint or ends_after(state, cause)):
         said = ("success", 0.7, done)
-    elif (shown := _shown(state, catalogue, cause, exit_code)) is not None and (
+    elif (shown := _shown(state, catalogue, cause, exit_code if killed is None else -killed)) is not None and (
         shown[1] >= evidence.GENERIC or killed in {None, 6, 9} or shown[2] is not cause
     ):
         said = shown
@@ -187,22 +187,26 @@ Said = tuple[str, float, Finding | None]
 
 
 def _shown(
-    state: DiagnosisState, catalogue: CompiledCatalogue, cause: Finding | None, exit_code: int | None = 0
+    state: DiagnosisState, catalogue: CompiledCatalogue, cause: Finding | None, status: int | None = 0
 ) -> Said | None:
-    """What the log shows: its root cause, else the strongest line that follows from a failure, else a weak cause."""
+    """What the log shows: its root cause, else the strongest line that follows from a failure, else a weak cause.
+
+    ``status``: the exit code, or the signal as a negative number. A program may not have failed by what it reported if
+    it went on for two steps, or if it went on at all and ended with success or by a signal from outside.
+    """
     follow = _follow(state)
     if follow is not None and (cause is None or evidence.GENERIC > cause.weight < follow.weight):
         return follow.failure, follow.weight, follow
     if cause is None:
         return None
-    proof, sure = catalogue.exit_codes.get(exit_code or 0), strength(cause)
+    proof, sure = catalogue.exit_codes.get(status or 0), strength(cause)
     if proof is not None and proof.failure == cause.failure:
         sure = max(sure, proof.weight)
-    return (
-        cause.failure,
-        min(SUREST, sure if rival_of(state, cause, catalogue) is None else min(NEAR_SURE, sure)),
-        cause,
-    )
+    most = SUREST if rival_of(state, cause, catalogue) is None else NEAR_SURE
+    lines = state.heard - cause.heard if status in {0, -SIGKILL, -SIGTERM} else 0
+    if cause.terminal and (lines >= evidence.WENT_ON or state.steps - cause.beats >= TWICE):
+        most = LIKELY
+    return cause.failure, min(most, sure), cause
 
 
 def _without_victims(state: DiagnosisState, catalogue: CompiledCatalogue) -> tuple[DiagnosisState, str, RankEnd | None]:
@@ -421,10 +425,10 @@ def rival_of(state: DiagnosisState, cause: Finding, catalogue: CompiledCatalogue
     """The strongest other cause that shows as much, nearly; None if there is none."""
     roots = [each for each in state.findings if each.role == "root" and each.failure not in NO_FAILURES]
     least = strength(cause) - evidence.EQUAL / 2
-    near = [
-        e for e in roots if e.failure != cause.failure and strength(e) >= least and not _outranked(e, roots, catalogue)
-    ]
-    return max(near, key=strength, default=None)
+    near = [e for e in roots if strength(e) >= least and not _outranked(e, roots, catalogue)]
+    apart = (e for e in roots if _left_behind(cause, e, catalogue) or _left_behind(e, cause, catalogue))
+    near += [e for e in apart if strength(e) >= SURE or e.line > cause.line]
+    return max((e for e in near if e.failure != cause.failure), key=strength, default=None)
 
 
 def strength(finding: Finding) -> float:
@@ -437,34 +441,41 @@ def _explains(cause: Finding, mine: Finding, catalogue: CompiledCatalogue) -> bo
     if cause.failure == mine.failure or strength(cause) < SURE or mine.weight >= OWN_WEIGHT:
         return False
     if known.of_other_ranks:
-        return (
-            cause.terminal and not catalogue.class_of(cause.failure).of_other_ranks and cause.failure not in NO_FAILURES
-        )
+        of_others = catalogue.class_of(cause.failure).of_other_ranks
+        return cause.terminal and not of_others and cause.failure not in NO_FAILURES
     return cause.failure in known.follows_from
 
 
 def _outranked(mine: Finding, roots: Sequence[Finding], catalogue: CompiledCatalogue) -> bool:
     """Whether a later end of the program leaves this one without effect."""
-    if mine.line == 0 or mine.weight >= OWN_WEIGHT or mine.failure == "nan_loss":
+    if mine.line == 0 or mine.weight >= OWN_WEIGHT or (mine.failure == "nan_loss" and not mine.terminal):
         return False
     if mine.failure == "killed_by_user" and mine.weight >= BY_SCHEDULER:
         return False
     if any(_explains(each, mine, catalogue) for each in roots):
         return True
+    lasts = catalogue.class_of(mine.failure).waits_for  # what a restart waits for may end a later program, too
     for end in roots:
-        if not end.terminal or end.last <= mine.last or end.failure == mine.failure:
+        known, steps = catalogue.class_of(end.failure), end.beats - mine.beats
+        if not end.terminal or end.last <= mine.last or end.weight < SAID or known.of_other_ranks:
             continue
-        if end.weight < SAID or catalogue.class_of(end.failure).of_other_ranks:
+        if mine.failure in {end.failure, *known.follows_from}:
             continue
-        unrelated = mine.failure not in catalogue.class_of(end.failure).follows_from
-        if (
-            not mine.terminal
-            and unrelated
-            and end.told
-            and end.weight >= SURE
-            and end.line - mine.last > evidence.HANDLED_LINES
-        ):
-            return True
-        if mine.warned or end.beats - mine.beats >= (2 if mine.terminal else 1):
+        told = not mine.terminal and end.told and end.weight >= SURE and end.line - mine.last > evidence.HANDLED_LINES
+        past = not lasts and _left_behind(mine, end, catalogue)
+        if told or past or mine.warned or steps >= (TWICE if mine.terminal else 1):
             return True
     return False
+
+
+def _left_behind(mine: Finding, end: Finding, catalogue: CompiledCatalogue) -> bool:
+    """Whether a program went on after the report ``mine`` and ended with ``end``.
+
+    A traceback in a text that it prints looks so, one that it caught, and one of an older run in the same file. Known
+    false alarm: two ranks that print no rank, of which the second one fails of something else than lost contact.
+    """
+    of_mine, of_end = catalogue.class_of(mine.failure), catalogue.class_of(end.failure)
+    if not (mine.terminal and end.terminal and mine.source == end.source and end.weight >= evidence.GENERIC):
+        return False
+    related = of_end.of_other_ranks or mine.failure in of_end.follows_from or end.failure in of_mine.follows_from
+    return not related and end.heard + end.beats - mine.heard - mine.beats >= evidence.WENT_ON

@@ -15,6 +15,7 @@ from ..scales import BLOCK_LINES, HEADED_LINES, LIKELY, SECOND_HAND, SURE
 from ..text.lines import TRACEBACK, Carried, peel, unglued
 from . import evidence_state as evidence
 from .catalogue import CHECKPOINT_READS, OWN_WEIGHT, SETTING_READS, CompiledCatalogue, Match, Proof, read_kernel_line
+from .circumstances import BAR
 from .evidence_state import Block, DiagnosisState, Finding
 
 KERNEL_GATES = ("Xid", "XID", "NVRM", "dxg", "blocked for more than", "oom-kill", "amdgpu", "Out of memory: Kill")
@@ -99,8 +100,9 @@ def _read(state: DiagnosisState, number: int, carried: Carried, catalogue: Compi
         return replace(state, unraised=number)
     if _GOES_ON.match(text) and not state.report:
         return evidence.without_handled(state, number)
-    if evidence.OPENS_REPORT.match(text):
-        state = replace(state, report=number, hot=max(state.hot, evidence.DETAIL_LINES))
+    if evidence.OPENS_REPORT.match(text) or (state.report == number - 1 and text[:1] in " \t"):
+        heard = state.heard + evidence.WENT_ON * text.lower().startswith("usage:")
+        state = replace(state, report=number, hot=max(state.hot, evidence.DETAIL_LINES), heard=heard)
     return _weigh(state, number, carried, open_block, catalogue)
 
 
@@ -139,6 +141,9 @@ def _weigh(
                 best = _worded(carried, catalogue, least=LIKELY if weighed else 0.0)
             elif any(0 < number - e.line <= evidence.DETAIL_LINES and e.source == carried.source for e in untold):
                 best = _worded(carried, catalogue, least=DETAIL_LEAST)  # its message may go on here
+            ordinary = best is None and not weighed and block is None and carried.level in ("", "debug", "info")
+            if ordinary and text.strip() and (text[0] not in " \t" or carried.level) and BAR.search(text) is None:
+                return replace(state, heard=state.heard + 1)
         return _with_line(state, _finding(best, number, shown, carried.source, terminal=terminal), weighed)
     at = text.find(named.type)
     if not raised and act_of(text, at, at + len(named.type), failure="", level=carried.level) not in EVIDENT:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ...model.text import LazyPattern, beginning
-from ..scales import LINE_CHARS, LISTED, SURE
+from ..scales import KEPT, LINE_CHARS, LISTED, SURE
 from ..text.lines import LineFold, plain
 from .catalogue import CHECKPOINT_READS, CompiledCatalogue, Proof
 
@@ -30,8 +30,6 @@ LINKS: dict[str, Link] = {
     "The above exception was the direct cause of the following exception": "direct",
 }
 """What Python prints between two chained exceptions."""
-KEPT = 64
-"""Blocks that are followed at a time, one for each rank or process."""
 EQUAL = 0.12
 """Pieces of evidence that differ less in weight are equally strong; the first one is the cause."""
 DETAIL_LINES = 12
@@ -39,7 +37,8 @@ DETAIL_LINES = 12
 _WITH_ERRNO = LazyPattern(r"[\w.]+: \[Errno \d+\]")
 OPENS_REPORT = LazyPattern(
     r"\s*(?:terminate called|what\(\):|thread '[^']*' (?:\(\d+\) )?panicked at|\*\*\* (?:Check failure|SIG|Aborted)"
-    r"|Check failed:|Fatal Python error|Uncaught exception|Unhandled exception|\[rank\d+\]\S* Fatal)"
+    r"|Check failed:|Fatal Python error|Uncaught exception|Unhandled exception|\[rank\d+\]\S* Fatal"
+    r"|[Uu]sage: \S|Could not (?:override|append to config))"
 )
 """A line with which a program reports its own death."""
 
@@ -47,12 +46,12 @@ OPENS_REPORT = LazyPattern(
 class Finding(msgspec.Struct, frozen=True):
     """The best evidence of one kind for one class. ``line`` 0: from the kernel log. ``last``: the newest line of it.
 
-    ``beats``: steps until the newest of this kind; ``over``: the newest line by then that said the end, 0 = none.
-    ``terminal``: it stands at the end of a traceback or of another report of a program's death. ``warned``: the line is
-    a warning. ``told``: its words say so, not the type of an exception alone. ``source``: the rank or process that
-    printed it. ``details``: the first lines in which its message goes on. ``place``: ``file:line`` of the user's own
-    code or settings that raised it.
-    ``reported``: raised by a library that reports or uploads. ``failure`` "": it proves nothing.
+    ``beats``: steps until the newest of this kind; ``over``: the newest line by then that said the end, 0 = none;
+    ``heard``: ordinary lines by then. ``terminal``: it stands at the end of a traceback or of another report of a
+    program's death. ``warned``: the line is a warning. ``told``: its words say so, not the type of an exception alone.
+    ``source``: the rank or process that printed it. ``details``: the first lines in which its message goes on.
+    ``place``: ``file:line`` of the user's own code or settings that raised it. ``reported``: raised by a library that
+    reports or uploads. ``failure`` "": it proves nothing.
     """
 
     failure: str
@@ -64,6 +63,7 @@ class Finding(msgspec.Struct, frozen=True):
     count: int = 1
     beats: int = 0
     over: int = 0
+    heard: int = 0
     terminal: bool = False
     warned: bool = False
     told: bool = True
@@ -140,9 +140,9 @@ def earlier_counts(block: Block, before: Finding, raised: Finding) -> bool:
     """Whether an earlier exception of the chain is the cause, not the one that follows it.
 
     What was raised first counts, with three exceptions. A handler that raises at once names what it caught in its own
-    words: these count if they tell more. A library that catches a missing key or attribute goes on with its normal
-    work, and what fails there has another cause (Triton and Dynamo look into a cache this way). An errno that is sure
-    says what the operating system refused: no handler words what it caught this way.
+    words: these count if they tell more. A library that catches a missing key or attribute, or a program that catches
+    a missing package, goes on with its normal work, and what fails there has another cause (Triton and Dynamo look into
+    a cache this way). An errno that is sure says what the operating system refused: no handler words what it caught so.
     """
     if not before.failure:
         return False
@@ -150,8 +150,10 @@ def earlier_counts(block: Block, before: Finding, raised: Finding) -> bool:
         return True
     if block.link == "direct" or (block.raises and block.last == block.before_first):
         return (before.told and before.weight > raised.weight - EQUAL) or not raised.told or raised.reported
-    apart = block.before_library or (raised.weight >= SURE and _WITH_ERRNO.match(raised.text) is not None)
-    return (before.told and before.weight >= max(SURE, raised.weight - EQUAL)) or not apart or raised.reported
+    missing = before.failure == "import_error" and raised.told and raised.weight >= SURE
+    errno = raised.weight >= SURE and _WITH_ERRNO.match(raised.text) is not None
+    told = before.told and not missing and before.weight >= max(SURE, raised.weight - EQUAL)
+    return told or not (missing or errno or block.before_library) or raised.reported
 
 
 # Python exceptions in a log: the line that names the type, on any rank, with or without a box, and what it proves.
@@ -442,6 +444,8 @@ DETAILS_KEPT = 2
 """Lines kept of a message that goes on below what was raised."""
 HANDLED_LINES = 2
 """A report this far above the words "trying again" is what they speak of."""
+WENT_ON = 2
+"""Ordinary lines after a report show that the program went on, or that another one began, as a text of usage does."""
 TAIL_CHARS = 6000
 """Characters kept of the end of the log."""
 
@@ -449,14 +453,14 @@ TAIL_CHARS = 6000
 class DiagnosisState(msgspec.Struct, frozen=True):
     """Evidence so far. ``steps``: of the training so far; ``since``: those until the first evidence, None before it.
 
-    ``said``: words of the end after the newest step, ``over``: the newest line with them. ``cascade``: lines that
-    follow from a failure. ``kernel``: the newest kernel lines that match a failure class, whatever the log says about
-    the same class. ``unraised``: the newest line that begins the report of an exception that ended nothing.
-    ``blocks``: tracebacks, by rank or process. ``hot``: segments that are read whether or not a gate opens for them.
-    ``report``: the newest line with which a program reported its death; ``fenced``: the line on which a quotation of
-    several lines began; ``tail``: the last text. ``header``: the newest line that begins with a file and a line
-    outside a traceback, and both as ``file:line``. ``above``: the newest line of source that reads settings or a
-    checkpoint, of a traceback that began before the log.
+    ``said``: words of the end after the newest step, ``over``: the newest line with them. ``heard``: lines that were
+    read and tell of no failure. ``cascade``: lines that follow from one. ``kernel``: the newest kernel lines that match
+    a failure class, whatever the log says about the same class. ``unraised``: the newest line that begins the report of
+    an exception that ended nothing. ``blocks``: tracebacks, by rank or process. ``hot``: segments that are read whether
+    or not a gate opens for them. ``report``: the newest line with which a program reported its death; ``fenced``: the
+    line on which a quotation of several lines began; ``tail``: the last text. ``header``: the newest line that begins
+    with a file and a line outside a traceback, and both as ``file:line``. ``above``: the newest line of source that
+    reads settings or a checkpoint, of a traceback that began before the log.
     """
 
     fold: LineFold = LineFold()
@@ -467,6 +471,7 @@ class DiagnosisState(msgspec.Struct, frozen=True):
     since: int | None = None
     said: Finding | None = None
     over: int = 0
+    heard: int = 0
     kernel: tuple[str, ...] = ()
     unraised: int = 0
     ranks: RankEnds = NO_ENDS
@@ -512,15 +517,15 @@ def kept_text(line: str) -> str:
 
 def with_finding(state: DiagnosisState, mine: Finding) -> DiagnosisState:
     """The state with one more piece of evidence. Per class and kind the strongest is kept, of equals the first."""
-    mine = replace(mine, text=kept_text(mine.text), beats=state.steps, over=state.over)
+    mine = replace(mine, text=kept_text(mine.text), beats=state.steps, over=state.over, heard=state.heard)
     kept: list[Finding] = []
-    for each in state.findings:
-        if _KIND(each) != _KIND(mine):
-            kept.append(each)
-        elif mine.weight > each.weight:
-            mine = replace(mine, count=each.count + 1)
+    for old in state.findings:
+        if _KIND(old) != _KIND(mine):
+            kept.append(old)
+        elif mine.weight > old.weight:
+            mine = replace(mine, count=old.count + 1)
         else:
-            mine = replace(each, last=mine.line, count=each.count + 1, beats=mine.beats, over=mine.over)
+            mine = replace(old, last=mine.line, count=old.count + 1, beats=mine.beats, over=mine.over, heard=mine.heard)
     since = state.since
     if since is None and (mine.role != "cascade" or mine.weight >= GENERIC):
         since = state.steps

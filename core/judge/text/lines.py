@@ -195,9 +195,9 @@ _RANKS = tuple("abcdef")
 _LOGGER = LazyPattern(
     r"(?:\[\s*\d+\.\d{3,6}\]\s"  # dmesg
     r"|[a-z][\w.-]*\d:\s(?=\[|\d{4}-|Traceback|\s+File|[\w.]+(?:Error|Exception)\b)"  # pdsh, clush
-    # glog, c10, TensorFlow
+    # glog, c10, TensorFlow; Optuna
     r"|\[?(?P<glog>[DIWEF])\d{0,8}\s(?:\d\d:\d\d:\d\d[.\d]*\s+)?(?:\d+\s+)?"
-    r"[\w/.<>-]+(?::\d+)?\](?:\s\[\w+\])?\s?"
+    rf"(?:[\w/.<>-]+(?::\d+)?|{_TIME})\](?:\s\[\w+\])?\s?"
     rf"|\[?{_TIME}\]?[\s:|,-]*(?:\d+\s)?(?=\S|\s{{2}})"
     r"|\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?[\s|-]+(?![\d:<])"
     rf"|\[?{_LEVEL}\b\s?\]?(?:\s*[:|-]|\s*\|\s*\S+:\S+:\d+\s-)?\s"
