@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..act.notify import AT_END_S
 from ..judge.state import JudgeState
 from ..model.decision import Record
 from ..model.launch import LABEL
@@ -209,7 +210,7 @@ def _watch(
         server.stop()
         for channel in channels:
             channel.stop()
-        vitality.outbox.flush()
+        vitality.outbox.flush(AT_END_S if supervisor.nothing_runs else 0.0)
     story = load_story(run.journal)
     if story.state in TERMINAL_STATES:
         close_view(run)
