@@ -247,6 +247,11 @@ class QueueEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     why: str = ""
 
     @property
+    def begun(self) -> bool:
+        """Whether there is a run of it, or may be: a start may be cut off before it is known to have succeeded."""
+        return self.state == "started" or (self.state == "queued" and self.boot != "")
+
+    @property
     def command(self) -> tuple[str, ...]:
         return self.words[self.words.index("--") + 1 :] if "--" in self.words else ()
 
