@@ -172,14 +172,16 @@ def send_notice(
         report = notify_urls(settings.urls, event, title, body)
     reports = [] if report is None else [report]
     if settings.command:
-        content = {
-            "event": event, "run": EDGE.text(spec.name), "run_id": spec.id, "title": title, "body": body,
-            "incident": incident, "wall": time.time(),
-        }  # fmt: skip
+        content = event_of(spec, event, title=title, body=body, incident=incident)
         reports.insert(0, run_with_event("notify.command", settings.command, content, cwd=spec.cwd))
     failed = [report.detail for report in reports if not report.ok]
     output = "\n".join(report.output for report in reports if report.output)
     return not failed, "; ".join(failed or [report.detail for report in reports]), output
+
+
+def event_of(spec: RunSpec, event: str, **more: object) -> dict[str, object]:
+    """What a command of the user's gets about an event."""
+    return {"event": event, "run": EDGE.text(spec.name), "run_id": spec.id, **more, "wall": time.time()}
 
 
 def run_with_event(
@@ -204,12 +206,8 @@ def run_with_event(
             stdin.seek(0)
             process = subprocess.Popen(
                 bound(list(command), tree=True, cwd=cwd or ".", path=os.environ.get("PATH")),
-                stdin=stdin,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                cwd=cwd,
-                start_new_session=True,
-            )
+                stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=cwd, start_new_session=True,
+            )  # fmt: skip
     except FileNotFoundError as fault:
         return NotifyReport(ok=False, detail=f"{key}: not found: {fault.filename}; give the full path")
     except Exception as fault:  # a failing command of the user's must not affect the run
@@ -253,14 +251,7 @@ def notify_urls(
 
 def run_at_end(spec: RunSpec, order: RunAtEnd) -> NotifyReport:
     """Run it with the event as JSON on its stdin, as ``[notify] command`` gets it. Blocks, raises nothing."""
-    event = {
-        "event": order.event,
-        "run": EDGE.text(spec.name),
-        "run_id": spec.id,
-        "title": EDGE.text(order.reason),
-        "output_dir": spec.output_dir,
-        "wall": time.time(),
-    }
+    event = event_of(spec, order.event, title=EDGE.text(order.reason), output_dir=spec.output_dir)
     key = "at_finish" if order.event == "finish" else "at_give_up"
     report = run_with_event(f"end.{key}", order.command, event, timeout_s=END_TIMEOUT_S, cwd=spec.cwd)
     if report.ok:

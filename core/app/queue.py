@@ -31,7 +31,7 @@ from ..model.text import memory, typed
 from ..processes import ATTEMPT_VARIABLE, boot_id, text_of, variables_of
 from ..store.home import make_private, runs_folder
 from ..store.journal import load_story
-from ..store.learned import ListUnreadable, QueueFile, newest_trials
+from ..store.learned import QueueFile, newest_trials
 from ..store.lock import SupervisorLock, SupervisorRunning, holder_pid, is_held
 from ..store.run_directory import RunDirectory, RunUnreadable
 from ..store.run_lookup import list_runs
@@ -121,7 +121,7 @@ def queue_now() -> tuple[Queue, int | None, bool]:
 
 def _not_started(queue: Queue, number: int, *, over: bool) -> QueueEntry:
     """The entry that waits, or (``over``) that is over. Raises CliError."""
-    entry = queue.find(number)
+    entry = next((each for each in queue.entries if each.id == number), None)
     if entry is None:
         known = ", ".join(str(each.id) for each in queue.entries)
         raise CliError(ExitCode.NOT_FOUND, f"no entry {number} in the queue; there are: {known or 'none'}")
@@ -247,7 +247,7 @@ class QueueWorker:
 
     def _looked_at(self, queue: Queue) -> Queue:
         """The queue with its started entries as their runs are now, without old ones that are over."""
-        found = tuple(self._as_found(entry) if entry.begun else entry for entry in queue.entries)
+        found = tuple(map(self._as_found, queue.entries))
         if found != queue.entries:
             self._next_survey = 0.0
             self._not_before.clear()
@@ -256,8 +256,10 @@ class QueueWorker:
 
     def _as_found(self, entry: QueueEntry) -> QueueEntry:
         """The entry as its run is now; it waits again if the run is interrupted and has to be supervised."""
+        if entry.state == "over" or (entry.state == "queued" and not entry.boot):
+            return entry
         run = _run_of(self._home, entry)
-        if run is None:  # a start that was cut off before the run was made
+        if run is None:  # a start that was cut off before there was a run waits as before
             return entry if entry.run is None else _over(entry, "gone", f"the run {entry.run} is not known any more")
         died = bool(text_of(run.lock).strip()) and not is_held(run.lock)  # it leaves its pid there
         trains = trainer_pid(run) is not None
@@ -296,8 +298,7 @@ class QueueWorker:
 
     def _put(self, before: QueueEntry, after: QueueEntry) -> bool:
         """Write one entry down. One that was changed or removed meanwhile stays so: False."""
-        found = self._file.update(lambda queue: queue.replaced(before, after)).find(after.id)
-        return found == after
+        return after in self._file.update(lambda queue: queue.replaced(before, after)).entries
 
     def _begin(self, entry: QueueEntry, gpus: tuple[int, ...]) -> bool:
         """Start an entry on these GPUs. Returns False if it has to wait for another run."""
@@ -384,14 +385,17 @@ def work() -> int:
             except OSError as error:  # a full disk: what could not be written down is done again
                 log.warning("%s; it is tried again", error)
                 time.sleep(SURVEY_S)
-    revive_worker(home())  # for what was added while it ended
+    ensure_worker(home())  # for what was added while it ended
     return ExitCode.DONE
 
 
 def ensure_worker(home: Path) -> int | None:
-    """Start the worker apart from any terminal if none is there. Returns its pid. Raises OSError."""
+    """Start the worker apart from any terminal, if entries are left and none is there. Returns its pid.
+
+    Raises OSError, ListUnreadable.
+    """
     file = QueueFile(home)
-    if is_held(file.worker_lock):
+    if not file.read().is_live or is_held(file.worker_lock):
         return holder_pid(file.worker_lock)
     make_private(file.folder)
     log_file = os.open(file.worker_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -401,12 +405,3 @@ def ensure_worker(home: Path) -> int | None:
             stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/",
             env={**os.environ, "TRAINWATCH_HOME": str(home)}, start_new_session=True,
         ).pid  # fmt: skip
-
-
-def revive_worker(home: Path) -> None:
-    """At the end of a queued run: if entries are left and nobody starts them, start the worker again. Never raises."""
-    try:
-        if QueueFile(home).read().is_live:
-            ensure_worker(home)
-    except (OSError, ListUnreadable) as error:
-        log.warning("the queue: %s", error)

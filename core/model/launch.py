@@ -247,11 +247,6 @@ class QueueEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     why: str = ""
 
     @property
-    def begun(self) -> bool:
-        """Whether there is a run of it, or may be: a start may be cut off before it is known to have succeeded."""
-        return self.state == "started" or (self.state == "queued" and self.boot != "")
-
-    @property
     def command(self) -> tuple[str, ...]:
         return self.words[self.words.index("--") + 1 :] if "--" in self.words else ()
 
@@ -262,9 +257,6 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True):
     version: int = QUEUE_VERSION
     next_id: int = 1
     entries: tuple[QueueEntry, ...] = ()
-
-    def find(self, number: int) -> QueueEntry | None:
-        return next((entry for entry in self.entries if entry.id == number), None)
 
     def replaced(self, before: QueueEntry, after: QueueEntry | None) -> "Queue":
         """With ``after`` in the place of ``before`` (None: without it), if that is still as it was."""

@@ -8,8 +8,8 @@ import pytest
 
 from tests.fakes.checkpoint_layouts import safetensors_file
 from trainwatch.core.act.evaluator import CheckpointCommands
-from trainwatch.core.app.supervise.run_output import copy_verified
 from trainwatch.core.checkpoints.inspection import verify
+from trainwatch.core.checkpoints.manage import copies
 from trainwatch.core.model.decision import BackUpCheckpoint
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Backup, Settings
@@ -30,7 +30,7 @@ def backup(tmp_path: Path, **settings: object) -> CheckpointCommands:
         verify=lambda path, deep: verify(path, deep=deep),
         base_env={},
         write=lambda _path, _data: None,
-        copy=copy_verified,
+        copy=copies.backup,
     )
 
 

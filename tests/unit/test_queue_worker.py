@@ -15,6 +15,7 @@ from trainwatch.core.model.fact import AttemptStarted, RunCreated, StateChanged
 from trainwatch.core.model.launch import LABEL, QueueEntry
 from trainwatch.core.model.run import RunSpec, RunState
 from trainwatch.core.store import learned
+from trainwatch.core.store.home import write_atomically
 from trainwatch.core.store.journal import JournalWriter
 from trainwatch.core.store.learned import QueueFile
 from trainwatch.core.store.lock import SupervisorLock
@@ -167,12 +168,11 @@ def test_a_start_that_is_refused_is_over_with_its_reason(machine: Machine) -> No
 def test_a_full_disk_does_not_end_the_worker(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     machine.add("a", wants=0)
     writes = iter([OSError(28, "No space left on device")])
-    write = learned.write_atomically
 
     def on_a_full_disk(path: Path, data: bytes) -> None:
         for error in writes:
             raise error
-        write(path, data)
+        write_atomically(path, data)
 
     def start(entry: QueueEntry) -> str:
         machine.launch(entry)

@@ -238,6 +238,9 @@ def test_the_supervisor_of_a_stopped_run_ends_unless_something_is_left_to_be_don
     stopped = StateChanged(state="stopped", reason="as requested")
     copy, copied = BackUpCheckpoint(id=3, reason="copy it", path="a", mtime=1.0), threading.Event()
 
+    def act(_copy: Decision) -> None:
+        copied.wait()
+
     def answer(o: Observation) -> tuple[Entry, ...]:
         if o.t > 1200:
             copied.set()
@@ -251,7 +254,7 @@ def test_the_supervisor_of_a_stopped_run_ends_unless_something_is_left_to_be_don
         state = JudgeState(saved=Saved(end=EndOfWatch(event="finish", reason="done", exit_code=0)))
     begin = (stopped, copy) if waits == "for a copy" else (stopped,)
     judge = ScriptedJudge(begin, answer)
-    watch = supervisor(judge, journal, lambda _copy: copied.wait() and None, state=state, clock=Clock(200.0))
+    watch = supervisor(judge, journal, act, state=state, clock=Clock(200.0))
     assert watch.run() == (7 if waits else 6)
     ended = next(body for body in journal.bodies if isinstance(body, SupervisorEnded))
     assert ("stopped" in ended.why) is not bool(waits)

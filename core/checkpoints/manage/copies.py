@@ -28,8 +28,8 @@ from ..inspection import Subject, subject_of_any, verify
 _CHUNK_BYTES = 4 << 20
 
 
-class BackupRefusedError(Exception):
-    """A backup that was not made; the message is a sentence that says why and what to do."""
+class BackupRefusedError(ValueError):
+    """A copy that was not made; the message is a sentence that says why and what to do."""
 
 
 class Backup(msgspec.Struct, frozen=True, kw_only=True):
@@ -161,11 +161,7 @@ FICLONE = 0x40049409
 """Request of the ioctl (``linux/fs.h``)."""
 
 
-class _RefusedError(Exception):
-    pass
-
-
-class _NoRoomError(_RefusedError):
+class _NoRoomError(BackupRefusedError):
     pass
 
 
@@ -239,7 +235,7 @@ def copy_aside(
             _sync_folders(stage)
             stage.rename(folder)
             sync_directory(folder.parent)
-    except _RefusedError as why:
+    except BackupRefusedError as why:
         return CopiedAside(refused=str(why), no_room=isinstance(why, _NoRoomError))
     places = {str(path): str(folder / name) for name, path in named}
     return CopiedAside(folder=str(folder), size_bytes=size, places=places)
@@ -306,5 +302,5 @@ def _copy(source: Path, place: Path, clone: Callable[[int, int], bool], need: in
         os.fsync(write.fileno())
     after, made = source.stat(), place.stat()
     if (after.st_size, after.st_mtime_ns) != (before.st_size, before.st_mtime_ns) or made.st_size != after.st_size:
-        raise _RefusedError(f"{source} changed while it was copied: something still writes to it")
+        raise BackupRefusedError(f"{source} changed while it was copied: something still writes to it")
     os.utime(place, ns=(before.st_atime_ns, before.st_mtime_ns))
