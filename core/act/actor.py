@@ -20,7 +20,7 @@ from .evaluator import CheckpointCommands
 from .evidence.capture import look_for_loops, pause_s
 from .gpu_clearing import GpuHelp, clear_gpus
 from .local_engine import AttemptLauncher, Engine, Performed, read_baseline
-from .notify import Outbox, run_at_end
+from .notify import AT_END_S, Outbox, run_at_end
 from .save_request import SaveReport, take_back
 
 OF_AN_ATTEMPT = (decisions.CaptureStacks, decisions.LookForLoop, decisions.RequestSave)
@@ -105,7 +105,7 @@ class RunActor:
         return ok, detail, {"output": output} if output else {}
 
     def _run_at_end(self, decision: decisions.RunAtEnd) -> Performed:
-        self.outbox.flush()
+        self.outbox.flush(AT_END_S)
         report = run_at_end(self.spec, decision)
         return report.ok, report.detail, {"code": report.code, "output": report.output}
 

@@ -32,7 +32,7 @@ from ..processes import ATTEMPT_VARIABLE, Process, attempt_processes, read_proce
 from ..spool import read_record
 from .launch.helpers import describe
 from .local_engine import Performed
-from .notify import run_with_event
+from .notify import event_of, run_with_event
 
 POLL_S = 0.2
 READ_BYTES = 200_000
@@ -56,7 +56,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 class CheckpointCommands:
     """For one run; of each kind one at a time. ``folders``: where each evaluation has one, by its decision's number.
 
-    ``verify``: path, deep → verdict. ``write``: writes a file at once and wholly. ``copy``: source, new path → bytes;
+    ``verify``: path, deep → verdict. ``write``: writes a file at once and wholly. ``copy``: source, new path;
     raises ValueError with a sentence, OSError.
     """
 
@@ -65,7 +65,7 @@ class CheckpointCommands:
     verify: Callable[[Path, bool], Checkpoint]
     base_env: Mapping[str, str]
     write: Callable[[Path, bytes], None]
-    copy: Callable[[Path, Path], int]
+    copy: Callable[[Path, Path], object]
 
     def __post_init__(self) -> None:
         self._evaluating, self._copying = threading.Lock(), threading.Lock()
@@ -141,21 +141,12 @@ class CheckpointCommands:
             why = "the checkpoint was written to during its evaluation"
         why = why or score.why
         data = {
-            "metric": score.metric or self.spec.settings.evaluate.metric,
-            "score": None if why else score.value,
-            "values": {} if why else score.values,
-            "why": why,
-            "took_s": took_s,
-            "folder": str(folder),
-        }
+            "metric": score.metric or self.spec.settings.evaluate.metric, "score": None if why else score.value,
+            "values": {} if why else score.values, "why": why, "took_s": took_s, "folder": str(folder),
+        }  # fmt: skip
         detail = why or f"{score.metric} {score.value:.6g}"
         result = Result(
-            path=decision.path,
-            mtime=decision.mtime,
-            size_bytes=found.size_bytes,
-            ok=not why,
-            detail=detail,
-            data=data,
+            path=decision.path, mtime=decision.mtime, size_bytes=found.size_bytes, ok=not why, detail=detail, data=data
         )
         self.write(folder / "result.json", msgspec.json.format(msgspec.json.encode(result)))
         return not why, detail, data
@@ -184,13 +175,8 @@ class CheckpointCommands:
         with (folder / "stdout.txt").open("wb") as out, (folder / "stderr.txt").open("wb") as errors:
             process = subprocess.Popen(
                 bound(["sh", "-c", _BEHIND, "sh", *argv], tree=True, cwd=self.spec.cwd, path=env.get("PATH")),
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=errors,
-                cwd=self.spec.cwd,
-                env=env,
-                start_new_session=True,
-            )
+                stdin=subprocess.DEVNULL, stdout=out, stderr=errors, cwd=self.spec.cwd, env=env, start_new_session=True,
+            )  # fmt: skip
         deadline = time.monotonic() + decision.timeout_s
         own = read_process(process.pid)
         key = (process.pid, 0 if own is None else own.start_ticks)
@@ -253,15 +239,7 @@ class CheckpointCommands:
         settings, spec = self.spec.settings.backup, self.spec
         values = {"{checkpoint}": found.path, "{name}": found.name, "{run}": spec.id}
         words = [_filled(word, values) for word in settings.command]
-        event = {
-            "event": "backup",
-            "run": EDGE.text(spec.name),
-            "run_id": spec.id,
-            "checkpoint": found.path,
-            "step": found.step,
-            "size_bytes": found.size_bytes,
-            "wall": time.time(),
-        }
+        event = event_of(spec, "backup", checkpoint=found.path, step=found.step, size_bytes=found.size_bytes)
         report = run_with_event("backup.command", words, event, timeout_s=settings.timeout_s, cwd=spec.cwd)
         return report.ok, f"copied by {words[0]}" if report.ok else report.detail
 

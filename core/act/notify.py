@@ -22,10 +22,16 @@ from ..model.decision import RunAtEnd
 from ..model.redact import EDGE, Redaction, url_secrets
 from ..model.run import RunSpec
 from ..model.settings import NoticeEvent
+from . import notify_child
 
 GAP_S = 10.0
 """The services of ``[notify] urls`` get one message in this time: a crash, the restart and the recovery of a short
 attempt are one message on the phone, and a loop of crashes is no flood. Telegram's limit is 20 a minute in a group."""
+AGAIN_S = (30.0, 60.0, 120.0, 300.0, 600.0)
+"""Waits before a message that reached no service is sent again; the last repeats. A router that connects anew takes a
+minute or two."""
+AT_END_S = 120.0
+"""How long the end of a run waits for that."""
 KEPT_BYTES = 2000
 """How much of the command's output is kept in the journal."""
 LAST_WORDS_S = 0.5
@@ -34,7 +40,7 @@ TIMEOUT_S = 20.0
 """A notifier that hangs is ended after this; the run does not wait for it."""
 END_TIMEOUT_S = 600.0
 """A command of ``[end]`` is ended after this. Stopping a rented machine takes seconds, a last copy minutes."""
-CHILD = Path(__file__).with_name("notify_child.py")
+CHILD = Path(notify_child.__file__)
 KINDS: dict[NoticeEvent, str] = {
     "give_up": "failure", "question": "warning", "incident": "failure", "end_by": "warning", "withheld": "warning",
     "warning": "warning", "restart": "info", "finish": "success", "recovery": "success",
@@ -67,53 +73,76 @@ Sent = tuple[bool, str, str]
 class Outbox:
     """Sends the notices of one run: to the command each, to the services at most one message in GAP_S. Thread-safe.
 
-    ``tell``: takes a sentence for the journal about what was sent later.
+    A message that reached no service waits, and is sent again with what has come meanwhile. ``tell``: takes a sentence
+    for the journal about what was sent later.
     """
 
-    def __init__(self, spec: RunSpec, *, gap_s: float = GAP_S) -> None:
+    def __init__(self, spec: RunSpec, *, gap_s: float = GAP_S, again_s: Sequence[float] = AGAIN_S) -> None:
         self.tell: Callable[[str], None] = lambda _text: None
-        self._spec = spec
-        self._gap_s = gap_s
+        self._spec, self._gap_s, self._again_s = spec, gap_s, again_s
         self._lock = threading.Lock()
-        self._free_s = 0.0
+        self._free_s, self._failed = 0.0, 0
         self._waiting: list[Notice] = []
         self._timer: threading.Timer | None = None
 
     def send(self, event: NoticeEvent, title: str, body: str, incident: int | None = None) -> Sent:
         """Send it; for services it may wait for others. Blocks as long as they take, raises nothing."""
-        urls = bool(self._spec.settings.notify.urls)
+        if not self._spec.settings.notify.urls:
+            return send_notice(self._spec, event, title, body, incident)
         with self._lock:
-            now = time.monotonic()
-            waits = urls and (bool(self._waiting) or now < self._free_s)
-            if waits:
-                self._waiting.append(Notice(event, title, body, time.time()))
-                if self._timer is None:
-                    self._timer = threading.Timer(max(0.0, self._free_s - now), self.flush)
-                    self._timer.daemon = True
-                    self._timer.start()
-            elif urls:
-                self._free_s = now + self._gap_s
-        ok, detail, output = send_notice(self._spec, event, title, body, incident, urls=not waits)
-        if waits:
-            detail = "; ".join(filter(None, (detail, f"sent to services within {self._gap_s:g} s, with others")))
-        return ok, detail, output
+            self._waiting.append(Notice(event, title, body, time.time()))
+            wait_s = self._free_s - time.monotonic()
+            taken = [] if self._timer is not None or wait_s > 0.0 else self._taken()
+            if not taken:
+                self._arm(wait_s)
+        within = f"sent to services within {max(self._gap_s, round(wait_s)):g} s, with others"
+        report = self._deliver(taken) if taken else NotifyReport(ok=True, detail=within)
+        return send_notice(self._spec, event, title, body, incident, report=report)
 
-    def flush(self) -> None:
-        """Send what waits now: the supervisor ends, or the machine may."""
-        with self._lock:
-            taken, self._waiting = self._waiting, []
-            timer, self._timer = self._timer, None
-            self._free_s = time.monotonic() + self._gap_s
+    def flush(self, patience_s: float = 0.0) -> None:
+        """Send what waits now: the supervisor ends, or the machine may. ``patience_s``: it is tried for so long."""
+        end = time.monotonic() + patience_s
+        while True:
+            with self._lock:
+                taken = self._taken()
+            report = self._deliver(taken) if taken else None
+            count = f"{len(taken)} notice{'' if len(taken) == 1 else 's'} that waited"
+            if report is not None and (report.ok or self._failed <= 1):
+                self.tell(f"{count}: {report.detail}" if report.ok else f"{count} FAILED: {report.detail}")
+            if not self._waiting or time.monotonic() >= end:
+                return
+            time.sleep(min(self._gap_s, patience_s))
+
+    def _taken(self) -> list[Notice]:
+        """What waits, to be sent now."""
+        taken, self._waiting = self._waiting, []
+        timer, self._timer = self._timer, None
+        self._free_s = time.monotonic() + self._gap_s
         if timer is not None:
             timer.cancel()
-        if not taken:
-            return
+        return taken
+
+    def _arm(self, wait_s: float) -> None:
+        if self._timer is None:
+            self._timer = threading.Timer(max(0.0, wait_s), self.flush)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _deliver(self, taken: list[Notice]) -> NotifyReport:
+        """Send them as one message; those that reached no service wait again."""
         whole = together(self._spec.name, taken)
-        settings = self._spec.settings.notify
-        title, body = EDGE.text(whole.title), EDGE.text(whole.body)
-        report = notify_urls(settings.urls, whole.event, title, body)
-        count = f"{len(taken)} notice{'' if len(taken) == 1 else 's'} that waited"
-        self.tell(f"{count}: {report.detail}" if report.ok else f"{count} FAILED: {report.detail}")
+        urls = self._spec.settings.notify.urls
+        report = notify_urls(urls, whole.event, EDGE.text(whole.title), EDGE.text(whole.body))
+        with self._lock:
+            if report.code in {0, notify_child.SOME}:
+                self._failed = 0
+                return report
+            wait_s = self._again_s[min(self._failed, len(self._again_s) - 1)]
+            self._failed += 1
+            self._waiting = [*taken, *self._waiting]
+            self._free_s = time.monotonic() + wait_s
+            self._arm(wait_s)
+        return msgspec.structs.replace(report, detail=f"{report.detail}; it is sent again")
 
 
 def together(run: str, notices: Sequence[Notice]) -> Notice:
@@ -130,28 +159,29 @@ def together(run: str, notices: Sequence[Notice]) -> Notice:
 
 
 def send_notice(
-    spec: RunSpec, event: NoticeEvent, title: str, body: str, incident: int | None = None, *, urls: bool = True
-) -> Sent:
-    """Notify everybody whom ``[notify]`` names, without secrets. Blocks, raises nothing. ``urls``: services, too."""
+    spec: RunSpec, event: NoticeEvent, title: str, body: str, incident: int | None = None,
+    *, report: NotifyReport | None = None,
+) -> Sent:  # fmt: skip
+    """Notify everybody whom ``[notify]`` names, without secrets. Blocks, raises nothing.
+
+    ``report``: of the services; None: they have not got it.
+    """
     settings = spec.settings.notify
     title, body = EDGE.text(title), EDGE.text(body)
-    reports: list[NotifyReport] = []
-    if settings.urls and urls:
-        reports.append(notify_urls(settings.urls, event, title, body))
+    if report is None and settings.urls:
+        report = notify_urls(settings.urls, event, title, body)
+    reports = [] if report is None else [report]
     if settings.command:
-        content = {
-            "event": event,
-            "run": EDGE.text(spec.name),
-            "run_id": spec.id,
-            "title": title,
-            "body": body,
-            "incident": incident,
-            "wall": time.time(),
-        }
-        reports.append(run_with_event("notify.command", settings.command, content, cwd=spec.cwd))
+        content = event_of(spec, event, title=title, body=body, incident=incident)
+        reports.insert(0, run_with_event("notify.command", settings.command, content, cwd=spec.cwd))
     failed = [report.detail for report in reports if not report.ok]
     output = "\n".join(report.output for report in reports if report.output)
     return not failed, "; ".join(failed or [report.detail for report in reports]), output
+
+
+def event_of(spec: RunSpec, event: str, **more: object) -> dict[str, object]:
+    """What a command of the user's gets about an event."""
+    return {"event": event, "run": EDGE.text(spec.name), "run_id": spec.id, **more, "wall": time.time()}
 
 
 def run_with_event(
@@ -176,12 +206,8 @@ def run_with_event(
             stdin.seek(0)
             process = subprocess.Popen(
                 bound(list(command), tree=True, cwd=cwd or ".", path=os.environ.get("PATH")),
-                stdin=stdin,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                cwd=cwd,
-                start_new_session=True,
-            )
+                stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=cwd, start_new_session=True,
+            )  # fmt: skip
     except FileNotFoundError as fault:
         return NotifyReport(ok=False, detail=f"{key}: not found: {fault.filename}; give the full path")
     except Exception as fault:  # a failing command of the user's must not affect the run
@@ -225,14 +251,7 @@ def notify_urls(
 
 def run_at_end(spec: RunSpec, order: RunAtEnd) -> NotifyReport:
     """Run it with the event as JSON on its stdin, as ``[notify] command`` gets it. Blocks, raises nothing."""
-    event = {
-        "event": order.event,
-        "run": EDGE.text(spec.name),
-        "run_id": spec.id,
-        "title": EDGE.text(order.reason),
-        "output_dir": spec.output_dir,
-        "wall": time.time(),
-    }
+    event = event_of(spec, order.event, title=EDGE.text(order.reason), output_dir=spec.output_dir)
     key = "at_finish" if order.event == "finish" else "at_give_up"
     report = run_with_event(f"end.{key}", order.command, event, timeout_s=END_TIMEOUT_S, cwd=spec.cwd)
     if report.ok:

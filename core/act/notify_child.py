@@ -1,7 +1,7 @@
 """Program that sends one notice to URLs, run by path: a service that hangs, or apprise, blocks only this process.
 
 Reads one JSON object from stdin: ``urls``, ``title``, ``body`` and ``kind`` (info, success, warning, failure). The URLs
-contain secrets: they are never on a command line, and none is printed. Exit code 0: all delivered; 1: some not.
+contain secrets: they are never on a command line, and none is printed. Exit code 0: all delivered; SOME: some; 1: none.
 
 Telegram, Discord and ntfy are sent to from here, in apprise's simple forms of URL: ``tgram://TOKEN/CHAT``,
 ``discord://ID/TOKEN``, ``ntfy://TOPIC``, ``ntfy://HOST[:PORT]/TOPIC`` (http) and ``ntfys://…`` (https).
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     import urllib.error
 
+SOME = 3
 AT_ONCE = 8
 """Services that are notified at the same time: one that hangs must not use the time of the others."""
 TIMEOUT_S = 15.0
@@ -145,7 +146,7 @@ def main() -> int:
     if failed:
         reasons = f" ({'; '.join(dict.fromkeys(warnings.messages))})" if warnings.messages else ""
         sys.stdout.write("; ".join(dict.fromkeys(failed)) + reasons[:400] + "\n")
-    return 1 if failed else 0
+    return 0 if not failed else 1 if len(failed) == len(order["urls"]) else SOME
 
 
 class _Warnings(logging.Handler):

@@ -15,8 +15,9 @@ from typing import NamedTuple
 from ..bound_process import NoAnswerError, answer
 from ..model.text import printable
 from ..sense.host.host_sensor import is_wsl
+from ..store.home import write_atomically
 from ..store.run_directory import RunDirectory
-from .errors import CliError, ExitCode
+from .errors import CliError, ExitCode, file_errors
 
 MARK = "# Written by `trainwatch enable` for run "
 PASSED_ON = (
@@ -91,13 +92,9 @@ def write_unit(found: Enabling) -> bool:
             raise CliError(
                 ExitCode.USAGE, f"{found.path} exists and was not written by `trainwatch enable`; nothing was changed"
             )
-    try:
+    with file_errors(found.path):
         found.path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = found.path.with_name(f".{found.path.name}.{os.getpid()}")
-        temporary.write_text(found.unit, encoding="utf-8", errors="surrogateescape")
-        temporary.replace(found.path)
-    except OSError as error:
-        raise CliError(ExitCode.FAILED, f"{found.path}: {error.strerror or error}; nothing was written") from None
+        write_atomically(found.path, found.unit.encode("utf-8", "surrogateescape"))
     return True
 
 

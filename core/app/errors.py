@@ -17,6 +17,7 @@ class ExitCode(IntEnum):
     NO_SUPERVISOR = 5
     NEEDS_YOU = 6
     GOES_ON = 7
+    CRASHED = 70
     TIMEOUT = 124
     INTERRUPTED = 130
 

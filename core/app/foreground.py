@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..act.notify import AT_END_S
 from ..judge.state import JudgeState
 from ..model.decision import Record
 from ..model.launch import LABEL
@@ -21,6 +22,7 @@ from ..model.story import RunStory
 from ..model.text import printable, typed
 from ..store.control_server import ControlServer
 from ..store.journal import JournalTooNew, load_story
+from ..store.learned import ListUnreadable
 from ..store.lock import SupervisorLock, SupervisorRunning
 from ..store.run_directory import RunDirectory
 from ..supervisor.loop import Supervisor
@@ -83,9 +85,9 @@ def supervise(
     with ends_verb(ExitCode.OWNED, SupervisorRunning), ends_verb(ExitCode.FAILED, JournalTooNew):
         lock.acquire()
         story = load_story(run.journal)
-    revive: Callable[[Path], None] | None = None
+    revive: Callable[[Path], object] | None = None
     if LABEL in run.load_spec().labels:  # loaded now: its file may be another version's by then
-        from .queue import revive_worker as revive
+        from .queue import ensure_worker as revive
     code, renewed = int(ExitCode.FAILED), False
     try:
         with lock:
@@ -116,7 +118,8 @@ def supervise(
                 claim.release()
     finally:
         if revive is not None and not renewed:
-            revive(run.path.parents[1])
+            with contextlib.suppress(OSError, ListUnreadable):
+                revive(run.path.parents[1])
     if own_files is not None and renewed:
         own_files.execute()
     return code
@@ -209,7 +212,7 @@ def _watch(
         server.stop()
         for channel in channels:
             channel.stop()
-        vitality.outbox.flush()
+        vitality.outbox.flush(AT_END_S if supervisor.nothing_runs else 0.0)
     story = load_story(run.journal)
     if story.state in TERMINAL_STATES:
         close_view(run)

@@ -31,7 +31,7 @@ from ..model.text import memory, typed
 from ..processes import ATTEMPT_VARIABLE, boot_id, text_of, variables_of
 from ..store.home import make_private, runs_folder
 from ..store.journal import load_story
-from ..store.learned import ListUnreadable, QueueFile, newest_trials
+from ..store.learned import QueueFile, newest_trials
 from ..store.lock import SupervisorLock, SupervisorRunning, holder_pid, is_held
 from ..store.run_directory import RunDirectory, RunUnreadable
 from ..store.run_lookup import list_runs
@@ -44,6 +44,7 @@ from .runs.supervisor_life import as_found
 from .runs.waiting import turns
 
 AMOUNT = re.compile(r"(\d+(?:\.\d+)?(?:e\d+)?)\s*([bkmgt]?)(i?)b?", re.IGNORECASE)
+replace = msgspec.structs.replace
 LEFT_OUT = frozenset({"TRAINWATCH_ATTEMPT", "TRAINWATCH_HOME", "CUDA_VISIBLE_DEVICES", "PWD", "OLDPWD", "SHLVL", "_"})
 """Variables of the shell that a queued run does not get: of a trainer around it, or chosen by the queue."""
 
@@ -80,11 +81,9 @@ def add_entry(environ: Mapping[str, str], *, name: str, words: Sequence[str], **
     )  # fmt: skip
 
     def change(queue: Queue) -> Queue:
-        added = msgspec.structs.replace(entry, id=queue.next_id)
-        return msgspec.structs.replace(queue, next_id=queue.next_id + 1, entries=(*queue.entries, added))
+        return replace(queue, next_id=queue.next_id + 1, entries=(*queue.entries, replace(entry, id=queue.next_id)))
 
-    with file_errors():
-        queue = QueueFile(home()).update(change)
+    queue = _changed(change)
     return queue.entries[-1], len(queue.waiting)
 
 
@@ -96,21 +95,21 @@ def move_entry(number: int, place: int) -> int:
     def change(queue: Queue) -> Queue:
         waiting = [each for each in queue.waiting if each.id != number]
         waiting.insert(place - 1, _not_started(queue, number, over=False))
-        others = tuple(each for each in queue.entries if each.state != "queued")
-        return msgspec.structs.replace(queue, entries=(*others, *waiting))
+        return replace(queue, entries=(*(each for each in queue.entries if each.state != "queued"), *waiting))
 
-    with file_errors():
-        queue = QueueFile(home()).update(change)
-    return [entry.id for entry in queue.waiting].index(number) + 1
+    return [entry.id for entry in _changed(change).waiting].index(number) + 1
 
 
 def remove_entry(number: int) -> QueueEntry:
     """Remove an entry that waits or is over. Raises CliError, also for one that is started."""
-    with file_errors():
-        file = QueueFile(home())
-        removed = _not_started(file.read(), number, over=True)
-        file.update(lambda queue: queue.replaced(_not_started(queue, number, over=True), None))
+    removed = _not_started(queue_now()[0], number, over=True)
+    _changed(lambda queue: queue.replaced(_not_started(queue, number, over=True), None))
     return removed
+
+
+def _changed(change: Callable[[Queue], Queue]) -> Queue:
+    with file_errors():
+        return QueueFile(home()).update(change)
 
 
 def queue_now() -> tuple[Queue, int | None, bool]:
@@ -122,7 +121,7 @@ def queue_now() -> tuple[Queue, int | None, bool]:
 
 def _not_started(queue: Queue, number: int, *, over: bool) -> QueueEntry:
     """The entry that waits, or (``over``) that is over. Raises CliError."""
-    entry = queue.find(number)
+    entry = next((each for each in queue.entries if each.id == number), None)
     if entry is None:
         known = ", ".join(str(each.id) for each in queue.entries)
         raise CliError(ExitCode.NOT_FOUND, f"no entry {number} in the queue; there are: {known or 'none'}")
@@ -248,31 +247,31 @@ class QueueWorker:
 
     def _looked_at(self, queue: Queue) -> Queue:
         """The queue with its started entries as their runs are now, without old ones that are over."""
-        found = tuple(self._as_found(entry) if entry.state == "started" else entry for entry in queue.entries)
+        found = tuple(map(self._as_found, queue.entries))
         if found != queue.entries:
             self._next_survey = 0.0
             self._not_before.clear()
-        over = [entry for entry in found if entry.state == "over"]
-        return msgspec.structs.replace(queue, entries=tuple(e for e in found if e not in over[:-OVER_KEPT]))
+        old = [entry for entry in found if entry.state == "over"][:-OVER_KEPT]
+        return replace(queue, entries=tuple(entry for entry in found if entry not in old))
 
     def _as_found(self, entry: QueueEntry) -> QueueEntry:
         """The entry as its run is now; it waits again if the run is interrupted and has to be supervised."""
-        run = RunDirectory(runs_folder(self._home) / (entry.run or ""))
-        try:
-            run.load_spec()
-        except RunUnreadable:
-            return _over(entry, "gone", f"the run {entry.run} is not known any more")
+        if entry.state == "over" or (entry.state == "queued" and not entry.boot):
+            return entry
+        run = _run_of(self._home, entry)
+        if run is None:  # a start that was cut off before there was a run waits as before
+            return entry if entry.run is None else _over(entry, "gone", f"the run {entry.run} is not known any more")
         died = bool(text_of(run.lock).strip()) and not is_held(run.lock)  # it leaves its pid there
         trains = trainer_pid(run) is not None
         if is_held(run.lock) or (trains and not died):
-            return msgspec.structs.replace(entry, boot=self._boot)
+            return replace(entry, state="started", run=run.id, why="", boot=self._boot)
         story = as_found(run, load_story(run.journal))
         if story.state in OVER:
             return _over(entry, story.state, story.state_reason)
-        if story.attempts and not died and entry.boot == self._boot and not trains:
+        if entry.state == "started" and story.attempts and not died and entry.boot == self._boot and not trains:
             how = f"continue it with `{typed('resume', run.id)}`"
             return _over(entry, "interrupted", f"its supervisor was ended, and its trainer has ended since; {how}")
-        return msgspec.structs.replace(entry, state="queued", why="its supervisor died")
+        return replace(entry, state="queued", run=run.id, why=entry.why or "its supervisor died")
 
     def _place_one(self, queue: Queue, waiting: list[QueueEntry]) -> bool:
         """Start the first that fits; whether one did. One that fits only later keeps those behind it waiting."""
@@ -286,28 +285,23 @@ class QueueWorker:
         }
         started = [entry for entry in queue.entries if entry.state == "started"]
         for entry in waiting:
-            run = None if entry.run is None else RunDirectory(runs_folder(self._home) / entry.run)
+            run = _run_of(self._home, entry) if entry.run is not None else None
             trains = run is not None and trainer_pid(run) is not None  # it has its GPUs already
             chosen = Placement(gpus=entry.on) if trains else place(entry, seen, started, owners)
-            if chosen.gpus is not None and self._now() < self._not_before.get(entry.key, 0.0):
-                continue
-            if chosen.gpus is not None:
-                if self._begin(entry, chosen.gpus):
-                    return True
-                continue
-            self._put(entry, msgspec.structs.replace(entry, why=chosen.why))
-            if not chosen.never:
-                return False
+            if chosen.gpus is None:
+                self._put(entry, replace(entry, why=chosen.why))
+                if not chosen.never:
+                    return False
+            elif self._now() >= self._not_before.get(entry.key, 0.0) and self._begin(entry, chosen.gpus):
+                return True
         return False
 
     def _put(self, before: QueueEntry, after: QueueEntry) -> bool:
         """Write one entry down. One that was changed or removed meanwhile stays so: False."""
-        found = self._file.update(lambda queue: queue.replaced(before, after)).find(after.id)
-        return found == after
+        return after in self._file.update(lambda queue: queue.replaced(before, after)).entries
 
     def _begin(self, entry: QueueEntry, gpus: tuple[int, ...]) -> bool:
         """Start an entry on these GPUs. Returns False if it has to wait for another run."""
-        replace = msgspec.structs.replace
         begun = replace(entry, on=gpus, boot=self._boot)
         if not self._put(entry, begun):
             return True
@@ -316,7 +310,8 @@ class QueueWorker:
         except CliError as error:
             after = _over(begun, "failed", str(error))
             if error.code is ExitCode.OWNED:
-                after = replace(entry, boot=self._boot, why=f"waits: {error}")
+                run = _run_of(self._home, entry)  # its start may go on all the same
+                after = replace(entry if run is None else begun, run=run and run.id, why=f"waits: {error}")
                 self._not_before[entry.key] = self._now() + REFUSED_S
         log.info("entry %s (%s): %s %s", after.id, after.name, after.state, after.run or after.why)
         self._put(begun, after)
@@ -324,7 +319,7 @@ class QueueWorker:
 
 
 def _over(entry: QueueEntry, ending: str, why: str) -> QueueEntry:
-    return msgspec.structs.replace(entry, state="over", ending=ending, why=why, environ={})
+    return replace(entry, state="over", ending=ending, why=why, environ={})
 
 
 WAIT_S = 20.0
@@ -338,22 +333,20 @@ def start_entry(entry: QueueEntry) -> str:
     In a process with the folder and the environment of the entry. Raises CliError: exit code 4 if it has to wait for
     another run, any other if it cannot be started.
     """
-    run = _run_of(entry)
-    if run is not None and is_held(run.lock):
-        return run.id
+    run = _run_of(home(), entry)
     words = ["run", "--detach", "--yes", f"--queued={entry.key}:{','.join(map(str, entry.on))}", *entry.words]
     words = words if run is None else ["supervise", run.id, "--detach"]
     try:
         done = subprocess.run(
             bound([sys.executable, "-P", "-m", "trainwatch", *words]),
             cwd=entry.cwd, env={**entry.environ, "TRAINWATCH_HOME": str(home())}, stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, timeout=START_S, check=False,
+            capture_output=True, text=True, errors="replace", timeout=START_S, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise CliError(ExitCode.OWNED, f"its start took longer than {START_S:.0f} s") from None
     except OSError as error:
         raise CliError(ExitCode.FAILED, f"{error.filename or entry.cwd}: {error.strerror or error}") from None
-    again, run = run is not None, run or _run_of(entry)
+    again, run = run is not None, run or _run_of(home(), entry)
     held = not again or any(is_held(run.lock) for _ in turns(WAIT_S, LOOK_S) if run is not None)
     if done.returncode != ExitCode.DONE or run is None or not held:
         said = (done.stderr.strip().splitlines() or ["its supervisor did not start"])[-1].removeprefix("trainwatch: ")
@@ -361,8 +354,16 @@ def start_entry(entry: QueueEntry) -> str:
     return run.id
 
 
-def _run_of(entry: QueueEntry) -> RunDirectory | None:
-    return next((run for run in list_runs(home()) if run.load_spec().labels.get(LABEL) == entry.key), None)
+def _run_of(home: Path, entry: QueueEntry) -> RunDirectory | None:
+    """The run of an entry; by its label while its start is not known to have succeeded."""
+    if entry.run is None:
+        return next((run for run in list_runs(home) if run.load_spec().labels.get(LABEL) == entry.key), None)
+    run = RunDirectory(runs_folder(home) / entry.run)
+    try:
+        run.load_spec()
+    except RunUnreadable:
+        return None
+    return run
 
 
 def work() -> int:
@@ -376,17 +377,25 @@ def work() -> int:
         who = f" (pid {running.pid})" if running.pid else ""
         raise CliError(ExitCode.OWNED, f"another process{who} starts the queued runs already") from None
     with lock:
-        worker = QueueWorker(home(), start=start_entry, boot=boot_id())
-        while worker.turn():
-            time.sleep(POLL_S)
-    revive_worker(home())  # for what was added while it ended
+        worker, left = QueueWorker(home(), start=start_entry, boot=boot_id()), True
+        while left:
+            try:
+                left = worker.turn()
+                time.sleep(POLL_S if left else 0.0)
+            except OSError as error:  # a full disk: what could not be written down is done again
+                log.warning("%s; it is tried again", error)
+                time.sleep(SURVEY_S)
+    ensure_worker(home())  # for what was added while it ended
     return ExitCode.DONE
 
 
 def ensure_worker(home: Path) -> int | None:
-    """Start the worker apart from any terminal if none is there. Returns its pid. Raises OSError."""
+    """Start the worker apart from any terminal, if entries are left and none is there. Returns its pid.
+
+    Raises OSError, ListUnreadable.
+    """
     file = QueueFile(home)
-    if is_held(file.worker_lock):
+    if not file.read().is_live or is_held(file.worker_lock):
         return holder_pid(file.worker_lock)
     make_private(file.folder)
     log_file = os.open(file.worker_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -396,12 +405,3 @@ def ensure_worker(home: Path) -> int | None:
             stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/",
             env={**os.environ, "TRAINWATCH_HOME": str(home)}, start_new_session=True,
         ).pid  # fmt: skip
-
-
-def revive_worker(home: Path) -> None:
-    """At the end of a queued run: if entries are left and nobody starts them, start the worker again. Never raises."""
-    try:
-        if QueueFile(home).read().is_live:
-            ensure_worker(home)
-    except (OSError, ListUnreadable) as error:
-        log.warning("the queue: %s", error)

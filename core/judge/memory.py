@@ -7,6 +7,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from ..model.checkpoint import Evaluation, best_of
+from ..model.decision import EndEvent
 from ..model.fact import ActionWithheld
 from ..model.observation import GpuReading
 from ..model.preset import FailedRung
@@ -135,22 +136,21 @@ def end(jobs: JobsT, path: str, mtime: float, *, told: bool, again_t: float | No
     return msgspec.structs.replace(jobs, running=None, done=done, begun=begun, told=told)
 
 
-class EndOfWatch(msgspec.Struct, frozen=True, kw_only=True):
-    """What is due when the last evaluation is done, or at ``until_t`` (run seconds), the time at which the run ends."""
+class EndOfWatch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is due when the last evaluation and copy is done, or at ``until_t``, in run seconds."""
 
+    event: EndEvent
     reason: str
+    exit_code: int
+    incident: int | None = None
     until_t: float | None = None
 
 
 class Evaluations(Jobs, frozen=True, kw_only=True, omit_defaults=True):
-    """``scores``: one for each path, oldest first. ``end``: what is due after the last one of a finished training.
-
-    ``gpus``: the newest readings; None: not read yet.
-    """
+    """``scores``: one for each path, oldest first. ``gpus``: the newest readings; None: not read yet."""
 
     gpus: tuple[GpuReading, ...] | None = None
     scores: tuple[Evaluation, ...] = ()
-    end: EndOfWatch | None = None
 
 
 def with_result(known: Evaluations, found: Evaluation) -> Evaluations:
@@ -487,6 +487,7 @@ class Saved(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     save_asked_t: float | None = None
     evaluations: Evaluations = Evaluations()
     backups: Jobs = Jobs()
+    end: EndOfWatch | None = None
 
 
 class PolicyMemory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -260,5 +260,6 @@ DUE: tuple[tuple[Callable[[StepBuilder, seen.Observation], bool], Callable[[Step
     (lambda builder, _: builder.state.operator.withheld is not None, _ask_again),
     (lambda _, what: isinstance(what, _MAY_BACK_UP), checkpoint_jobs.follow_backups),
     (lambda builder, _: builder.settings.evaluate.wanted, checkpoint_jobs.follow),
+    (lambda builder, _: builder.state.saved.end is not None, checkpoint_jobs.follow_end),
 )
 """What becomes due, whatever was observed: when, and what is done then. In this order."""

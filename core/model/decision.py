@@ -177,10 +177,13 @@ class BackUpCheckpoint(DecisionBase, frozen=True, kw_only=True, tag="back_up"):
     mtime: float
 
 
+EndEvent = Literal["finish", "give_up", "end_by"]
+
+
 class RunAtEnd(DecisionBase, frozen=True, kw_only=True, tag="at_end"):
     """Run the user's command for the end of the run (``[end]``), once. Outcome data: ``output``, ``code``."""
 
-    event: Literal["finish", "give_up", "end_by"]
+    event: EndEvent
     command: tuple[str, ...]
 
 

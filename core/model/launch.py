@@ -258,9 +258,6 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True):
     next_id: int = 1
     entries: tuple[QueueEntry, ...] = ()
 
-    def find(self, number: int) -> QueueEntry | None:
-        return next((entry for entry in self.entries if entry.id == number), None)
-
     def replaced(self, before: QueueEntry, after: QueueEntry | None) -> "Queue":
         """With ``after`` in the place of ``before`` (None: without it), if that is still as it was."""
         entries = (after if known == before else known for known in self.entries)

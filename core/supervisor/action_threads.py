@@ -84,6 +84,11 @@ class ActionThreads:
                 self._in_order.submit(self._perform, decision)
         self._awaited = [action for action in self._awaited if not action.done()]
 
+    @property
+    def copying(self) -> bool:
+        """Whether a checkpoint is being copied."""
+        return any(not copy.done() for copy in self._copies)
+
     def await_copies(self) -> None:
         """Let the supervisor wait at its end for what is being copied now."""
         self._awaited.extend(self._copies)

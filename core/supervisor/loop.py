@@ -289,7 +289,8 @@ class Supervisor:
     @property
     def at_rest(self) -> bool:
         """Whether nothing of the run is running, and nothing follows without a person."""
-        waits = self.state.operator.withheld is not None or self.state.operator.ends is not None
+        operator = self.state.operator
+        waits = (operator.withheld, operator.ends, self.state.saved.end) != (None, None, None)
         return self._word in TERMINAL_STATES and self.live is None and not waits and not self._actions.unfinished
 
     @property
@@ -303,7 +304,7 @@ class Supervisor:
         elif self._rests_since is None:
             self._rests_since = self._t
             self.resting()
-        elif self._t - self._rests_since >= STOPPED_S and self._exit_code is None:
+        elif self._t - self._rests_since >= STOPPED_S and self._exit_code is None and not self._actions.copying:
             code = NEEDS_YOU if self._word == "stopped" else 1
             self.end(code, f"the run is {self._word.replace('_', ' ')}; {self.starts_again}")
 

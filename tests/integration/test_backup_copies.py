@@ -8,8 +8,8 @@ import pytest
 
 from tests.fakes.checkpoint_layouts import safetensors_file
 from trainwatch.core.act.evaluator import CheckpointCommands
-from trainwatch.core.app.supervise.run_output import copy_verified
 from trainwatch.core.checkpoints.inspection import verify
+from trainwatch.core.checkpoints.manage import copies
 from trainwatch.core.model.decision import BackUpCheckpoint
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Backup, Settings
@@ -30,7 +30,7 @@ def backup(tmp_path: Path, **settings: object) -> CheckpointCommands:
         verify=lambda path, deep: verify(path, deep=deep),
         base_env={},
         write=lambda _path, _data: None,
-        copy=copy_verified,
+        copy=copies.backup,
     )
 
 
@@ -38,16 +38,22 @@ def order(path: Path) -> BackUpCheckpoint:
     return BackUpCheckpoint(id=1, reason="copy", path=str(path), mtime=path.stat().st_mtime)
 
 
-def test_a_copy_is_verified_and_a_second_one_is_not_made(tmp_path: Path, checkpoint: Path) -> None:
+@pytest.mark.parametrize("directory", [False, True])
+def test_a_copy_is_verified_and_a_second_one_is_not_made(tmp_path: Path, checkpoint: Path, directory: bool) -> None:
     (tmp_path / "disk").mkdir()
     copies = backup(tmp_path, to="disk")
-    ok, detail, _ = copies.back_up(order(checkpoint))
+    found = checkpoint.parent.rename(tmp_path / "checkpoint-500") if directory else checkpoint
+    os.utime(found, (1000, 1000))
+    asked = BackUpCheckpoint(id=1, reason="copy", path=str(found), mtime=verify(found, deep=True).mtime)
+    ok, detail, _ = copies.back_up(asked)
     assert ok, detail
-    copy = tmp_path / "disk" / "luca-1" / checkpoint.name
-    assert copy.read_bytes() == checkpoint.read_bytes()
-    ok, detail, _ = copies.back_up(order(checkpoint))
+    copy = tmp_path / "disk" / "luca-1" / found.name
+    whole = [(place / checkpoint.name if directory else place).read_bytes() for place in (copy, found)]
+    assert whole[0] == whole[1]
+    ok, detail, _ = copies.back_up(asked)
     assert ok
     assert "already" in detail
+    assert list(copy.parent.iterdir()) == [copy]
 
 
 def test_a_checkpoint_written_again_is_kept_beside_the_first_copy(tmp_path: Path, checkpoint: Path) -> None:

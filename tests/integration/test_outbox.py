@@ -31,7 +31,7 @@ class Place:
         )
 
     def outbox(self, gap_s: float = GAP_S) -> Outbox:
-        box = Outbox(self.spec, gap_s=gap_s)
+        box = Outbox(self.spec, gap_s=gap_s, again_s=(gap_s,))
         box.tell = self.said.append
         return box
 
@@ -107,6 +107,21 @@ def test_a_message_that_waited_and_fails_is_told(place: Place) -> None:
     box.send("finish", "luca: finished", "")
     box.flush()
     assert place.said[0].startswith("1 notice that waited FAILED: notify.urls: url 1 (Ntfy): not delivered: HTTP 400")
+
+
+def test_what_reached_no_service_is_sent_again_with_what_came_meanwhile(place: Place) -> None:
+    box = place.outbox(gap_s=1.0)
+    place.service.status = 503
+    ok, detail, _ = box.send("question", "luca: restart it?", "")
+    assert not ok
+    assert "; it is sent again" in detail
+    assert box.send("warning", "luca: disk", "")[0]
+    place.service.status = 200
+    until(lambda: place.said, "it is sent by itself")
+    assert place.to_service[-1]["title"] == "luca: 2 notices: restart it?"
+    assert place.said[-1] == "2 notices that waited: notified 1 service"
+    box.flush(5.0)
+    assert len(place.to_service) == 2
 
 
 def test_observation_works_only_if_all_of_it_does() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from trainwatch.cli import main
+from trainwatch.core.app import foreground
 from trainwatch.core.app.enable import MARK, enabling_of
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.run_directory import RunDirectory
@@ -36,6 +37,18 @@ def test_enable_print_writes_nothing(run: RunDirectory, tmp_path: Path, capsys: 
     assert "supervise" in shown
     assert "@reboot" in shown
     assert not (tmp_path / ".config").exists()
+
+
+@pytest.mark.parametrize("fault", [RuntimeError("a bug"), OSError(28, "No space left on device")])
+def test_a_supervisor_that_failed_is_started_again(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch, fault: Exception
+) -> None:
+    def fail(*_: object, **__: object) -> int:
+        raise fault
+
+    monkeypatch.setattr(foreground, "load_story", fail)
+    never = next(line for line in enabling_of(run).unit.splitlines() if line.startswith("RestartPrevent"))
+    assert str(main(["supervise", "luca-1"])) not in never.partition("=")[2].split()
 
 
 def test_the_unit_restarts_supervision_and_holds_no_secret(run: RunDirectory) -> None:

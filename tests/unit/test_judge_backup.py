@@ -90,15 +90,19 @@ def test_a_copy_that_was_cut_off_with_its_supervisor_does_not_keep_back_the_next
     assert copied(save(later, 40)) == ["out/step-40"]
 
 
-def test_the_end_waits_for_the_copy_of_the_newest_checkpoint() -> None:
+@pytest.mark.parametrize("ok", [True, False])
+def test_the_end_waits_for_the_copy_of_the_newest_checkpoint(ok: bool) -> None:
     run = save(world(restarts=0), 20).wait(1)
     save(run, 40)
     crash(run, "CUDA error: an illegal memory access was encountered")
     assert run.word == "given_up"
-    orders = run.of(BackUpCheckpoint)
-    assert [order.path for order in orders] == ["out/step-20", "out/step-40"]
-    last = [type(entry) for _, entry in run.entries[-3:]]
-    assert last == [BackUpCheckpoint, RunAtEnd, EndWatch]
+    outcome(run, ok=True)
+    for _ in range(1 if ok else 3):
+        assert run.of((RunAtEnd, EndWatch)) == [], "the machine is not ended before the last try"
+        outcome(run, ok=ok).see(HostSample(t=run.t + 601))
+    assert copied(run) == ["out/step-20"] + ["out/step-40"] * (1 if ok else 3)
+    assert [type(each) for each in run.of((RunAtEnd, EndWatch))] == [RunAtEnd, EndWatch]
+    assert any("not copied" in notice.title for notice in run.of(NotifyPeople)) is not ok
 
 
 def scored(run: World, step: int, score: float) -> World:

@@ -10,7 +10,7 @@ from trainwatch.core.model.checkpoint import Checkpoint
 from trainwatch.core.model.decision import DeleteCheckpoint, PlanRetention
 from trainwatch.core.model.fact import Note
 from trainwatch.core.model.observation import CheckpointEvent, LogChunk, Observation, Outcome
-from trainwatch.core.model.settings import Checkpoints, Settings
+from trainwatch.core.model.settings import Backup, Checkpoints, Settings
 
 
 def keeper(keep: int = 2, **more: Any) -> World:
@@ -148,3 +148,12 @@ def test_plan_that_arrives_during_an_incident_is_not_carried_out() -> None:
 
 def test_checkpoint_that_is_being_rewritten_is_kept() -> None:
     assert planned_late(keeper(), CheckpointEvent(t=0.0, path="out/step-5", event="growing", size_bytes=10.0)) == []
+
+
+def test_checkpoint_that_is_being_copied_is_kept() -> None:
+    settings = Settings(checkpoints=Checkpoints(keep_last=2), backup=Backup(to="/mnt/other"))
+    world = running(judge(settings, created_wall=1000.0))
+    world.silent.add("back_up")
+    saved(plan(saved(world, 5, 10), 5), 15)
+    assert world.of(PlanRetention)
+    assert deleted(world) == []

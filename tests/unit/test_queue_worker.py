@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
+from trainwatch.core.app import queue
 from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.app.gpu_survey import GpuSeen, GpuSurvey
 from trainwatch.core.app.queue import QueueWorker, add_entry, move_entry, queue_now, remove_entry
 from trainwatch.core.model.fact import AttemptStarted, RunCreated, StateChanged
 from trainwatch.core.model.launch import LABEL, QueueEntry
 from trainwatch.core.model.run import RunSpec, RunState
+from trainwatch.core.store import learned
+from trainwatch.core.store.home import write_atomically
 from trainwatch.core.store.journal import JournalWriter
 from trainwatch.core.store.learned import QueueFile
 from trainwatch.core.store.lock import SupervisorLock
@@ -162,6 +165,28 @@ def test_a_start_that_is_refused_is_over_with_its_reason(machine: Machine) -> No
     assert machine.file.read().entries[0].why == "no such file"
 
 
+def test_a_full_disk_does_not_end_the_worker(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine.add("a", wants=0)
+    writes = iter([OSError(28, "No space left on device")])
+
+    def on_a_full_disk(path: Path, data: bytes) -> None:
+        for error in writes:
+            raise error
+        write_atomically(path, data)
+
+    def start(entry: QueueEntry) -> str:
+        machine.launch(entry)
+        machine.ends("a", "finished")
+        return "a"
+
+    monkeypatch.setattr(learned, "write_atomically", on_a_full_disk)
+    monkeypatch.setattr(queue, "start_entry", start)
+    monkeypatch.setattr(queue, "SURVEY_S", 0.0)
+    monkeypatch.setattr(queue, "POLL_S", 0.0)
+    assert queue.work() == ExitCode.DONE
+    assert machine.states() == {"a": "finished"}
+
+
 class Killed(BaseException):
     """The worker was killed."""
 
@@ -179,7 +204,9 @@ def test_a_worker_that_is_killed_starts_it_once(machine: Machine, made: bool) ->
     with pytest.raises(Killed):
         machine.worker.turn()
     assert machine.states() == {"a": "queued"}
-    machine.answer = lambda _entry: "a" if made else machine.launch(_entry)
+    machine.answer = machine.launch
+    if made:  # it has taken its memory, and no GPU has room for another one
+        machine.gpus = [GpuSeen(index=n, mem_used_bytes=9 * GB, mem_total_bytes=16 * GB, users=()) for n in range(2)]
     machine.new_worker()
     machine.turns()
     assert machine.starts == [("a", (0,))]

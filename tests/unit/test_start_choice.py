@@ -19,7 +19,7 @@ from trainwatch.core.act.launch import locks
 from trainwatch.core.act.launch.locks import Owner
 from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.app.operate import goes_on_waiting, require_checked
-from trainwatch.core.app.plan.launch_plan import plan_command, plan_project
+from trainwatch.core.app.plan.launch_plan import plan_command, plan_launch, plan_project
 from trainwatch.core.app.plan.trainer_folders import partly_used_when_adopted
 from trainwatch.core.app.runs.output_claim import rival_of
 from trainwatch.core.app.runs.supervisor_life import as_found
@@ -27,7 +27,7 @@ from trainwatch.core.app.start.project_run import create_run, give_command, proj
 from trainwatch.core.app.start.start_choice import StartChoice, Wish, choose_start, read_way_again, resumes_by_itself
 from trainwatch.core.config.project import Overrides
 from trainwatch.core.model.fact import ActionWithheld, AttemptEnded, AttemptStarted, RunCreated, StateChanged
-from trainwatch.core.model.launch import Rehearsal
+from trainwatch.core.model.launch import Rehearsal, queued
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.progress import PLAIN, Why
 from trainwatch.core.model.run import OutputPlace, RunState
@@ -99,6 +99,17 @@ def test_a_run_that_was_interrupted_goes_on(state: RunState) -> None:
     assert choice.known == run
     assert choice.first is None
     assert "going on with it" in choice.said
+
+
+def test_only_a_queued_run_is_started_on_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its supervisor waits for room. Refused, it was over, and each run behind it in the same minute."""
+    plan = plan_command(COMMAND)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: Usage(10**9, 10**9, 0))
+    with pytest.raises(CliError, match="disk: 0 B free"):
+        create_run(plan)
+    ready = create_run(plan_launch(queued(plan.spec, "3f2a:")))
+    assert ready.claim is not None
+    ready.claim.release()
 
 
 FULL = "the disk is full; it continues when 903 kB are free (0 B were) in /out"

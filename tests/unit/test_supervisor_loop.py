@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from trainwatch.core.judge.memory import OperatorMemory
+from trainwatch.core.judge.memory import EndOfWatch, OperatorMemory, Saved
 from trainwatch.core.judge.run_states import GivenUp
 from trainwatch.core.judge.state import JudgeState
-from trainwatch.core.model.decision import Decision, EndWatch, Entry, Record, StopAttempt
+from trainwatch.core.model.decision import BackUpCheckpoint, Decision, EndWatch, Entry, Record, StopAttempt
 from trainwatch.core.model.fact import (
     CommandReceived,
     JudgeSnapshot,
@@ -233,21 +233,31 @@ def test_supervisor_survives_a_disk_that_stays_full(caplog: pytest.LogCaptureFix
     ]
 
 
-@pytest.mark.parametrize("withheld", [False, True])
-def test_the_supervisor_of_a_stopped_run_ends_unless_a_question_is_open(withheld: bool) -> None:
-    stopped = StateChanged(state="stopped", reason="stopped by ann")
+@pytest.mark.parametrize("waits", ["", "for an answer", "for a score", "for a copy"])
+def test_the_supervisor_of_a_stopped_run_ends_unless_something_is_left_to_be_done(waits: str) -> None:
+    stopped = StateChanged(state="stopped", reason="as requested")
+    copy, copied = BackUpCheckpoint(id=3, reason="copy it", path="a", mtime=1.0), threading.Event()
+
+    def act(_copy: Decision) -> None:
+        copied.wait()
 
     def answer(o: Observation) -> tuple[Entry, ...]:
         if o.t > 1200:
+            copied.set()
             return (END,)
         return ()
 
-    journal = MemoryJournal()
-    state = JudgeState(operator=OperatorMemory(withheld=cast("Waiting", object()))) if withheld else JudgeState()
-    watch = supervisor(ScriptedJudge((stopped,), answer), journal, state=state, clock=Clock(200.0))
-    assert watch.run() == (7 if withheld else 6)
+    journal, state = MemoryJournal(), JudgeState()
+    if waits == "for an answer":
+        state = JudgeState(operator=OperatorMemory(withheld=cast("Waiting", object())))
+    elif waits == "for a score":
+        state = JudgeState(saved=Saved(end=EndOfWatch(event="finish", reason="done", exit_code=0)))
+    begin = (stopped, copy) if waits == "for a copy" else (stopped,)
+    judge = ScriptedJudge(begin, answer)
+    watch = supervisor(judge, journal, act, state=state, clock=Clock(200.0))
+    assert watch.run() == (7 if waits else 6)
     ended = next(body for body in journal.bodies if isinstance(body, SupervisorEnded))
-    assert ("stopped" in ended.why) is not withheld
+    assert ("stopped" in ended.why) is not bool(waits)
 
 
 def at_rest(journal: MemoryJournal, clock: Clock, rests: list[bool]) -> Supervisor:

@@ -12,6 +12,7 @@ from ...checkpoints.manage.copies import copy_aside, folder_for_copies
 from ...config.document import ConfigError
 from ...config.location import find_project
 from ...config.project import Overrides, load_project, settings_with
+from ...model.launch import LABEL
 from ...model.observation import Command
 from ...model.run import RunSpec
 from ...model.text import typed
@@ -62,7 +63,7 @@ def create_run(plan: LaunchPlan, choice: StartChoice | None = None, *, forced: b
         known = choice.known.load_spec().without_outputs()
         _save_if_free(choice.known, known, _going_on(plan.spec, known))
         return RunToStart(choice.known, first=choice.first, said=choice.said)
-    require_startable(chosen, forced=forced)
+    require_startable(chosen, forced=forced, waits_for_room=LABEL in chosen.spec.labels)  # a queued run waits itself
     if forced:
         take_over(chosen.spec, home())
     claim = OutputClaim(chosen.spec, home())

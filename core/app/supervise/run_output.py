@@ -5,9 +5,7 @@ import time
 from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 
-from ...checkpoints.formats.byte_range import BESIDE_TRAINING_BYTES_PER_S
 from ...checkpoints.inspection import verify
-from ...checkpoints.manage.copies import BackupRefusedError, backup
 from ...checkpoints.manage.pruning import apply_prune, plan_prune
 from ...model.checkpoint import Checkpoint, PrunePlan
 from ...model.decision import Record
@@ -113,14 +111,6 @@ class RunRetention:
         if key not in self._verified:
             self._verified[key] = verify(path, deep=True)
         return self._verified[key]
-
-
-def copy_verified(source: Path, target: Path) -> int:
-    """Copy, and return the bytes. Raises ValueError with a sentence if it is refused; OSError."""
-    try:
-        return backup(source, target, rate_limit_bytes_per_s=BESIDE_TRAINING_BYTES_PER_S).size_bytes
-    except BackupRefusedError as refused:
-        raise ValueError(str(refused)) from None
 
 
 OLD_FACTOR = 5.0

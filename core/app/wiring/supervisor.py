@@ -15,7 +15,7 @@ from ...act.view.tmux import attach_command
 from ...checkpoints.formats.byte_range import BESIDE_TRAINING_BYTES_PER_S
 from ...checkpoints.inspection import verify
 from ...checkpoints.listing import parts_in
-from ...checkpoints.manage.copies import copy_aside, folder_for_copies
+from ...checkpoints.manage.copies import backup, copy_aside, folder_for_copies
 from ...judge.handlers.hang_check import outlook_of
 from ...judge.recovery.attempts import cannot_be_told, shown_progress
 from ...judge.state import SNAPSHOT_VERSION, to_snapshot
@@ -55,7 +55,7 @@ from ..runs.output_claim import OutputClaim, is_network
 from ..runs.output_folder import OutputLists
 from ..supervise.machine_end import keep_alive_order
 from ..supervise.recorder import LogMetrics, RunRecorder, harmless, run_created, script_now, trace_head
-from ..supervise.run_output import RunOutput, RunRetention, copy_verified
+from ..supervise.run_output import RunOutput, RunRetention
 from ..supervise.state_keeper import Vitality
 from .sensors import build_sensors, knowledge
 
@@ -180,7 +180,7 @@ def build_supervisor(
             ),
             base_env=os.environ,
             write=write_atomically,
-            copy=copy_verified,
+            copy=partial(backup, rate_limit_bytes_per_s=BESIDE_TRAINING_BYTES_PER_S),
         ),
     )
     if newest is not None:

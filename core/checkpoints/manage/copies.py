@@ -23,14 +23,13 @@ from ...model.checkpoint_files import KEPT_SUFFIX, is_counted_directory_name
 from ...model.run import floor_bytes
 from ...model.text import sizes_apart
 from ..formats.byte_range import Damage, Pace, ProgressCallback, idle_io_priority, open_bytes
-from ..inspection import subject_of_any, verify
-from ..layouts.sets import Member
+from ..inspection import Subject, subject_of_any, verify
 
 _CHUNK_BYTES = 4 << 20
 
 
-class BackupRefusedError(Exception):
-    """A backup that was not made; the message is a sentence that says why and what to do."""
+class BackupRefusedError(ValueError):
+    """A copy that was not made; the message is a sentence that says why and what to do."""
 
 
 class Backup(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +58,8 @@ def backup(
     import shutil  # slow to import
 
     target = destination / path.name if destination.is_dir() else destination
-    files, size = _source(path, target)
+    subject = _source(path, target)
+    size = subject.members.size_bytes
     usage = shutil.disk_usage(target.parent)
     if (needs := size + floor_bytes(usage.total)) > usage.free:
         needed, room = sizes_apart(needs, usage.free)
@@ -68,10 +68,12 @@ def backup(
     with _staged(target) as stage:
         copy = stage / path.name
         with idle_io_priority():
-            for member in files:
+            for member in subject.members.files.values():
                 place = copy / member.name if path.is_dir() else copy
                 place.parent.mkdir(parents=True, exist_ok=True)
                 _copy_file(member.path, place, pace)
+        if path.is_dir():
+            os.utime(copy, (subject.mtime, subject.mtime))  # as a file has that of its source
         _sync_folders(stage)
         checked = verify(copy, deep=True, rate_limit_bytes_per_s=rate_limit_bytes_per_s)
         if checked.verdict != "complete" and checked.understood:
@@ -104,7 +106,7 @@ def _sync_folders(root: Path) -> None:
         sync_directory(folder)
 
 
-def _source(path: Path, target: Path) -> tuple[list[Member], int]:
+def _source(path: Path, target: Path) -> Subject:
     subject = subject_of_any(path)
     if subject is None:
         raise BackupRefusedError(f"{path} is not a checkpoint")
@@ -119,7 +121,7 @@ def _source(path: Path, target: Path) -> tuple[list[Member], int]:
     quick = verify(path, deep=False)
     if quick.verdict != "complete" and (quick.understood or quick.unfinished):
         raise BackupRefusedError(f"{path} is {quick.verdict}, not complete: {quick.reason}")
-    return list(subject.members.files.values()), subject.members.size_bytes
+    return subject
 
 
 def _copy_file(source_path: Path, place: Path, pace: Pace) -> None:
@@ -159,11 +161,7 @@ FICLONE = 0x40049409
 """Request of the ioctl (``linux/fs.h``)."""
 
 
-class _RefusedError(Exception):
-    pass
-
-
-class _NoRoomError(_RefusedError):
+class _NoRoomError(BackupRefusedError):
     pass
 
 
@@ -237,7 +235,7 @@ def copy_aside(
             _sync_folders(stage)
             stage.rename(folder)
             sync_directory(folder.parent)
-    except _RefusedError as why:
+    except BackupRefusedError as why:
         return CopiedAside(refused=str(why), no_room=isinstance(why, _NoRoomError))
     places = {str(path): str(folder / name) for name, path in named}
     return CopiedAside(folder=str(folder), size_bytes=size, places=places)
@@ -304,5 +302,5 @@ def _copy(source: Path, place: Path, clone: Callable[[int, int], bool], need: in
         os.fsync(write.fileno())
     after, made = source.stat(), place.stat()
     if (after.st_size, after.st_mtime_ns) != (before.st_size, before.st_mtime_ns) or made.st_size != after.st_size:
-        raise _RefusedError(f"{source} changed while it was copied: something still writes to it")
+        raise BackupRefusedError(f"{source} changed while it was copied: something still writes to it")
     os.utime(place, ns=(before.st_atime_ns, before.st_mtime_ns))

@@ -1,11 +1,11 @@
 """What is done for each verified checkpoint, and at the end of a run: evaluations, copies, ``[end]`` commands."""
 
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from ...model.checkpoint import Evaluation, better_of, score_words
-from ...model.decision import BackUpCheckpoint, EndEvaluation, EndWatch, EvaluateCheckpoint, RunAtEnd
+from ...model.decision import BackUpCheckpoint, EndEvaluation, EndEvent, EndWatch, EvaluateCheckpoint, RunAtEnd
 from ...model.fact import CheckpointEvaluated
 from ...model.observation import Outcome
 from ...model.progress import RAM_SHORT_BYTES
@@ -14,7 +14,7 @@ from ..findings.slow import long_words
 from ..knowledge import Knowledge
 from ..memory import EndOfWatch, EndTime, Job, is_best
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
-from ..run_states import Finished, Running
+from ..run_states import Finished, Over, Running, Stopped
 from ..scales import BUSY_S, SURE_TIMES, TRIES, WHILE_S
 from ..state import JudgeState, StepBuilder
 
@@ -28,15 +28,7 @@ replace = msgspec.structs.replace
 
 def follow(builder: StepBuilder) -> None:
     """Begin the next evaluation if there is room, or end the one that the training must not wait for."""
-    finished = isinstance(builder.machine, Finished)
-    if builder.state.saved.evaluations.end is not None and not finished:
-        builder.change("saved.evaluations", end=None)
-    known = builder.state.saved.evaluations
-    if known.end is not None and known.end.until_t is not None and builder.t >= known.end.until_t:
-        builder.change("saved.evaluations", end=None)
-        builder.note("no time is left to evaluate the other checkpoints")
-        _end_watch(builder, known.end.reason)
-        return
+    finished, known = isinstance(builder.machine, Finished), builder.state.saved.evaluations
     if known.running is not None:
         available = builder.state.health.host.ram_available_bytes
         is_short = available is not None and available < RAM_SHORT_BYTES
@@ -48,10 +40,6 @@ def follow(builder: StepBuilder) -> None:
     trains = isinstance(builder.machine, Running) and builder.state.watch.quiet is None
     if finished or (trains and builder.state.watch.clock.beats >= SURE_TIMES):
         _begin_next(builder, training=not finished)
-        known = builder.state.saved.evaluations
-        if known.end is not None and known.running is None and not _left(builder):
-            builder.change("saved.evaluations", end=None)
-            _end_watch(builder, known.end.reason)
 
 
 def on_outcome(builder: StepBuilder, begun: Job, outcome: Outcome) -> None:
@@ -72,23 +60,6 @@ def on_outcome(builder: StepBuilder, begun: Job, outcome: Outcome) -> None:
     why = f"it was interrupted {times} times" if interrupted else found.why or outcome.detail or "no score"
     better = better_of(found.metric, builder.settings.evaluate.better)
     _write(builder, replace(found, better=better, why="" if found.score is not None else why))
-
-
-def end_watch(builder: StepBuilder, reason: str) -> None:
-    """After what is to be evaluated, run the user's command for the end of a finished training; end the supervisor."""
-    known = builder.state.saved.evaluations
-    if builder.settings.evaluate.wanted and (known.running is not None or _left(builder)):
-        ends = builder.state.operator.ends
-        until_t = None if ends is None else ends.t - BUSY_S
-        builder.change("saved.evaluations", end=EndOfWatch(reason=reason, until_t=until_t))
-        builder.note("the training is finished; checkpoints without a score are evaluated before the supervisor ends")
-    else:
-        _end_watch(builder, reason)
-
-
-def _end_watch(builder: StepBuilder, reason: str) -> None:
-    run_command(builder, "finish")
-    builder.decide(EndWatch, reason, exit_code=0)
 
 
 def _left(builder: StepBuilder) -> list[KnownCheckpoint]:
@@ -160,7 +131,7 @@ def on_backup_outcome(builder: StepBuilder, job: Job, outcome: Outcome) -> None:
         return
     builder.note(f"{name} was not copied: {why}")
     if not known.told:
-        body = f"{why}\nit is copied again in {WHILE_S / 60:.0f} min; the training goes on"
+        body = f"{why}\nit is copied again in {WHILE_S / 60:.0f} min"
         builder.notify("warning", f"{name} was not copied", body)
 
 
@@ -183,13 +154,39 @@ def _due(builder: StepBuilder, t: float) -> list[KnownCheckpoint]:
 # at the first launch, and anew by whoever starts a stopped run again; exits.py has the stop.
 
 
-def run_command(builder: StepBuilder, event: Literal["finish", "give_up", "end_by"]) -> None:
-    end = builder.settings.end
-    command = end.at_finish if event == "finish" else end.at_give_up
+def end_watch(
+    builder: StepBuilder, event: EndEvent, reason: str, *, exit_code: int = 1, incident: int | None = None
+) -> None:
+    """After what is to be evaluated and copied, run the user's command for the end, and end the supervisor."""
+    ends = builder.state.operator.ends
+    until_t = builder.t if event == "end_by" else None if ends is None else ends.t - BUSY_S
     builder.change("operator", ends=None)
+    end = EndOfWatch(event=event, reason=reason, exit_code=exit_code, incident=incident, until_t=until_t)
+    builder.change("saved", end=end)
+    follow_backups(builder)
+    follow_end(builder)
+    if builder.state.saved.end is not None:
+        builder.note("the run is over; what is left to copy and to evaluate is done before the supervisor ends")
+
+
+def follow_end(builder: StepBuilder) -> None:
+    """End the watch once nothing is left to be done for checkpoints, or no time; forget it if the run goes on."""
+    state, settings, end = builder.state, builder.settings, builder.state.saved.end
+    if end is None or not isinstance(builder.machine, Over | Stopped):
+        builder.change("saved", end=None)
+        return
+    scores = settings.evaluate.wanted and isinstance(builder.machine, Finished)
+    scores = scores and (state.saved.evaluations.running is not None or bool(_left(builder)))
+    copies = settings.backup.wanted and (state.saved.backups.running is not None or bool(_due(builder, float("inf"))))
+    if (scores or copies) and (end.until_t is None or builder.t < end.until_t):
+        return
+    if scores:
+        builder.note("no time is left to evaluate the other checkpoints")
     follow_backups(builder, last=True)
-    if command:
-        builder.decide(RunAtEnd, f"run {command[0]} at the end ({event})", event=event, command=command)
+    builder.change("saved", end=None)
+    if command := settings.end.at_finish if end.event == "finish" else settings.end.at_give_up:
+        builder.decide(RunAtEnd, f"run {command[0]} at the end ({end.event})", event=end.event, command=command)
+    builder.decide(EndWatch, end.reason, incident=end.incident, exit_code=end.exit_code)
 
 
 def set_time(builder: StepBuilder, *, after_s: float = 0.0) -> None:
@@ -220,5 +217,4 @@ def over(builder: StepBuilder) -> None:
     said, resume = builder.settings.end.end_by, builder.typed("resume")
     body = f"it was to end by {said}; the training is not done: `{resume}` goes on"
     builder.notify("end_by", "stopped at its time", body)
-    run_command(builder, "end_by")
-    builder.decide(EndWatch, f"stopped at its time ({said}); `{resume}` goes on", exit_code=1)
+    end_watch(builder, "end_by", f"stopped at its time ({said}); `{resume}` goes on")

@@ -408,11 +408,11 @@ def _is_deletable(known: KnownCheckpoint) -> bool:
 
 
 def _may_be_deleted(builder: StepBuilder, found: Checkpoint) -> bool:
-    """Return whether it is verified, surely of this run, and needed for no restart, evaluation or score."""
+    """Return whether it is verified, surely of this run, and needed for no restart, copy, evaluation or score."""
     state, path = builder.state, found.path
-    known, running = builder.checkpoint(path), state.saved.evaluations.running
+    known, jobs = builder.checkpoint(path), (state.saved.evaluations.running, state.saved.backups.running)
     if known is None or not _is_deletable(known) or not known.complete or known.bad is not None:
         return False
     newest = resume_point.newest_verified(state.saved.checkpoints, builder.support)
-    needed = {state.attempt.resume_from, newest and newest.path, running and running.path}
+    needed = {state.attempt.resume_from, newest and newest.path, *(job.path for job in jobs if job is not None)}
     return path not in needed and not memory.is_best(state.saved.evaluations, state.saved.checkpoints.known, path)

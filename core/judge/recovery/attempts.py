@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ...model.decision import EndWatch, GiveUp, RequestSave, StartAttempt
+from ...model.decision import GiveUp, RequestSave, StartAttempt
 from ...model.fact import AttemptEnded, CheckpointsSetAside, ProfileChanged, ProgressMade
 from ...model.observation import Exit, Outcome
 from ...model.preset import NO_PROFILE
@@ -228,7 +228,7 @@ def conclude(builder: StepBuilder, reason: str, why: Why = PLAIN) -> None:
     builder.close_where("the training finished", lambda incident: not stays_open(incident))
     builder.move("finish", run_states.Finished(), reason, why)
     builder.notify("finish", "finished", reason)
-    checkpoint_jobs.end_watch(builder, reason)
+    checkpoint_jobs.end_watch(builder, "finish", reason, exit_code=0)
 
 
 def give_up(
@@ -246,10 +246,9 @@ def give_up(
 def over(builder: StepBuilder, title: str, body: str, incident: int | None) -> None:
     """No attempt follows by itself: tell people, run their command, and end the supervisor."""
     builder.notify("give_up", title, body, incident=incident)
-    checkpoint_jobs.run_command(builder, "give_up")
     again = starts_again(builder.state, builder.knowledge)
     what = "ended early" if isinstance(builder.machine, run_states.EndedEarly) else "given up"
-    builder.decide(EndWatch, f"{what}; {again}", incident=incident, exit_code=1)
+    checkpoint_jobs.end_watch(builder, "give_up", f"{what}; {again}", incident=incident)
 
 
 def close_quiet(builder: StepBuilder, ending: str, by: EndedBy = "") -> None:

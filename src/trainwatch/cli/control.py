@@ -217,7 +217,10 @@ def _forget_old(args: argparse.Namespace) -> int:
     arg("--then", metavar="JSON", help="an operator command to begin with"),
 )
 def supervise_verb(args: argparse.Namespace) -> int:
-    """Supervise; the exit code is that of ``--headless``, with ``--detach`` 4 if the run has a supervisor."""
+    """Supervise; the exit code is that of ``--headless``, with ``--detach`` 4 if the run has a supervisor.
+
+    70 if the supervisor itself failed, by a bug or a file that cannot be used.
+    """
     from trainwatch.core.model.json_line import decode_exact
     from trainwatch.core.model.observation import Command
 
@@ -238,7 +241,17 @@ def supervise_verb(args: argparse.Namespace) -> int:
             return ExitCode.DONE if pid > 0 else ExitCode.FAILED
     from .events import supervise_and_print
 
-    code = supervise_and_print(run, first=first, as_json=args.json)
+    try:
+        code = supervise_and_print(run, first=first, as_json=args.json)
+    except CliError:
+        raise
+    except OSError as error:  # systemd starts it again: this is not the end of the run
+        raise CliError(ExitCode.CRASHED, f"{error.filename or run.path}: {error.strerror or error}") from None
+    except Exception:
+        import traceback
+
+        traceback.print_exc()
+        return ExitCode.CRASHED
     sys.stdout.flush()
     return code
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from trainwatch.core.app.errors import CliError, ExitCode
 
 from .output import put, warn
-from .start import asked_plan, launch_options, overrides_of, words_of
+from .start import BEGIN, asked_plan, launch_options, overrides_of, words_of
 from .verb import PART_JSON, Verb, Verbs, arg, flag, usage
 
 if TYPE_CHECKING:
@@ -48,9 +48,7 @@ PLACE = arg("place", type=int, help="its new place among those that wait; 1 is t
     "--gpu-memory 10GB -- python train.py",
     usage("trainwatch queue add [options] [-- COMMAND …]"),
     *OWN,
-    arg("--profile", help="profile of training settings (see `trainwatch profiles`)"),
-    arg("--from", dest="checkpoint", metavar="CHECKPOINT", help='begin from a checkpoint, or "newest"'),
-    flag("--fresh", "start from the beginning, even over the checkpoints that are there"),
+    *BEGIN,
     *launch_options(queued=True),
 )
 def act_add(args: argparse.Namespace) -> int:

@@ -32,6 +32,15 @@ SETTINGS = (
         help="the learning rate from now on (a restored scheduler may bring its own back)"),
 )  # fmt: skip
 """Change settings of the trainer for every launch of the run from now on."""
+BEGIN = (
+    arg("--profile", help="profile of training settings (see `trainwatch profiles`)"),
+    one_of(
+        arg("--from", dest="checkpoint", metavar="CHECKPOINT",
+            help='begin from a checkpoint: "newest" (in the output folder), a path, or a name in the output folder'),
+        flag("--fresh", "start from the beginning: the trainer may overwrite the checkpoints that are there"),
+    ),
+)  # fmt: skip
+"""With what a run starts."""
 ACT_MODES = ("all", "ask", "notify")
 
 
@@ -87,16 +96,7 @@ def launch_options(*, adopted: bool = False, queued: bool = False) -> tuple[Argu
     "With COMMAND that file is not used.",
     "--output-dir outputs -- python train.py --config cfg.yaml",
     usage("trainwatch run [options] -- COMMAND …"),
-    arg("--profile", help="profile of training settings (see `trainwatch profiles`)"),
-    one_of(
-        arg(
-            "--from",
-            dest="checkpoint",
-            metavar="CHECKPOINT",
-            help='begin from a checkpoint: "newest" (in the output folder), a path, or a name in the output folder',
-        ),
-        flag("--fresh", "start from the beginning: the trainer may overwrite the checkpoints that are there"),
-    ),
+    *BEGIN,
     arg("--yes", "-y", action="store_true", help="do not ask (--fresh)"),
     flag("--force", "start although a check fails (see `trainwatch check`)"),
     flag("--dry-run", "show what would be started, and start nothing"),
