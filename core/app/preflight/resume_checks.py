@@ -114,18 +114,17 @@ def check_resume(plan: LaunchPlan, _machine: Machine) -> Check:
 
 
 def check_second_start(plan: LaunchPlan, _machine: Machine) -> Check | None:
-    """A restart does not delete what it is to resume from."""
+    """A restart does not delete what it is to resume from, and begins at all."""
     spec = plan.spec
+    if spec.second_start.refuses:
+        return warned(spec.second_start.refuses, "let it take a folder that is there when it resumes (exist_ok=True)")
     if not spec.second_start.destroys:
         return None
     restarts = spec.resumes or spec.settings.restart.if_not_told == "go_on"
     styles = [each for each in (plan.preset.resume_file, plan.preset.resume_directory) if each is not None]
     texts = [word for style in styles for word in (*style.args, *style.env.values())]
-    takes_any_path = (
-        any(style.key is not None for style in styles)
-        or any("{path" in word for word in texts)
-        or any(PLACEHOLDER in word for word in spec.command)
-    )
+    named = any("{path" in word for word in texts) or any(PLACEHOLDER in word for word in spec.command)
+    takes_any_path = named or any(style.key is not None for style in styles)
     if not spec.second_start.left or not restarts or takes_any_path:
         return passed((second_start_line(spec.second_start) or "").removeprefix("Restart: "))
     return failed(
