@@ -206,10 +206,10 @@ def _last_line(path: Path) -> str:
     return next((line.strip()[:LINE_KEPT] for line in reversed(lines) if line.strip()), "")
 
 
-def tail_of(path: Path, count: int) -> str:
+def tail_of(path: str | Path | None, count: int) -> str:
     """The last bytes of a file as text; empty if it cannot be read."""
     try:
-        with path.open("rb") as file:
+        with Path(path or "").open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - count))
             return file.read(count).decode("utf-8", "replace")
     except OSError:

@@ -29,6 +29,7 @@ from ..model.score import read_score
 from ..model.text import memory
 from ..private_folder import make_private
 from ..processes import ATTEMPT_VARIABLE, Process, attempt_processes, read_process, signal_each
+from ..rank_files import tail_of
 from ..spool import read_record
 from .launch.helpers import describe
 from .local_engine import Performed
@@ -133,9 +134,9 @@ class CheckpointCommands:
         took_s = round(time.monotonic() - began, 1)
         if interrupted:
             return False, why, {"interrupted": True, "why": why, "took_s": took_s, "folder": str(folder)}
-        score = read_score(EDGE.text(_tail(folder / "stdout.txt")), self.spec.settings.evaluate.metric)
+        score = read_score(EDGE.text(tail_of(folder / "stdout.txt", READ_BYTES)), self.spec.settings.evaluate.metric)
         if not why and code != 0:
-            last = next((w.strip() for w in reversed(_tail(folder / "stderr.txt").splitlines()) if w.strip()), "")
+            last = (tail_of(folder / "stderr.txt", READ_BYTES).strip().splitlines() or [""])[-1].strip()
             why = f"it ended with exit code {code}" + (f": {EDGE.text(last)[:200]}" if last else "")
         if not why and self._changed(Path(decision.path), found):
             why = "the checkpoint was written to during its evaluation"
@@ -252,12 +253,6 @@ def _filled(text: str, words: Mapping[str, str]) -> str:
 
 def _unknown(why: str) -> Performed:
     return False, why, {"why": why}
-
-
-def _tail(path: Path) -> str:
-    with path.open("rb") as file:
-        file.seek(max(0, os.fstat(file.fileno()).st_size - READ_BYTES))
-        return file.read().decode("utf-8", "replace")
 
 
 def _keep_evidence(folder: Path, why: str, tree: list[Process]) -> None:

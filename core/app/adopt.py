@@ -23,6 +23,7 @@ from ..model.run import RunSpec
 from ..model.settings import Profiles, Settings, Tmux
 from ..model.text import typed
 from ..processes import Process
+from ..rank_files import tail_of
 from ..sense.gpu.gpu_sensor import pids_are_comparable
 from ..sense.process.run_tree import tree_pids
 from ..spool import read_start
@@ -37,7 +38,7 @@ from .plan.resume_plan import decided
 from .plan.specs import Definitions, bare_spec, read_definitions
 from .plan.trainer_folders import partly_used_when_adopted, with_output_folder
 from .runs.ended_attempt import attempts_of
-from .runs.known_runs import all_runs, end_of, here, home
+from .runs.known_runs import all_runs, here, home
 from .runs.output_claim import require_own_output
 
 # The run of an adopted trainer. Adopting the same process a second time finds the same run.
@@ -324,7 +325,7 @@ def _signs(trainer: Trainer, tree: Collection[int], gpus: GpuSurvey) -> Iterator
         log = trainers.log_of(trainer, None).log
         if log is None:
             return
-        progress = progress_in_log([end_of(log, _TAIL_BYTES)], lambda _: None)
+        progress = progress_in_log([tail_of(log, _TAIL_BYTES)], lambda _: None)
         if progress.step is not None and (progress.loss is not None or progress.total_steps is not None):
             of = f" of {progress.total_steps}" if progress.total_steps is not None else ""
             yield f"{Path(log).name} shows step {progress.step}{of}"

@@ -32,6 +32,7 @@ from ..model.launch import Apart, Rehearsal
 from ..model.preset import Preset, ResumeSupport, resume_support
 from ..model.run import TERMINAL_STATES, VANISHED, RunSpec, is_below
 from ..model.settings import Settings
+from ..rank_files import tail_of
 from ..spool import read_start
 from ..store.journal import load_story, read_journal
 from ..store.learned import keep_rehearsal
@@ -44,7 +45,7 @@ from .plan.launch_plan import LaunchPlan
 from .plan.resume_plan import resuming_by_itself, setting_of, sources_of
 from .plan.specs import definitions_of
 from .runs.ended_attempt import attempts_of
-from .runs.known_runs import end_of, home
+from .runs.known_runs import home
 from .runs.output_claim import lock_rival
 from .runs.output_folder import list_run_checkpoints, origins
 from .trial import rivals
@@ -378,7 +379,7 @@ def _seen(stages: Stages, run: RunDirectory, spec: RunSpec, scratch: Path, *, ta
         steps=verdict.prove_steps(before, after, loss, said),
         loss=loss,
         written=tuple(_new_files(scratch, spec)),
-        log_tail=tuple(end_of(log, TAIL_BYTES).splitlines()[-SHOWN_LINES:]),
+        log_tail=tuple(tail_of(log, TAIL_BYTES).splitlines()[-SHOWN_LINES:]),
     )
 
 

@@ -375,7 +375,7 @@ class SecondStart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     what an option may do by its name, as clauses; "" = nothing. ``config``: the file with a setting that is switched
     off. ``empties``: the absolute folders that it deletes, "": one that is not known. ``setting``: the variables of the
     environment that decided it, with digests of their values. ``lists``: where it takes every file of its folder for
-    one that it saved, so that nothing of ours may be there; "" = nowhere.
+    one that it saved, so that nothing of ours may be there; "" = nowhere. ``refuses``: what ends every restart.
     """
 
     destroys: tuple[str, ...] = ()
@@ -386,6 +386,7 @@ class SecondStart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     empties: tuple[str, ...] = ()
     setting: dict[str, str] = {}
     lists: str = ""
+    refuses: str = ""
 
 
 def with_way(preset: Preset, way: ResumeWay | None) -> Preset:

@@ -16,7 +16,8 @@ import msgspec
 
 from ..model.run import RunSpec
 from ..model.wrappers import POSIX_SHELLS, end_of_word
-from .shell_text import LONGEST_BYTES, ShellCommand, assignments, commands_of, shell_program, without_assignments
+from ..processes import text_of
+from .shell_text import LONGEST_BYTES, ShellCommand, Variables, commands_run, shell_program, without_assignments
 
 DEEPEST = 4
 _PYTHON = re.compile(r"(python|pypy)[\d.]*$")
@@ -26,7 +27,7 @@ _STARTERS = frozenset(
 )  # fmt: skip
 """Modules that run the Python file that follows them."""
 _ENTRY = re.compile(r"^\s*from\s+([\w.]+)\s+import\s+(\w+)", re.MULTILINE)
-_ALL_ARGUMENTS = re.compile(r'"?\$[@*]"?|"?\$\{[@*]\}"?')
+ALL_ARGUMENTS = re.compile(r'"?\$[@*]"?|"?\$\{[@*]\}"?')
 _OPTIONS_WITH_FILE = re.compile(r"--?[\w-]*(config|hostfile|log|env)[\w-]*")
 
 Place = Literal["command", "line", "script", "nowhere"]
@@ -37,7 +38,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     """``file``: what runs. ``roots``: folders in which its imports are looked for, the nearest first.
 
     ``args``: the trainer's own words as far as they are seen. ``word``: the script or module as it is written.
-    ``why_not``: why no option can be added. ``shells``: all shell texts on the way.
+    ``why_not``: why no option can be added. ``shells``: all shell texts on the way. ``env``: what they set.
     """
 
     file: Path
@@ -47,6 +48,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     word: str = ""
     why_not: str = ""
     shells: tuple[tuple[str, str], ...] = ()
+    env: tuple[tuple[str, str], ...] = ()
     package: str = ""
     """The top-level package if the file is an installed one: only its own modules are read."""
 
@@ -63,7 +65,8 @@ def find_target(command: Sequence[str], cwd: Path, env: Mapping[str, str], depth
             if program is None:
                 return f"{' '.join(words[at : at + 2])}: this shell script cannot be read"
             script = _file(cwd, program.file)
-            return _in_text(program.text, script, cwd, env, depth)
+            args = words[words.index(program.file) + 1 :] if program.file in words else None
+            return _in_text(program.text, script, cwd, Variables(env, program.text, args), depth)
         if path is not None and (path.suffix == ".py" or (at == 0 and _is_python_text(path))):
             if at and _OPTIONS_WITH_FILE.fullmatch(words[at - 1]):
                 continue
@@ -79,20 +82,24 @@ def find_target(command: Sequence[str], cwd: Path, env: Mapping[str, str], depth
     return _of_program(words, cwd, env, depth)
 
 
-def _in_text(text: str, path: Path | None, cwd: Path, env: Mapping[str, str], depth: int) -> Target | str:
+def _in_text(text: str, path: Path | None, cwd: Path, variables: Variables, depth: int) -> Target | str:
     """The target of a shell text: that of the one command in it which runs Python of the project."""
     where = "the shell line" if path is None else path.name
-    folder = cwd
+    folder, env = cwd, variables.exports
     found: list[tuple[ShellCommand, Target]] = []
-    for command in commands_of(text):
-        words = command.words
-        if words[0] == "cd" and len(words) > 1 and "$" not in words[1] and (folder / words[1]).is_dir():
+    for command, runs, _ in commands_run(text, variables, lambda _path: False):
+        variables.read(command.words, folder, runs)
+        words = tuple(variables.expanded(command.words))
+        if words[:1] == ("cd",) and len(words) > 1 and "$" not in words[1] and (folder / words[1]).is_dir():
             folder = folder / words[1]
-        elif words[0] == "cd" and path is not None and re.search(r"dirname|BASH_SOURCE|\$0", command.text):
+        elif words[:1] == ("cd",) and path is not None and re.search(r"dirname|BASH_SOURCE|\$0", command.text):
             folder = path.parent
-        target = find_target(words, folder, {**env, **assignments(words)}, depth + 1)
+        given = variables.exports
+        target = find_target(words, folder, given, depth + 1)
         if isinstance(target, Target):
-            found.append((command, target))
+            written = next((word for word in command.words if variables.filled(word) == target.word), target.word)
+            own = tuple((name, value) for name, value in given.items() if env.get(name) != value)
+            found.append((command, msgspec.structs.replace(target, word=written, env=(*own, *target.env))))
     if not found:
         return f"{where} starts no Python of this project that can be read"
     if len({target.file for _, target in found}) > 1:
@@ -103,7 +110,7 @@ def _in_text(text: str, path: Path | None, cwd: Path, env: Mapping[str, str], de
     place: Place = target.place
     if len(found) > 1:
         why = f"{where} starts Python more than once"
-    elif any(_ALL_ARGUMENTS.fullmatch(word) for word in command.words) and path is not None:
+    elif any(ALL_ARGUMENTS.fullmatch(word) for word in command.words) and path is not None:
         return msgspec.structs.replace(target, shells=shells) if place == "command" else target
     elif place != "command" or depth:
         why = f"{where} does not pass its arguments on"
@@ -123,12 +130,12 @@ def _of_program(words: tuple[str, ...], cwd: Path, env: Mapping[str, str], depth
         plain = "/" not in word and not word.startswith("-")
         which = shutil.which(word, path=env.get("PATH")) if plain else None
         path = Path(which) if which else _file(cwd, word) if "/" in word else None
-        text = _read(path) if path is not None and path.stat().st_size < LONGEST_BYTES else None
-        first = "" if text is None else text.partition("\n")[0]
-        if path is None or text is None or not first.startswith("#!"):
+        text = "" if path is None else _script(path)
+        first = text.partition("\n")[0]
+        if path is None or not first.startswith("#!"):
             continue
         if any(Path(part).name in POSIX_SHELLS for part in first[2:].split()):
-            return _in_text(text, path, cwd, env, depth)
+            return _in_text(text, path, cwd, Variables(env, text, words[at + 1 :]), depth)
         entry = _ENTRY.search(text)
         if "python" in first and entry is not None:
             found = _module(entry[1], cwd, env, first[2:].split()[0])
@@ -159,7 +166,7 @@ def _first_of(root: Path, *names: Path) -> Path | None:
 def _editable(root: Path, top: str) -> Path | None:
     """The folder of a package that is installed as a link (a ``.pth`` file beside the others)."""
     for path in sorted(root.glob("*.pth"))[:50]:
-        for line in (_read(path) or "").splitlines():
+        for line in text_of(path).splitlines():
             folder = Path(line.strip()) if line.strip().startswith("/") else None
             if folder is not None and (folder / top).is_dir():
                 return folder
@@ -191,16 +198,13 @@ def _file(cwd: Path, word: str) -> Path | None:
 
 
 def _is_python_text(path: Path) -> bool:
-    first = (_read(path, 200) or "").partition("\n")[0]
-    return first.startswith("#!") and "python" in first and _ENTRY.search(_read(path, 2000) or "") is None
+    first = _script(path).partition("\n")[0]
+    return first.startswith("#!") and "python" in first and _ENTRY.search(_script(path)) is None
 
 
-def _read(path: Path, limit: int = LONGEST_BYTES) -> str | None:
-    try:
-        with path.open("rb") as file:
-            return file.read(limit).decode("utf-8", "replace")
-    except OSError:
-        return None
+def _script(path: Path) -> str:
+    """The text of a file; "" if it is too large for a script."""
+    return text_of(path) if path.stat().st_size < LONGEST_BYTES else ""
 
 
 _OF_ONE_LAUNCH = re.compile(

@@ -5,13 +5,13 @@ read is left out.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from ..model.wrappers import POSIX_SHELLS
+from ..model.wrappers import POSIX_SHELLS, peel
 
 OPERATORS = ("&&", "||", "|&", ";;", "|", ";", "&", "\n", "(", ")")
 KEYWORDS = frozenset({"if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "in",
@@ -79,10 +79,19 @@ def without_assignments(words: tuple[str, ...]) -> tuple[str, ...]:
     return words[at:]
 
 
-def assignments(words: tuple[str, ...]) -> dict[str, str]:
-    """What ``NAME=value`` before a command sets."""
-    own = words[: len(words) - len(without_assignments(words))]
-    return {name: value for name, _, value in (word.partition("=") for word in own)}
+def without_wrappers(words: tuple[str, ...], keep: Collection[str] = ()) -> tuple[str, ...]:
+    """The command behind ``nohup``, ``env A=1``, ``timeout 3h``, ``sudo -u bob`` …; ``keep``: wrappers that stay."""
+    words = without_assignments(words)
+    while (layer := peel(words)) is not None and layer.kind in {"plain", "user"} and layer.program not in keep:
+        words = without_assignments(layer.inner)
+    return words
+
+
+def assigned(command: Sequence[str]) -> dict[str, str]:
+    """The variables that ``A=1 python …`` and ``env A=1 python …`` set."""
+    words = without_wrappers(tuple(command))
+    pairs = (word.partition("=") for word in command[: len(command) - len(words)] if not word.startswith("-"))
+    return {name: value for name, equals, value in pairs if equals}
 
 
 LONGEST_BYTES = 1 << 18
@@ -257,7 +266,7 @@ class Variables:
     def read(self, words: Sequence[str], folder: Path, runs: bool | None) -> None:
         """What a command sets, if it runs."""
         declares = words[0] in {"export", "declare", "typeset", "local", "readonly"}
-        own = assignments(tuple(words[1:] if declares else words))
+        own = assigned(tuple(words[1:] if declares else words))
         if declares or len(own) < len(words):
             self.exported |= {word.partition("=")[0] for word in words[1:]} if declares else own.keys()
         for name, value in own.items() if runs is not False else ():
@@ -275,7 +284,21 @@ class Variables:
         self._unsure |= {*re.findall(r"(\w+)\+?=", text), *_set_elsewhere(text)}
 
     def is_trainer(self, words: Sequence[str]) -> bool:
-        return bool(self._trainer) and tuple(words[-len(self._trainer) :]) == self._trainer
+        trainer, given = list(self.expanded(self._trainer)), list(self.expanded(words))
+        return bool(trainer) and given[-len(trainer) :] == trainer
+
+    def expanded(self, words: Sequence[str]) -> Iterator[str]:
+        """With the values of variables; all words of one that holds options (``$FLAGS``), as others may be quoted."""
+        for word in words:
+            value = self.filled(word)
+            parts = [value] if value == word else value.split()
+            yield from parts if len(parts) < 2 or value.startswith("-") else [word]
+
+    @property
+    def exports(self) -> dict[str, str]:
+        """What its children get; ``$NAME`` of a value that cannot be told."""
+        held = ((name, value) for name, value in self.known.items() if name in self.exported)
+        return {name: f"${name}" if name in self._unsure else value for name, value in held}
 
     def holds(self, words: Sequence[str], is_there: Callable[[str], bool]) -> bool | None:
         """The status of a test; None of one of files, or if it cannot be told. ``is_there``: at a restart for sure.

@@ -17,8 +17,8 @@ from . import words
 from .launch_target import Target
 from .options import Option
 from .places import called_in_loops, saves
-from .project import Module, Project, Scope, called, dotted, module_files, own_name, resolved, root_of
-from .shell_text import Variables, commands_of, commands_run
+from .project import Module, Project, Scope, called, dotted, keyword, module_files, own_name, resolved, root_of
+from .shell_text import Variables, assigned, commands_of, commands_run
 from .steps import Site
 from .values import (
     DEEPEST_CALLS,
@@ -180,6 +180,8 @@ _FILES = frozenset({"remove", "unlink", "rmdir", "send2trash"})
 _MOVES = frozenset({"rename", "renames", "move", "replace"})
 _LISTS = frozenset({"listdir", "scandir", "glob", "iglob", "rglob", "iterdir", "walk"})
 _LISTS_ALL = frozenset({"listdir", "scandir", "iterdir"})
+_MAKES = frozenset({"makedirs", "mkdir"})
+"""Calls that fail if the folder is there, unless ``exist_ok`` is given."""
 _RUNS = frozenset({"system", "run", "call", "check_call", "check_output", "Popen", "getoutput", "getstatusoutput"})
 WEAK = re.compile(
     r"-{0,2}([\w-]*[_-])?(over_?write|force|clean|fresh|reset|wipe|purge|delete|erase|from[-_]scratch|exist[-_]ok)([_-][\w-]*)?",
@@ -188,22 +190,8 @@ WEAK = re.compile(
 """Options that may delete or write over something, by their names alone: never more than a possibility."""
 
 
-class KnownOption(NamedTuple):
-    """An option of a framework. ``program``: searched in the command. ``deletes``: False = it deletes nothing."""
-
-    program: str
-    names: tuple[str, ...]
-    deletes: bool
-    source: str
-
-
-KNOWN = (
-    KnownOption(r"\ballennlp\b.*\btrain\b", ("--force", "-f"), True, "allennlp/commands/train.py"),
-    KnownOption(r"\bsockeye\b.*\btrain\b", ("--overwrite-output",), True, "sockeye/arguments.py"),
-    KnownOption(r"", ("--overwrite_output_dir",), False, "transformers/training_args.py"),
-    KnownOption(r"\byolo\b|ultralytics", ("exist_ok",), False, "ultralytics/cfg/default.yaml"),
-)  # fmt: skip
-"""What options of frameworks do whose source may not be readable here."""
+KEEP = {"--overwrite_output_dir": "", "exist_ok": r"\byolo\b|ultralytics"}
+"""Those that delete nothing, by their command. Source: transformers/training_args.py, ultralytics/cfg/default.yaml."""
 
 
 class Deletion(NamedTuple):
@@ -227,7 +215,7 @@ class StartDeletes(msgspec.Struct, frozen=True, kw_only=True):
 
     Of a flag ``before`` is the word behind it; None = it is not given, its default deletes. ``left``: what a start
     would still delete then. ``words``: the options behind it as they are written.
-    ``lists``: where it takes every file of the folder that it saves to for one of its own.
+    ``lists``: where it takes every file of the folder that it saves to for one of its own. ``refuses``: what ends it.
     """
 
     as_given: tuple[Deletion, ...] = ()
@@ -235,6 +223,7 @@ class StartDeletes(msgspec.Struct, frozen=True, kw_only=True):
     left: tuple[Deletion, ...] = ()
     words: dict[str, str] = {}
     lists: str = ""
+    refuses: str = ""
 
 
 def start_deletes(
@@ -251,7 +240,7 @@ def start_deletes(
 
     ``config``: settings of its config by their last key. ``output``: the output folder if it is known, absolute.
     """
-    if values.calls.keys().isdisjoint(_FOLDERS | _FILES | _RUNS | _MOVES | _LISTS_ALL):
+    if values.calls.keys().isdisjoint(_FOLDERS | _FILES | _RUNS | _MOVES | _LISTS_ALL | _MAKES | words.LOOKS):
         return StartDeletes()
     short, options = beginnings(declared, args), set_options(declared, args, environment)
     given = {o.dest for o in declared if o.library != "config" and value_given(o, args, environment, short) is not None}
@@ -267,15 +256,17 @@ def start_deletes(
         for change, value in _without(name, declared, args, before[name], config):
             reader.values.options = {**before, name: value}
             found = reader.deletions()
-            if not any(name in each.options for each in found) and not reader.refusals() - refused:
+            if not any(name in each.options for each in found) and not reader.refusals().keys() - refused.keys():
                 dropped.append(msgspec.structs.replace(change, why=f"with it {place} deletes what was saved"))
                 break
             reader.values.options = before
     left = reader.deletions() if dropped else as_given
     asked = {name for each in as_given for name in each.options}
     written = {o.dest: o.name for o in reversed(declared) if o.dest in asked}
-    lists = reader.lists()
-    return StartDeletes(as_given=as_given, dropped=tuple(dropped), left=left, words=written, lists=lists)
+    return StartDeletes(
+        as_given=as_given, dropped=tuple(dropped), left=left, words=written, lists=reader.lists(),
+        refuses=next((said for said in refused.values() if UNKNOWN not in said), ""),
+    )  # fmt: skip
 
 
 def _without(
@@ -313,7 +304,11 @@ class _Reader:
         self._saves = tuple(saves(values))
         values.saved = {path for path, _ in self._saves}
         calls = (site for name in _LEAVES for site in self.values.calls.get(name, ()))
-        self._ends = [site for site in (*self.values.raises, *calls) if not site.loops]
+        tries = (n for each in values.project.modules for n in each.nodes if isinstance(n, ast.Try | ast.With))
+        caught = {id(each) for node in tries for each in ast.walk(node)}  # its error may end nothing
+        makes = (site for name in _MAKES for site in values.calls.get(name, ()) if id(site.node) not in caught)
+        ends = (site for site in (*values.raises, *calls, *makes) if site.scope.name not in self._looped)
+        self._ends = [site for site in ends if not site.loops]
 
     # --- what is removed ---
 
@@ -447,11 +442,32 @@ class _Reader:
             return output if folder.rpartition("/")[2] == os.path.basename(output) else ""  # noqa: PTH119
         return os.path.normpath(os.path.join(self._cwd, os.path.expanduser(folder)))  # noqa: PTH111, PTH118
 
-    def refusals(self) -> set[int]:
-        """The places that end the trainer with the present values, if its output folder has something in it."""
-        self.values.there = next((folder for _, folder in self._removals()), "")
-        self.values.only = {}
-        return {id(site.node) for site in self._ends if self.values.happens(site) is True}
+    def refusals(self) -> dict[int, str]:
+        """What ends the trainer with the present values only if its folder has something in it, by ids, in words."""
+        gone = [each.folder for each in self.deletions()]
+        saved = (path.rpartition("/")[0] for path in self.values.saved)
+        there = [folder for folder in (*(each for _, each in self._removals()), *saved) if self._is_output(folder)]
+        found: dict[int, str] = {}
+        for self.values.there in ("", *dict.fromkeys(there)):
+            folder = self.values.there
+            for site in self._ends:
+                makes = isinstance(site.node, ast.Call) and called(site.node) in _MAKES
+                if self.values.happens(site) is True and (not makes or self._fails(site, gone)):
+                    found.setdefault(id(site.node), folder and f"{site.place} ends a start when {folder} is there")
+        return {key: said for key, said in found.items() if said}
+
+    def _fails(self, site: Site, gone: Sequence[str]) -> bool:
+        """Whether a call would make a folder that is there, and fail."""
+        call = site.node
+        assert isinstance(call, ast.Call)
+        by_os = resolved(site.scope.module, call.func) in {"os.makedirs", "os.mkdir"}
+        of = call.args[0] if by_os and call.args else getattr(call.func, "value", call)
+        path = self.values.path(of, site.scope)
+        allows = keyword(call, "exist_ok")
+        if path is None or UNKNOWN in path or (allows and self.values.truth(allows, site.scope) is not False):
+            return False
+        folder, place = self.values.there, self._place_of(path)
+        return f"{folder}/".startswith(f"{path}/") and not any(f"{place}/".startswith(f"{each}/") for each in gone)
 
 
 def _filtered(module: Module) -> Iterator[ast.AST]:
@@ -496,6 +512,8 @@ def removed_by(words: Sequence[str]) -> Iterator[str]:
 
 def _matches(pattern: str, saved: str) -> bool:
     """Whether a path, or a pattern of files, means what was saved, or something around it."""
+    if not UNKNOWN_PART.sub("", pattern).strip("./"):
+        return False  # ``{tempfile.mkdtemp()}``
     pattern, saved = (UNKNOWN_PART.sub("0", each) for each in (pattern, saved))
     return any(fnmatch.fnmatchcase(saved, each) for each in (pattern, f"{pattern}/*"))
 
@@ -518,8 +536,7 @@ def shell_deletes(
     for name, text in target.shells:
         script, folder = os.path.basename(name), cwd  # noqa: PTH119
         at = next((n for n, word in enumerate(argv) if "/" in name and os.path.basename(word) == script), None)  # noqa: PTH119
-        before = (word for word in argv[:at] if re.match(r"[A-Za-z_]\w*=", word))  # `env KEEP=1 ./run.sh`
-        env = {**env, **dict(word.split("=", 1) for word in before)} if at else env
+        env = {**env, **assigned(tuple(argv))} if at else env  # `env KEEP=1 ./run.sh`
         variables = Variables(env, text, None if at is None else argv[at + 1 :], (target.word, *args))
 
         def place_of(path: str) -> str:
@@ -553,10 +570,5 @@ def shell_deletes(
             alone = not command.condition and command.after not in {"&&", "||", "|", "|&"}
             if runs and alone and variables.is_trainer(command.words) and _ENDS_AT_ONCE.search(text):
                 break
-        env = {key: value for key, value in variables.known.items() if key in variables.exported}
+        env = variables.exports
     return found
-
-
-def known_option(command: Sequence[str], word: str) -> KnownOption | None:
-    line, name = " ".join(command), word.partition("=")[0]
-    return next((each for each in KNOWN if name in each.names and re.search(each.program, line)), None)

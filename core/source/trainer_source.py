@@ -28,12 +28,14 @@ from .project import (
     called,
     constant,
     keyword,
+    own_name,
     read_module,
     read_project,
     stamp_of,
     text_of,
 )
 from .resume_finding import OWN_LOOP, Finding, find_resume
+from .shell_text import assigned
 from .starting import StartDeletes, finds_modules_itself, goes_on_without, needed_imports, own_ends, start_deletes
 from .values import UNKNOWN, KnownValues, set_options
 
@@ -147,6 +149,12 @@ class TrainerSource:
         begun = [each for each, written in names if name.startswith("--") and written.startswith(name)]
         return exact[0] if exact else begun[0] if len(begun) == 1 else None
 
+    def said_of(self, name: str) -> str:
+        """The help of an option that is a number, and what is counted by it (``epoch % every``)."""
+        nodes = self._asked(lambda read: [node for each in read.modules for node in each.nodes], list[ast.AST]())
+        terms = (ast.unparse(n.left) for n in nodes if isinstance(n, ast.BinOp) and own_name(n.right) == name)
+        return " ".join([*terms, *(each.help for each in self.options if each.dest == name)])
+
     @cached_property
     def cut(self) -> bool:
         """Whether not all of its source was read."""
@@ -170,7 +178,8 @@ class TrainerSource:
         def told(read: _Reading) -> StartDeletes:
             keys = (*override_options(read.project), *file_options(read.project, settings, ""))
             declared, cwd = (*self.options, *keys), str(self._cwd)
-            return start_deletes(read.values, declared, args, environment, config=config, output=output, cwd=cwd)
+            given = {**environment, **dict(self.target.env)}
+            return start_deletes(read.values, declared, args, given, config=config, output=output, cwd=cwd)
 
         return self._asked(told, StartDeletes())
 
@@ -210,7 +219,7 @@ class TrainerSource:
 
     def _given(self, read: "_Reading", environment: Mapping[str, str], settings: Mapping[str, Any]) -> KnownValues:
         """What is known with the trainer's words and its config; of what both set, which one counts is not known."""
-        given = set_options(self.options, self.target.args, environment)
+        given = set_options(self.options, self.target.args, {**environment, **dict(self.target.env)})
         config = _by_last_key(settings)
         both = {key: UNKNOWN + key + UNKNOWN for key in given.keys() & config.keys() if given[key] != config[key]}
         return read.values.given(self.options, {**given, **config, **both})
@@ -412,9 +421,11 @@ def source_of(spec: RunSpec) -> TrainerSource:
 def read_source(command: Sequence[str], cwd: str, env: Mapping[str, str] | None = None) -> TrainerSource:
     """The source behind a command. ``env``: what the run adds to the environment."""
     folder = Path(cwd)
-    target = find_target(command, folder, {**os.environ, **(env or {})})
+    own = assigned(tuple(command))
+    target = find_target(command, folder, {**os.environ, **(env or {}), **own})
     if isinstance(target, str):
         return TrainerSource(Target(file=Path(), roots=(), args=tuple(command), place="nowhere"), folder, target)
+    target = msgspec.structs.replace(target, env=(*own.items(), *target.env))
     source = _sources.pop((target, folder), None)
     if source is None or not source.is_current:
         source = TrainerSource(target, folder)

@@ -660,7 +660,8 @@ def value_given(
     ``short``: as of ``beginnings``.
     """
     if option.kind == "environment":
-        return environment.get(option.dest.removeprefix("$"))
+        value = environment.get(option.dest.removeprefix("$"))
+        return f"{UNKNOWN}{option.name}{UNKNOWN}" if value is not None and "$" in value else value
     if option.kind == "positional":
         place, plain = option.dest.removeprefix("$argv"), [word for word in args if not word.startswith("-")]
         return next(iter(plain[int(place) - 1 if place.isdigit() else 0 :]), None)

@@ -91,6 +91,14 @@ def test_an_option_that_a_comment_of_the_shell_script_names_too_is_left_out(tmp_
     assert found["argv"][2] == text.replace("py --overwrite", "py ")
 
 
+def test_an_option_without_which_a_restart_would_fail_stays(tmp_path: Path) -> None:
+    script = overwriting("again", "shutil.rmtree(out)").replace("out, exist_ok=True", "out")
+    found = second(tmp_path, script, "--again", "--place", "mine")
+
+    assert found["drops"] == []
+    assert "mine/weights" in found["destroys"][0]
+
+
 def test_without_the_option_nothing_is_destroyed(tmp_path: Path) -> None:
     found = second(tmp_path, overwriting("overwrite", "shutil.rmtree(out)"))
 
@@ -140,7 +148,7 @@ parser.add_argument("--resume")
 args = parser.parse_args()
 out = "runs/now"
 shutil.rmtree(out, ignore_errors=True)
-os.makedirs(out)
+os.makedirs(out, exist_ok=True)
 {RESUMES}{TRAINS}
 """
 
@@ -183,6 +191,48 @@ def test_a_folder_that_is_emptied_is_seen_however_that_is_written(tmp_path: Path
     does = "moves" if "os.rename" in removes else "deletes"
     assert [f"{does} runs/now at the start" in each for each in found["destroys"]] == [True] * EMPTIES[removes]
     assert not any(each.startswith("may be") for each in found["destroys"])
+
+
+REFUSES = {
+    "os.makedirs(out)": True,
+    "Path(out).mkdir(parents=True)": True,
+    "os.makedirs(out, exist_ok=bool(args.resume))": False,
+    "if not os.path.isdir(out):\n    os.makedirs(out)": False,
+    "try:\n    os.makedirs(out)\nexcept FileExistsError:\n    pass": False,
+    "import tempfile\ntmp = tempfile.mkdtemp()\nshutil.rmtree(tmp)": False,
+    "os.makedirs('logs')": False,
+    "if os.path.exists(out):\n    sys.exit('is there')": True,
+    "if os.path.exists(out) and not args.resume:\n    sys.exit('is there')": False,
+}
+"""What stands before the training, and whether a restart ends there."""
+
+
+@pytest.mark.parametrize("before", REFUSES)
+def test_a_start_that_wants_no_folder_is_told(tmp_path: Path, before: str) -> None:
+    script = ALWAYS.replace("shutil.rmtree(out, ignore_errors=True)\nos.makedirs(out, exist_ok=True)", before)
+    found = planned(tmp_path, script)
+
+    told = [each["found"] for each in found["checks"] if each["name"] == "restart"]
+    assert ["ends a start when runs/now is there" in each for each in told] == [True] * REFUSES[before]
+    assert found["second_start"]["destroys"] == []
+
+
+VARIABLES = {
+    "env WIPE=1 python train.py": "runs/now",
+    "bash go.sh export WIPE=1": "runs/now",
+    "bash go.sh WIPE=1": "",
+    "bash go.sh export WIPE=$(date)": "may be: ",
+}
+
+
+@pytest.mark.parametrize("command", VARIABLES)
+def test_a_variable_that_the_command_sets_decides(tmp_path: Path, command: str) -> None:
+    script = ALWAYS.replace("shutil.rmtree", 'if os.environ.get("WIPE") == "1":\n    shutil.rmtree')
+    shell = f"{command.removeprefix('bash go.sh ')}\npython train.py\n"
+    program = "bash go.sh" if command.startswith("bash") else command
+    found = second(tmp_path, script, files={"go.sh": shell}, program=program)
+
+    assert [VARIABLES[command] in each for each in found["destroys"]] == ([True] if VARIABLES[command] else [])
 
 
 GIVEN = [

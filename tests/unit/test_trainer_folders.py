@@ -137,6 +137,10 @@ def test_an_option_of_another_module_of_the_project_names_the_output_folder(fold
         ("python train.py --out_dir b", "b"),
         ("python train.py --out_dir $OUT", None),
         ("python train.py $MORE", None),
+        ("export OUT=${ROOT:-b}/x\npython train.py --out_dir $OUT", "b/x"),
+        ("MORE='--lr 1 --out_dir b'\npython train.py $MORE", "b"),
+        ("MORE='a b'\npython train.py $MORE", None),
+        ("for OUT in b c; do python train.py --out_dir $OUT; done", None),
     ],
 )
 def test_a_shell_script_shows_the_output_folder_of_its_trainer(folder: Path, line: str, output: str | None) -> None:

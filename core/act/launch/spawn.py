@@ -296,7 +296,8 @@ def _word(word: str) -> str:
     return word if OPERATORS.match(word) else name + shlex.quote(word[len(name) :])
 
 
-def _first_line(path: str) -> bytes:
+def first_line(path: str) -> bytes:
+    """Of a script; empty if it cannot be read."""
     try:
         with open(path, "rb") as file:
             return file.readline(_HEAD_BYTES)
@@ -306,7 +307,7 @@ def _first_line(path: str) -> bytes:
 
 def _interpreter_of(path: str) -> str | None:
     """The program that runs this script, by its first line or its name; None if it is no script of a known kind."""
-    head = _first_line(path)
+    head = first_line(path)
     words = head[2:].decode("utf-8", "replace").split() if head.startswith(b"#!") else []
     names = [os.path.basename(word) for word in words if not word.startswith("-") and "=" not in word]
     names = names[1:] if names[:1] == ["env"] else names
@@ -315,5 +316,5 @@ def _interpreter_of(path: str) -> str | None:
 
 def ends_as_on_windows(path: str) -> str:
     """What to type for a script whose first line ends with a carriage return, which belongs to the name then; or ""."""
-    is_so = b"\r" in _first_line(path)
+    is_so = b"\r" in first_line(path)
     return f"its lines end as on Windows: sed -i 's/\\r$//' {shlex.quote(path)}; or " if is_so else ""

@@ -159,10 +159,9 @@ def settings_of(spec: RunSpec, derived: Derived) -> dict[str, Any]:
     The config is the run's, else the one that the command names (``--config train.yaml``). Of a shell line or a shell
     script the words count that it gives the trainer.
     """
-    source = read_source(derived.argv, spec.cwd, spec.env) if hides_trainer(derived.argv) else None
-    inner: tuple[str, ...] = ()
-    if source is not None and not source.unread:  # script and arguments that a shell starts
-        inner = (str(source.target.file), *source.target.args, "--")
+    source = read_source(derived.argv, spec.cwd, spec.env)
+    hidden = hides_trainer(derived.argv) and not source.unread
+    inner = (str(source.target.file), *source.target.args, "--") if hidden else ()  # that a shell starts
     spec = config_in_command(spec)
     if spec.config is None and inner:
         spec = config_in_command(msgspec.structs.replace(spec, command=inner))

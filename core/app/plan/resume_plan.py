@@ -22,7 +22,6 @@ from ...act.config.trainer_config import TrainerSettings, config_in_command, loa
 from ...model.launch import Rehearsal
 from ...model.preset import (
     PLACEHOLDER,
-    Change,
     Preset,
     Profile,
     ResumeStyle,
@@ -41,7 +40,7 @@ from ...source.launch_target import Target
 from ...source.options import Option
 from ...source.parsers import BEFORE
 from ...source.resume_finding import Candidate, Finding, WeightsOnly
-from ...source.starting import WEAK, Deletion, known_option, shell_deletes
+from ...source.starting import KEEP, WEAK, Deletion, shell_deletes
 from ...source.trainer_source import TrainerSource, read_source, source_of
 from ...source.values import UNKNOWN
 from ...source.words import NEWEST, RESUME_OPTION, TRACKERS
@@ -79,7 +78,7 @@ def decided(spec: RunSpec, preset: Preset, profile: Profile | None = None) -> Ru
 def second_start_of(spec: RunSpec, preset: Preset, way: ResumeWay) -> SecondStart:
     """What a restart of the command deletes, and what a launch that resumes leaves out because of it."""
     spec = msgspec.structs.replace(spec, second_start=SecondStart())
-    argv = second_argv(spec, with_way(preset, way))
+    argv = second_argv(spec, with_way(preset, way)) or spec.command
     source = read_source(argv, spec.cwd, spec.env)
     settings, config = ({}, "") if source.unread else config_settings(spec, preset)
     args, env = source.target.args, {**os.environ, **spec.env}
@@ -96,34 +95,18 @@ def second_start_of(spec: RunSpec, preset: Preset, way: ResumeWay) -> SecondStar
     destroys = [_deleted(each, found.words) for each in as_given]
     copied = config_in_command(spec, json=True).config is not None  # else the script opens its own file
     drops = list(found.dropped) if way.is_usable and (copied or all(c.where != "config" for c in found.dropped)) else []
-    if drops and not _can_be_left_out(spec, with_way(preset, way), found.dropped, config):
+    without = msgspec.structs.replace(spec, second_start=SecondStart(drops=found.dropped, config=config or None))
+    if drops and second_argv(without, with_way(preset, way)) is None:
         drops = []
-    left, may = left if drops or not way.is_usable else as_given, ""
-    for name, value in _weak(args, known):
-        option = known_option(spec.command, name)
-        if option is None:
-            may = may or f"what {name} does is not known"
-            destroys.append(f"may be: by its name {name} may delete or write over what was saved; {NOT_SEEN}")
-        elif option.deletes:
-            destroys.append(f"{name} deletes what was saved ({option.source})")
-            drops.append(
-                Change(where="flag", key=name, before=value, why=f"a start with {name} deletes what was saved")
-            )
+    left, weak = left if drops or not way.is_usable else as_given, list(_weak(spec.command, args, known))
+    destroys += [f"may be: by its name {name} may delete or write over what was saved; {NOT_SEEN}" for name in weak]
+    may = f"what {weak[0]} does is not known" if weak else ""
     return SecondStart(
         destroys=tuple(destroys), drops=tuple(drops), may=may, config=config or None if drops else None,
         left=next((_deleted(each, found.words) for each in sorted(left, key=lambda each: not each.sure)), ""),
         empties=tuple(dict.fromkeys("" if "$" in each.folder else each.folder for each in as_given)),
-        setting=setting_of(spec), lists=found.lists,
+        setting=setting_of(spec), lists=found.lists, refuses="" if in_shell else found.refuses,
     )  # fmt: skip
-
-
-def _can_be_left_out(spec: RunSpec, preset: Preset, drops: tuple[Change, ...], config: str) -> bool:
-    spec = msgspec.structs.replace(spec, second_start=SecondStart(drops=drops, config=config or None))
-    try:
-        preview(spec, preset, None, Path(RESUME), (), Path(spec.cwd), base_env=os.environ)
-    except DeriveError:
-        return False
-    return True
 
 
 def in_this_environment(spec: RunSpec, preset: Preset) -> RunSpec:
@@ -134,12 +117,12 @@ def in_this_environment(spec: RunSpec, preset: Preset) -> RunSpec:
     return msgspec.structs.replace(spec, second_start=second_start_of(spec, preset, way))
 
 
-def second_argv(spec: RunSpec, preset: Preset) -> tuple[str, ...]:
-    """The command of a restart, with ``{resume}`` for the checkpoint; as it was given if none can be named."""
+def second_argv(spec: RunSpec, preset: Preset) -> tuple[str, ...] | None:
+    """The command of a restart, with ``{resume}`` for the checkpoint; None if it cannot be derived."""
     try:
         return preview(spec, preset, None, Path(RESUME), (), Path(spec.cwd), base_env=os.environ).argv
     except DeriveError:
-        return spec.command
+        return None
 
 
 NOT_SEEN = "its source is not read"
@@ -152,14 +135,15 @@ def _deleted(found: Deletion, words: Mapping[str, str]) -> str:
     return f"{'' if found.sure else 'may be: '}{does}{because}{found.because}"
 
 
-def _weak(args: Sequence[str], known: frozenset[str]) -> Iterator[tuple[str, str]]:
-    """(name, value) of given options that may delete by their names alone, and whose source is not read."""
+def _weak(command: Sequence[str], args: Sequence[str], known: frozenset[str]) -> Iterator[str]:
+    """The given options that may delete by their names alone, and whose source is not read."""
     for at, word in enumerate(args):
         name, _, value = word.partition("=")
         following = args[at + 1].lower() if at + 1 < len(args) else ""
         given = name not in known and WEAK.fullmatch(name) and word.startswith("-") | ("=" in word)
-        if given and (value or following).lower() not in {"false", "0", "no", "off"}:
-            yield name, value
+        keeps = name in KEEP and re.search(KEEP[name], " ".join(command))
+        if given and not keeps and (value or following).lower() not in {"false", "0", "no", "off"}:
+            yield name
 
 
 def weights_only_load(spec: RunSpec, preset: Preset) -> WeightsOnly | None:

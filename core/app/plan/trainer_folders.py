@@ -26,6 +26,7 @@ from ...model.shipped import UNKNOWN as SHIPPED_UNKNOWN
 from ...model.shipped import Remedy
 from ...model.wrappers import hides_trainer
 from ...sense.host.host_sensor import is_wsl
+from ...source.launch_target import ALL_ARGUMENTS
 from ...source.trainer_source import LONGEST, Default, read_source, source_of
 from ...source.values import UNKNOWN
 from ..runs.known_runs import here
@@ -39,7 +40,6 @@ CHECKPOINTS = (
 )  # fmt: skip
 """Settings that name the folder of the checkpoints, the most common first."""
 LOGS = ("logging_dir", "log_dir", "logdir", "tensorboard_dir")
-_ALL_ARGUMENTS = frozenset({"$@", "$*", '"$@"', '"$*"', "${@}"})
 _CD = re.compile(r"\b(cd|pushd)\b")
 _NAME = re.compile(r"\{(\w[\w.]*)\}")
 _NO_FOLDER = re.compile(r"[\d.]+|true|false|none|null|yes|no|all|best|last|epoch|steps?", re.IGNORECASE)
@@ -132,13 +132,11 @@ def _by_settings(spec: RunSpec, preset: Preset) -> tuple[str, str] | None:
 
 def _within_shell(spec: RunSpec) -> RunSpec:
     """The run with the command that its shell script or shell line runs, if all words of that one are seen."""
-    if not hides_trainer(spec.command):
-        return spec
     source = source_of(spec)
-    if source.unread:
+    if not hides_trainer(spec.command) or source.unread:
         return spec
     target = source.target
-    words = [word for word in target.args if word not in _ALL_ARGUMENTS]
+    words = [word for word in target.args if not ALL_ARGUMENTS.fullmatch(word)]
     if any("$" in word and "=" not in word and not before.startswith("-") for before, word in pairwise(["", *words])):
         return spec
     return msgspec.structs.replace(spec, command=("python", str(target.file), *words))

@@ -91,11 +91,11 @@ def _number(settings: TrainerSettings, spec: RunSpec, profile: Profile | None, n
     try:
         for name in names:
             for value, where in _values(settings, spec, profile, name):
-                number = _whole(value)
-                if number is not None:
+                number = as_number(value)
+                if number is not None and number > 0 and number.is_integer():
                     parts = settings.section(profile, name)
                     sure = name not in progress.VAGUE_NAMES or not parts or any(map(OF_TRAINING.search, parts))
-                    return _Said(number, where.format(number), sure)
+                    return _Said(int(number), where.format(int(number)), sure)
                 if value is not None:
                     return None
     except (DeriveError, OSError):  # check and launch report a config that cannot be read
@@ -125,11 +125,6 @@ def _of_source(spec: RunSpec, names: Sequence[str]) -> _Said | None:
             sure = name not in progress.VAGUE_NAMES or name in options or number.name.isupper()
             return _Said(number.value, f"{number.name} {number.value} in {number.place}", sure)
     return None
-
-
-def _whole(value: Any) -> int | None:
-    number = as_number(value)
-    return int(number) if number is not None and number > 0 and number.is_integer() else None
 
 
 # How a run's trainer is asked for a checkpoint: as the run says, else as its preset does.

@@ -8,14 +8,14 @@ moby's documentation of ``docker exec``, which passes no signals on.
 
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from ...model.run import RunSpec
-from ...model.wrappers import POSIX_SHELLS, Layer, peel
+from ...model.wrappers import POSIX_SHELLS, Layer
 from ...source.launch_target import training_of
-from ...source.shell_text import ShellCommand, commands_of, shell_at, shell_program, without_assignments
+from ...source.shell_text import ShellCommand, commands_of, shell_at, shell_program, without_wrappers
 from ...source.trainer_source import read_source, source_of
 from ...views.length_words import deciding_layer, words_of
 from ..plan.launch_plan import LaunchPlan
@@ -94,21 +94,6 @@ def hidden_status(command: tuple[str, ...], cwd: Path, depth: int = 0) -> tuple[
         if (hides := _hides(commands[at:], stops=stops)) is not None:
             return f"{named}`{short(each)}`: its exit status is hidden by `{hides}` after it", CHAIN_REMEDY
     return None
-
-
-def without_wrappers(words: tuple[str, ...], keep: Collection[str] = ()) -> tuple[str, ...]:
-    """The command behind ``nohup``, ``env A=1``, ``timeout 3h``, ``sudo -u bob`` …; ``keep``: wrappers that stay."""
-    words = without_assignments(words)
-    while (layer := peel(words)) is not None and layer.kind in {"plain", "user"} and layer.program not in keep:
-        words = without_assignments(layer.inner)
-    return words
-
-
-def assigned(command: Sequence[str]) -> dict[str, str]:
-    """The variables that ``A=1 python …`` and ``env A=1 python …`` set."""
-    words = without_wrappers(tuple(command))
-    pairs = (word.partition("=") for word in command[: len(command) - len(words)] if not word.startswith("-"))
-    return {name: value for name, equals, value in pairs if equals}
 
 
 def _hides(rest: list[ShellCommand], *, stops: bool) -> str | None:

@@ -9,11 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ...act.launch.spawn import first_line
 from ...act.stopping import members
 from ...bound_process import NoAnswerError, answer
 from ...model.run import RunSpec
 from ...model.text import GIB, memory
 from ...source.launch_target import installed_in
+from ...source.shell_text import assigned, without_wrappers
 from ...source.trainer_source import source_of
 from ...views.quantity import plural
 from ..gpu_survey import GpuSeen, process_name
@@ -21,7 +23,6 @@ from ..plan.launch_plan import LaunchPlan
 from ..plan.resume_plan import undeclared
 from ..runs.ended_attempt import newest_attempt
 from .check import GB, Check, Machine, failed, passed, warned
-from .command_checks import assigned, without_wrappers
 from .launch_checks import is_sdxl
 
 SDXL_MIN_BYTES = 12 * GB
@@ -130,11 +131,7 @@ def interpreter(spec: RunSpec) -> list[str] | None:
         return None
     if Path(program).name.startswith("python"):
         return [program]
-    try:  # ``accelerate``, ``torchrun`` and the like are scripts of the interpreter that they name
-        with Path(program).open("rb") as file:
-            first = file.readline(512).decode("utf-8", "replace")
-    except OSError:
-        return None
+    first = first_line(program).decode("utf-8", "replace")  # ``torchrun`` is a script of the interpreter it names
     words = first.removeprefix("#!").split() if first.startswith("#!") else []
     if len(words) > 1 and Path(words[0]).name == "env":
         words = [shutil.which(words[-1], path=path) or words[-1]]

@@ -16,6 +16,7 @@ from ...model import progress
 from ...model.checkpoint_suffixes import TENSOR_SUFFIXES
 from ...model.run import RunSpec, with_place
 from ...model.text import memory
+from ...source.shell_text import without_wrappers
 from ...source.trainer_source import source_of
 from ...store.learned import HabitsFile, newest_trials
 from ...views import quantity
@@ -23,7 +24,6 @@ from ...views.length_words import length_words
 from ..plan.launch_plan import LaunchPlan
 from ..plan.trainer_settings import plan_length
 from .check import Check, Machine, failed, passed, warned
-from .command_checks import without_wrappers
 
 DATA_KEYS = frozenset({
     "train_data_dir", "reg_data_dir", "data_dir", "data_path", "data_root", "dataset_path", "dataset_dir", "image_dir",

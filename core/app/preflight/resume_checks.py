@@ -114,18 +114,17 @@ def check_resume(plan: LaunchPlan, _machine: Machine) -> Check:
 
 
 def check_second_start(plan: LaunchPlan, _machine: Machine) -> Check | None:
-    """A restart does not delete what it is to resume from."""
+    """A restart does not delete what it is to resume from, and begins at all."""
     spec = plan.spec
+    if spec.second_start.refuses:
+        return warned(spec.second_start.refuses, "let it take a folder that is there when it resumes (exist_ok=True)")
     if not spec.second_start.destroys:
         return None
     restarts = spec.resumes or spec.settings.restart.if_not_told == "go_on"
     styles = [each for each in (plan.preset.resume_file, plan.preset.resume_directory) if each is not None]
     texts = [word for style in styles for word in (*style.args, *style.env.values())]
-    takes_any_path = (
-        any(style.key is not None for style in styles)
-        or any("{path" in word for word in texts)
-        or any(PLACEHOLDER in word for word in spec.command)
-    )
+    named = any("{path" in word for word in texts) or any(PLACEHOLDER in word for word in spec.command)
+    takes_any_path = named or any(style.key is not None for style in styles)
     if not spec.second_start.left or not restarts or takes_any_path:
         return passed((second_start_line(spec.second_start) or "").removeprefix("Restart: "))
     return failed(
@@ -135,24 +134,32 @@ def check_second_start(plan: LaunchPlan, _machine: Machine) -> Check | None:
     )
 
 
-SAVE_STEPS = (
+SAVE_EVERY = (
     "save_steps", "save_every_n_steps", "checkpointing_steps", "checkpoint_steps", "save_every", "save_interval",
-    "checkpoint_every", "ckpt_every", "save_freq", "save_step",
+    "checkpoint_every", "ckpt_every", "save_freq", "save_step", "save_every_n_epochs", "save_epochs",
+    "save_every_epochs", "checkpointing_epochs", "save_epoch_freq",
 )  # fmt: skip
-SAVE_EPOCHS = ("save_every_n_epochs", "save_epochs", "save_every_epochs", "checkpointing_epochs", "save_epoch_freq")
+SAVE_OR_NOT = ("save_strategy", "enable_checkpointing")
+"""Settings of transformers and Lightning that switch saving off."""
 WEIGHTS_ONLY = ("save_only_model", "save_weights_only", "save_model_only", "only_save_model")
 """Settings that leave the state of the optimizer out of the checkpoints."""
 
 
 def check_saves(plan: LaunchPlan, _machine: Machine) -> Check | None:
     """The first checkpoint comes before the end, and holds what a resume needs."""
-    told, own = plan_length(plan), source_of(plan.spec).number_of
-    for keys, total, unit in ((SAVE_STEPS, told.steps, "step"), (SAVE_EPOCHS, told.epochs, "epoch")):
-        given = ((key, plan.number(key) or (own[key].value if key in own else None)) for key in keys)
-        every = next(((key, value) for key, value in given if value), None)
-        if every is not None and total and every[1] > total:
-            found = f"{every[0]} = {every[1]:g}: the first checkpoint comes after the end ({unit} {total})"
-            return warned(found, "save more often: a crash before the end loses everything")
+    told, source = plan_length(plan), source_of(plan.spec)
+    often, own, late = "save more often: a crash before the end loses everything", source.number_of, list[str]()
+    if off := next((key for key in SAVE_OR_NOT if str(plan.settings.get(key)).lower() in {"no", "false"}), ""):
+        return warned(f"{off} = {plan.settings[off]}: no checkpoint is written", often)
+    for name in SAVE_EVERY:
+        if every := plan.number(name) or (own[name].value if name in own else None):
+            about = f"{name} {source.said_of(name)}".lower()
+            unit = "epoch" if "epoch" in about and not re.search(r"step|iter|batch", about) else "step"
+            total = told.epochs if unit == "epoch" else told.steps
+            what = f"{name} = {every:g}: the first checkpoint comes after the end ({unit} {total})"
+            late.append(what if total and every > total else "")
+    if late and all(late):
+        return warned(late[0], often)
     if (key := next((key for key in WEIGHTS_ONLY if plan.truth(key)), None)) is not None:
         return warned(f"{key} leaves the optimizer out", "leave it out: a resume begins with a new optimizer otherwise")
     if (key := plan.preset.state_key) and "--resume" in plan.spec.command and not plan.truth(key):

@@ -172,16 +172,6 @@ POLL_S = 0.25
 """Period of looking for what was added."""
 
 
-def end_of(log: str | Path | None, most: int) -> str:
-    """The last ``most`` bytes of a log as text; "" if it cannot be read."""
-    try:
-        with Path(log or "").open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - most))
-            return file.read().decode("utf-8", "replace")
-    except OSError:
-        return ""
-
-
 def log_of(run: RunDirectory, attempt: int | None = None) -> Path:
     """The log of an attempt (None: the newest). Raises CliError (exit code 3) if there is none."""
     from ...store.journal import load_story

@@ -10,10 +10,10 @@ import msgspec
 from ...model.observation import GpuSample, HostSample, Nodes, ProcessSample, Rank, RankNow, RankTable
 from ...model.run import JobRecord, left_s
 from ...model.story import RunStory
+from ...rank_files import tail_of
 from ...spool import read_record
 from ...store.history_reader import HistoryReader, Point
 from ...views.report import Usage
-from .known_runs import end_of
 
 # What a run took of its machine while it trained, from its metric history.
 
@@ -95,7 +95,7 @@ def _rows(process: ProcessSample | None, log: str | None) -> tuple[RankNow, ...]
     ages = {rank: None if each.line_age_s is None else each.line_age_s + each.seen_s for rank, each in told.items()}
     found = with_processes((), process.ranks, process.t)
     if not all(each.line for each in process.ranks):  # else each has a log file of its own
-        found = with_text(found, end_of(log, TAIL_BYTES), process.t)
+        found = with_text(found, tail_of(log, TAIL_BYTES), process.t)
     return with_standing(
         [
             RankNow(

@@ -11,13 +11,13 @@ from ...model.json_line import encode_exact
 from ...model.observation import Command, Request
 from ...model.story import RunStory
 from ...model.text import typed
+from ...rank_files import tail_of
 from ...spool import print_into
 from ...store.control_client import ControlError, NoSupervisor, SupervisorSilent, send
 from ...store.journal import load_story, read_journal
 from ...store.lock import holder_pid, is_held
 from ...store.run_directory import RunDirectory
 from ..errors import CliError, ExitCode
-from ..runs.known_runs import end_of
 from ..runs.output_claim import OutputClaim, is_at_rest, require_own_output_to_start, trainer_pid
 from ..runs.waiting import turns
 
@@ -81,7 +81,7 @@ def _start(run: RunDirectory, command: Command | None) -> int:
         idle = f"the supervisor (pid {child}) has done nothing for {START_PATIENCE_S:.0f} s"
         raise StillStartingError(ExitCode.FAILED, f"{idle}: see {run.supervisor_log}")
     require_own_output_to_start(run)  # another run was quicker
-    said = [line.strip() for line in end_of(run.supervisor_log, LAST_BYTES).split("\n") if line.strip()]
+    said = [line.strip() for line in tail_of(run.supervisor_log, LAST_BYTES).split("\n") if line.strip()]
     last = f": {said[-1]}" if said else ""
     raise CliError(ExitCode.FAILED, f"the supervisor did not start{last}; see {run.supervisor_log}")
 

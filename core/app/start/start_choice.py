@@ -24,7 +24,7 @@ from ...model.run import TERMINAL_STATES, RunSpec, place_of
 from ...model.story import RunStory
 from ...model.text import printable, typed
 from ...source.launch_target import is_same, may_save_alike
-from ...source.shell_text import shell_program
+from ...source.shell_text import shell_program, without_wrappers
 from ...source.trainer_source import source_of
 from ...source.words import CHECKPOINT, RESUME, SAVING
 from ...store.home import runs_folder
@@ -37,7 +37,6 @@ from ..errors import CliError, ExitCode, file_errors
 from ..plan.launch_plan import LaunchPlan
 from ..plan.resume_plan import with_way_now, word_by_itself
 from ..plan.specs import definitions_of
-from ..preflight.command_checks import without_wrappers
 from ..preflight.other_trainer import other_trainers, sentence
 from ..preflight.resume_checks import named_checkpoints
 from ..runs.known_runs import all_runs, home, runs_saving_to

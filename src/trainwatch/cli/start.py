@@ -239,7 +239,7 @@ def _show(args: argparse.Namespace, plan: "LaunchPlan", wish: "Wish") -> int:
         "changes": [] if derived is None else list(derived.changes),
         "rehearsed": rehearsed_words(spec),
         "resume": resume_object(spec.resume_way),
-        "second_start": second_start_object(spec.second_start, second_argv(spec, plan.preset)),
+        "second_start": second_start_object(spec.second_start, second_argv(spec, plan.preset) or spec.command),
         "engine": spec.engine,
         "job_script": job_script(plan),
     }
