@@ -23,7 +23,7 @@ def test_a_spike_stays_visible_and_noise_is_not_shown_as_a_spike() -> None:
     assert spiked([]) == []
 
 
-async def test_curves_of_a_young_run_are_always_drawn_on_a_wide_screen() -> None:
+async def test_curves_of_a_young_run_are_always_drawn_on_a_wide_screen_up_to_the_present() -> None:
     story = StoryTeller().tell(0, *created()).tell(1, *started(1)).tell(20, *training(1, 9)).story
     now = msgspec.structs.replace(healthy(), story=story, now_t=91.3, progress_t=90.0)
     async with showing(now, (200, 50)) as (app, pilot):
@@ -34,8 +34,10 @@ async def test_curves_of_a_young_run_are_always_drawn_on_a_wide_screen() -> None
             feed.now = msgspec.structs.replace(now, now_t=later)
             board.take(board.poller.once())
             await pilot.pause()
-            charts = "".join(board.timeline.plain_lines()[3:])
-            assert any("⠀" < c <= "⣿" for c in charts), later
+            _, track, _, *charts = board.timeline.plain_lines()
+            drawn = [at for row in charts for at, c in enumerate(row) if "⠀" < c <= "⣿"]
+            assert drawn, later
+            assert max(drawn) <= track.index("┃"), later
 
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
