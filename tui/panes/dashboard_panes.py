@@ -125,7 +125,7 @@ class MeterPane(Pane):
                 room -= len(word) + 1
             if room >= SPARK_LEAST:
                 if scale:
-                    known = self.charts.of(meter.series, cells)
+                    known = () if meter.level == "unknown" else self.charts.of(meter.series, cells)  # no range
                     low = low_text(meter, known, spark_range(known, meter.low, meter.high)[0])
                     line.append(("label", right(low if len(low) < scale else low.split()[0], scale - 1) + "│"))
                 line += meter_spark(self, self.charts, meter, cells, room=room)
