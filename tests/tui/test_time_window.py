@@ -7,6 +7,7 @@ from tests.fakes.feed import CRASH, FakeFeed, StoryTeller, created, finished, he
 from tests.tui.conftest import look, showing
 from trainwatch.core.views.charts import spiked
 from trainwatch.core.views.state.run_progress import ALL_SAFE
+from trainwatch.tui.panes.timeline_pane import MARK_STYLES
 from trainwatch.tui.screens.dashboard import Dashboard
 from trainwatch.tui.ui.cells import ASCII, UNICODE, Glyphs
 from trainwatch.tui.ui.chart import spark
@@ -45,6 +46,8 @@ def test_an_incident_mark_is_a_symbol_not_only_a_colour(glyphs: Glyphs) -> None:
     drawn = spark((50.0, 50.0, None), 0.0, 100.0, ALL_SAFE, glyphs, marked={1: "mark", 2: "cursor"})
     assert [text for _, text in drawn] == [glyphs.eighths[4], glyphs.mark, " "]
     assert drawn[2][0] == "cursor"
+    signs = [(sign, MARK_STYLES[kind]) for kind, sign in glyphs.marks.items()]
+    assert len(set(signs)) == len({sign for sign, _ in signs})
 
 
 def board_of(app: object) -> Dashboard:
