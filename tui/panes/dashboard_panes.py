@@ -127,7 +127,8 @@ class MeterPane(Pane):
                 if scale:
                     known = () if meter.level == "unknown" else self.charts.of(meter.series, cells)  # no range
                     low = low_text(meter, known, spark_range(known, meter.low, meter.high)[0])
-                    line.append(("label", right(low if len(low) < scale else low.split()[0], scale - 1) + "│"))
+                    low = low if len(low) < scale else low.split()[0]
+                    line.append(("label", right(low and f"{low}│", scale)))
                 line += meter_spark(self, self.charts, meter, cells, room=room)
             lines.append(tuple(line))
         return lines

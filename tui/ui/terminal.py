@@ -162,8 +162,7 @@ COLOURS: dict[str, str] = {
     "safe": "success", "warning": "warning", "danger": "error", "underused": "quiet", "unknown": "quiet",
     "spark-safe": "spark", "spark-warning": "warning", "spark-danger": "error", "spark-underused": "low",
     "spark-unknown": "quiet", "loss": "accent", "bar": "accent", "match": "background",
-    "key": "accent", "cursor": "bright", "danger-lit": "error-lit", "mark": "error",
-    "curve": "accent",
+    "key": "accent", "cursor": "bright", "danger-lit": "error-lit", "mark": "error", "curve": "accent",
     "band-load": "quiet", "band-train": "spark", "band-check": "secondary", "band-save": "accent",
     "band-none": "line",
 }  # fmt: skip
