@@ -114,7 +114,7 @@ def named(shown: str) -> str:
 KEYS: tuple[Key, ...] = (
     Key("Enter", "start", "start", "start this project's run", acts=True, first=lambda c: not c.started,
         when=lambda c: not c.started and c.now.now_wall > 0),
-    Key("S", "supervisor", "start supervisor", "start a supervisor (detached; it continues without this screen)",
+    Key("S", "supervisor", "supervise", "start a supervisor (detached; it continues without this screen)",
         when=lambda c: c.started and not c.watched and c.state not in TERMINAL_STATES, acts=True,
         first=lambda c: not c.watched),
     Key("Y", "answer", "yes", "do what waits for your answer (shows what it costs)", acts=True,

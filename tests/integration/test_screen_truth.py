@@ -168,7 +168,7 @@ def test_a_given_up_run_is_not_said_to_be_watched(world: World) -> None:
         person.see("needs you")
         person.press("Escape")
         person.until(lambda text: "✖ Given up" in head(text) and "needs you" not in text, "the sentence")
-        assert "S start supervisor" not in person.text
+        assert "S supervise" not in person.text
         person.press("S")
         person.see("The run was given up: e shows why, r resumes it.")
         assert "supervisor is running" not in person.text

@@ -237,8 +237,8 @@ async def test_a_refused_command_shows_its_reason() -> None:
 
 async def test_a_supervisor_is_started_if_none_runs() -> None:
     starter = FakePicker()
-    async with showing(unwatched(), picker=starter) as (app, pilot):
-        assert footer(app).startswith("S start supervisor")
+    async with showing(unwatched(), (45, 30), picker=starter) as (app, pilot):
+        assert footer(app).startswith("S supervise")
         await pilot.press("K")
         assert app.screen is board(app), "nobody is there to kill it"
         await pilot.press("S")

@@ -91,9 +91,12 @@ async def test_without_any_run_nothing_is_offered_to_look_for_one_and_it_is_said
         assert alone._message == "Press l to start one, or use: trainwatch run -- COMMAND"
 
 
-def test_a_run_that_a_signal_stopped_says_so_in_full_on_45_columns() -> None:
-    card = msgspec.structs.replace(FakePicker().runs()[0], state="suspended")
+@pytest.mark.parametrize(
+    ("state", "watched", "said"), [("suspended", True, "stopped by a signal"), ("running", False, "unwatched")]
+)
+def test_what_is_wrong_with_a_run_is_said_in_full_on_45_columns(state: str, watched: bool, said: str) -> None:
+    card = msgspec.structs.replace(FakePicker().runs()[0], state=state, watched=watched)
     row = run_row(card, 1e9, None)
     text = "".join(text for _, text in row_cells(RUN_COLUMNS, row, [row], 39, UNICODE))
-    assert "stopped by a signal" in text
+    assert said in text
     assert size_of(text) <= 37

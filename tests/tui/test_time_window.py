@@ -7,6 +7,7 @@ from tests.fakes.feed import CRASH, FakeFeed, StoryTeller, created, finished, he
 from tests.tui.conftest import look, showing
 from trainwatch.core.views.charts import spiked
 from trainwatch.core.views.state.run_progress import ALL_SAFE
+from trainwatch.tui.panes.timeline_pane import MARK_STYLES
 from trainwatch.tui.screens.dashboard import Dashboard
 from trainwatch.tui.ui.cells import ASCII, UNICODE, Glyphs
 from trainwatch.tui.ui.chart import spark
@@ -23,7 +24,7 @@ def test_a_spike_stays_visible_and_noise_is_not_shown_as_a_spike() -> None:
     assert spiked([]) == []
 
 
-async def test_curves_of_a_young_run_are_always_drawn_on_a_wide_screen() -> None:
+async def test_curves_of_a_young_run_are_always_drawn_on_a_wide_screen_up_to_the_present() -> None:
     story = StoryTeller().tell(0, *created()).tell(1, *started(1)).tell(20, *training(1, 9)).story
     now = msgspec.structs.replace(healthy(), story=story, now_t=91.3, progress_t=90.0)
     async with showing(now, (200, 50)) as (app, pilot):
@@ -34,8 +35,10 @@ async def test_curves_of_a_young_run_are_always_drawn_on_a_wide_screen() -> None
             feed.now = msgspec.structs.replace(now, now_t=later)
             board.take(board.poller.once())
             await pilot.pause()
-            charts = "".join(board.timeline.plain_lines()[3:])
-            assert any("⠀" < c <= "⣿" for c in charts), later
+            _, track, _, *charts = board.timeline.plain_lines()
+            drawn = [at for row in charts for at, c in enumerate(row) if "⠀" < c <= "⣿"]
+            assert drawn, later
+            assert max(drawn) <= track.index("┃"), later
 
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
@@ -43,6 +46,8 @@ def test_an_incident_mark_is_a_symbol_not_only_a_colour(glyphs: Glyphs) -> None:
     drawn = spark((50.0, 50.0, None), 0.0, 100.0, ALL_SAFE, glyphs, marked={1: "mark", 2: "cursor"})
     assert [text for _, text in drawn] == [glyphs.eighths[4], glyphs.mark, " "]
     assert drawn[2][0] == "cursor"
+    signs = [(sign, MARK_STYLES[kind]) for kind, sign in glyphs.marks.items()]
+    assert len(set(signs)) == len({sign for sign, _ in signs})
 
 
 def board_of(app: object) -> Dashboard:

@@ -277,7 +277,8 @@ def test_an_attempt_that_is_launched_has_the_next_number_and_why() -> None:
 
 
 def test_a_held_restart_says_how_much_is_free_now() -> None:
-    now = healthy()
+    """And only that: the head did not say that the disk is nearly full, too."""
+    now = with_incidents(healthy(), incident(3, "disk", "disk_free", "disk free"))
     reason, why = "the disk is full; it continues when 5 GB are free", Why("disk_full")
     story = replace(now.story, state="cleaning", state_reason=reason, state_why=why)
     assert said(replace(now, story=story)).clauses == (

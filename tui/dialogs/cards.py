@@ -113,8 +113,8 @@ EVERYWHERE = {
 }
 NOT_NOW = "Not now"
 MARKS = {
-    "checkpoint": "verified checkpoint", "bad_checkpoint": "damaged", "crash": "crash", "hang": "hang",
-    "incident": "other incident", "restart": "restart", "profile": "profile change",
+    "checkpoint": "verified checkpoint", "doubtful_checkpoint": "doubtful", "bad_checkpoint": "damaged",
+    "crash": "crash, danger", "hang": "hang", "incident": "warning", "restart": "restart", "profile": "profile change",
 }  # fmt: skip
 
 

@@ -30,8 +30,8 @@ from .pane import Pane
 # Rows of readings with level and sparkline.
 
 SPARK_LEAST = 6
-SCALE, SCALE_FROM = 5, 14
-"""Cells for the lowest value of a sparkline's scale, and from how many cells on it is written."""
+SCALED_LEAST = 9
+"""Cells of a sparkline before which there is room for the lowest value of its scale."""
 PRESSING = frozenset({"warning", "danger", "unknown"})
 """A number that gets one of these levels, or had it, is shown at once; in the table of several GPUs it has the colour
 of its level. The others have one colour there, signs included: no text between two of them changes it, and those that
@@ -66,14 +66,14 @@ def meter_spark(
     return pane.last_values.get(meter.series, depends, drawn)
 
 
-def low_text(meter: Meter, known: Columns, low: float, *, percent: str = "", unit: bool = False) -> str:
-    """Where a scale begins: 95, 14.2; in the unit of the reading, which is named if that is asked for."""
+def low_text(meter: Meter, known: Columns, low: float) -> str:
+    """Where a scale begins: 95 %, 14.2 GiB."""
     if meter.series is None or not any(v is not None for v in known):
         return ""
     if meter.whole:
-        return f"{100 * low / meter.whole:.0f}{percent}"
+        return f"{100 * low / meter.whole:.0f} %"
     factor, word = axis_unit(words_of(meter.series).unit, low, spark_range(known, meter.low, meter.high)[1])
-    return f"{low / factor:.3g}" + (f" {word}" if unit else "")
+    return f"{low / factor:.3g} {word}"
 
 
 class MeterPane(Pane):
@@ -81,6 +81,8 @@ class MeterPane(Pane):
 
     window = TimeWindow()
     charts = Charts()
+    scale = 6
+    """Cells for the lowest value of a sparkline's scale: 55 °C."""
 
     @property
     def meters(self) -> Sequence[Meter]:
@@ -92,9 +94,7 @@ class MeterPane(Pane):
         self.charts = self.charts.followed_by(series, window, self.series_queries())
 
     def series_queries(self) -> list[SeriesQuery]:
-        cells = self._columns(self.size.width)[3]
-        cells -= SCALE if cells >= SCALE_FROM else 0
-        return self.queries(self.meters, cells)
+        return self.queries(self.meters, self._columns(self.size.width)[-1])
 
     def queries(self, meters: Iterable[Meter], cells: int) -> list[SeriesQuery]:
         """The queries for sparklines of so many cells; none if they have no room."""
@@ -103,14 +103,11 @@ class MeterPane(Pane):
 
     def cuts(self, width: int) -> tuple[int, ...]:
         """Where the sparklines begin."""
-        label, text, extra, cells = self._columns(width)
-        return (label + text + extra + 3,) if self.meters and cells >= SPARK_LEAST else ()
+        *before, scale, cells = self._columns(width)
+        return (sum(before) + 3,) if self.meters and scale + cells >= SPARK_LEAST else ()
 
     def lines(self, width: int, height: int) -> list[Line]:
-        label, text, extra, cells = self._columns(width)
-        scales = cells >= SCALE_FROM
-        if scales:
-            cells -= SCALE
+        label, text, extra, scale, cells = self._columns(width)
         lines: list[Line] = []
         kept = sorted(self.meters, key=lambda m: m.level not in {"warning", "danger"})[:height]  # if not all fit
         for meter in (m for m in self.meters if m in kept):
@@ -127,28 +124,32 @@ class MeterPane(Pane):
                 line.append((meter.level, word + " "))
                 room -= len(word) + 1
             if room >= SPARK_LEAST:
-                if scales:
-                    known = self.charts.of(meter.series, cells)
+                if scale:
+                    known = () if meter.level == "unknown" else self.charts.of(meter.series, cells)  # no range
                     low = low_text(meter, known, spark_range(known, meter.low, meter.high)[0])
-                    line.append(("label", right(low[: SCALE - 1].rstrip("."), SCALE - 1) + " "))
+                    low = low if len(low) < scale else low.split()[0]
+                    line.append(("label", right(low and f"{low}│", scale)))
                 line += meter_spark(self, self.charts, meter, cells, room=room)
             lines.append(tuple(line))
         return lines
 
-    def _columns(self, width: int) -> tuple[int, int, int, int]:
-        """Widths of label, value, second form (0 = none) and sparkline."""
+    def _columns(self, width: int) -> tuple[int, int, int, int, int]:
+        """Widths of label, value, second form, the scale's lowest value (0 = no room for these two) and sparkline."""
         meters = self.meters
         label = max((len(m.label) for m in meters), default=0) + 1
         text = max(6, *(len(m.text) for m in meters)) if meters else 6
         extra = max((len(m.extra) for m in meters), default=0)
         extra = extra + 2 if extra and width >= EXTRA_FROM else 0
-        return label, text, extra, max(0, width - label - text - extra - 3)
+        cells = max(0, width - label - text - extra - 3)
+        scale = self.scale if cells >= self.scale + SCALED_LEAST else 0
+        return label, text, extra, scale, cells - scale
 
 
 class MemoryPane(MeterPane):
     """The pane *machine* of the dashboard: RAM, available, swap, CPU of the trainer, disk."""
 
     view = MemoryView()
+    scale = 9
 
     @property
     def meters(self) -> Sequence[Meter]:
@@ -276,7 +277,7 @@ class GpuPane(MeterPane):
         first = meters[0]
         known = tuple(value for m in meters for value in self.charts.of(m.series, cells))
         low, high = spark_range(known, first.low, first.high)
-        return (low, high), low_text(first, known, low, percent=" %", unit=True) if low > first.low else ""
+        return (low, high), low_text(first, known, low) if low > first.low else ""
 
     def _row(
         self, gpu: GpuView, width: int, name: int, cells: int, ranges: Sequence[tuple[float, float] | None]

@@ -137,7 +137,7 @@ class Head(Pane):
         return (
             ("faint", ends[0]),
             ("bar", full),
-            ("bar-rest", rest),
+            ("label", rest),
             ("faint", ends[1]),
             ("strong", percent),
             *(self._where(room) if inline else (("label", clauses(view.facts, room)),)),
@@ -291,7 +291,7 @@ class TaskPane(Pane):
         words = f"  {100 * share:3.0f} %  {quantity.size_of(state.done, state.total)}"
         cells = max(TASK_PANE_BAR_LEAST, width - len(words))
         full, rest = bar(share, cells, self.glyphs)
-        return [(("bar", full), ("bar-rest", rest), ("text", cut(words, max(0, width - cells))))]
+        return [(("bar", full), ("label", rest), ("text", cut(words, max(0, width - cells))))]
 
     def on_click(self, event: Click) -> None:
         del event

@@ -210,7 +210,7 @@ def row_cells(columns: Sequence[Column[Row]], row: Row, rows: Sequence[Row], wid
             spans.append((column.style_of(row), _aligned(column, plain(column.text(row)), cells)))
         else:
             full, rest = bar(share, cells, glyphs)
-            spans += [("text", " " * column.before), ("bar", full), ("bar-rest", rest), ("text", " " * column.after)]
+            spans += [("text", " " * column.before), ("bar", full), ("label", rest), ("text", " " * column.after)]
     return spans
 
 

@@ -159,7 +159,8 @@ class AxisPane(Pane):
             return curve(values, rows, *bounds, glyphs) if bounds else [""] * rows, bounds
 
         depends = (answer, asked, since_t, until_t, columns, rows, glyphs, quiet, unit, scale)
-        return self.last_values.get(metric, depends, work)
+        found, bounds = self.last_values.get(metric, depends, work)
+        return [row[: self._column(self._present_t(columns), columns) + 1] for row in found], bounds
 
     def _column(self, t: float, columns: int) -> int:
         """The column of a time; times outside the axis get the first or last one."""

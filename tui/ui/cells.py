@@ -245,12 +245,12 @@ MARKS = (
     "profile",
 )  # fmt: skip
 UNICODE = Glyphs(
-    name="unicode", levels=dict(zip(LEVELS, "●▲✖○–", strict=True)), marks=dict(zip(MARKS, "├↻◆◆◈✖◼▲▲⇄", strict=True)),
+    name="unicode", levels=dict(zip(LEVELS, "●▲✖○–", strict=True)), marks=dict(zip(MARKS, "├↻◆◊◈✖◼✖▲⇄", strict=True)),
     eighths=" ▁▂▃▄▅▆▇█", bar=" ▏▎▍▌▋▊▉█", line="─", band="▄", now="┃", mark="╎", hatch="╱", expected="◇", done="⚑",
     braille=True, cursor="▸", ellipsis="…", dot="·",
 )  # fmt: skip
 ASCII = Glyphs(
-    name="ascii", levels=dict(zip(LEVELS, "o!X_-", strict=True)), marks=dict(zip(MARKS, "+R**?XH!!P", strict=True)),
+    name="ascii", levels=dict(zip(LEVELS, "o!X_-", strict=True)), marks=dict(zip(MARKS, "+R*?xXHX!P", strict=True)),
     eighths=" .:-=+*#@", bar="    =====", line="-", band="=", now="|", mark="|", hatch="/", expected="o", done="F",
     braille=False, cursor=">", ellipsis="~", dot=".",
 )  # fmt: skip

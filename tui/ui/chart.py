@@ -155,12 +155,12 @@ def _ascii(at: Sequence[int | None], columns: int, rows: int) -> list[str]:
 
 
 def bar(share: float, width: int, glyphs: Glyphs) -> tuple[str, str]:
-    """(filled, empty) parts of a progress bar of ``width`` cells, in eighths of a cell."""
+    """(filled, empty) parts of a progress bar of ``width`` cells, in eighths of a cell; the empty one is a line."""
     eighths = round(min(1.0, max(0.0, share)) * width * 8)
     full, part = divmod(eighths, 8)
     filled = glyphs.bar[-1] * full + (glyphs.bar[part] if part else "")
     filled = filled.rstrip(" ") if glyphs.name == "ascii" else filled
-    return filled, " " * (width - len(filled))
+    return filled, glyphs.line * (width - len(filled))
 
 
 Scale = tuple[float, float]

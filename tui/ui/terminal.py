@@ -117,7 +117,6 @@ PALETTE: dict[str, tuple[str, str, str, str]] = {
     "silence": ("#594b2d", "#d8c8a8", BLACK, BRIGHT),
     "trough": ("#252d36", "#dfe4e9", BLUE, WHITE),
     "error-lit": ("#f0716a", "#b8302a", BRIGHT, RED),
-    "rest": ("#252d36", "#dfe4e9", BLACK, BRIGHT),
 }
 """Colour → its value on dark and on light ground, and both on terminals of 16 colours.
 
@@ -126,7 +125,7 @@ seen. Light, of 16: not green, yellow or cyan for text: on white they are hardly
 """
 ROLES: dict[str, str] = {
     "line": "#5a5a5a", "title": "#a0a0a0", "quiet": "#8c8c8c", "bright": "#ffffff", "spark": "#6f9fb0",
-    "low": "#777777", "silence": "#594b2d", "trough": "#333333", "error-lit": "#ffffff", "rest": "#333333",
+    "low": "#777777", "silence": "#594b2d", "trough": "#333333", "error-lit": "#ffffff",
 }  # fmt: skip
 """Values of our colour variables for Textual's own themes."""
 
@@ -162,14 +161,13 @@ COLOURS: dict[str, str] = {
     "silence": "warning",
     "safe": "success", "warning": "warning", "danger": "error", "underused": "quiet", "unknown": "quiet",
     "spark-safe": "spark", "spark-warning": "warning", "spark-danger": "error", "spark-underused": "low",
-    "spark-unknown": "quiet", "loss": "accent", "bar": "accent", "bar-rest": "foreground", "match": "background",
-    "key": "accent", "cursor": "bright", "danger-lit": "error-lit", "mark": "error",
-    "curve": "accent",
+    "spark-unknown": "quiet", "loss": "accent", "bar": "accent", "match": "background",
+    "key": "accent", "cursor": "bright", "danger-lit": "error-lit", "mark": "error", "curve": "accent",
     "band-load": "quiet", "band-train": "spark", "band-check": "secondary", "band-save": "accent",
     "band-none": "line",
 }  # fmt: skip
 """Style name → the colour of its text, a variable of the theme."""
-GROUNDS: dict[str, str] = {"silence": "silence", "bar-rest": "rest", "match": "warning", "cursor": "trough"}
+GROUNDS: dict[str, str] = {"silence": "silence", "match": "warning", "cursor": "trough"}
 """Style name → its background, if it has one of its own."""
 BOLD = frozenset({"strong", "danger", "key", "danger-lit"})
 

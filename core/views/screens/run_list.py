@@ -232,11 +232,11 @@ RUN_COLUMNS: tuple[Column[RunRow], ...] = (
     Column(title="run", text=_name, width=24, fit=True, after=2, style=_name_style, from_width=88),
     Column(title="began at", text=lambda r: r.began, fit=True, after=2, style="label", from_width=54, if_any=True),
     Column(title="project", text=lambda r: r.project, width=16, fit=True, after=2, style="label", from_width=136),
-    # A narrow list leaves out what the sign before the name shows.
-    Column(title="state", text=lambda r: r.state_word, width=15, fit=True, after=1, style=_state_style,
-           below_width=39),
-    Column(title="state", text=lambda r: r.state_word, width=19, fit=True, after=1, style=_state_style,
-           from_width=39, below_width=54),
+    # A narrow list has room for one of the two, and what nobody watches goes on by itself only.
+    Column(title="state", text=lambda r: "unwatched" if r.unwatched else r.state_word, width=15, fit=True, after=1,
+           style=_state_style, below_width=39),
+    Column(title="state", text=lambda r: "unwatched" if r.unwatched else r.state_word, width=19, fit=True, after=1,
+           style=_state_style, from_width=39, below_width=54),
     Column(title="state", text=lambda r: r.state, width=22, fit=True, after=1, style=_state_style, from_width=54),
     Column(title="done", text=_done, width=5, right=True, below_width=54),
     Column(title="done", text=_done, width=6, right=True, from_width=54),

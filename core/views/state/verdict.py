@@ -21,11 +21,12 @@ SLOW_START_S = 120.0
 ABOUT: dict[str, frozenset[str]] = {
     "hung": frozenset({"hang", "quiet"}),
     "suspended": frozenset({"stall"}),
+    "disk_full": frozenset({"crash", "disk"}),
     **dict.fromkeys(
         ("starting", "stopping", "cleaning", "backing_off", "given_up", "stopped"), frozenset({"crash", "hang"})
     ),
 }
-"""Kinds of incidents that the sentence of a state is about."""
+"""Kinds of incidents that the sentence of a state, or of the hold of one, is about."""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +62,7 @@ def verdict(now: Situation) -> Verdict:
         said = Verdict(level="danger", clauses=clauses)
     if not said.where and story.state != "idle":
         said = msgspec.structs.replace(said, where=where(now)[:1])
-    told = {i.id for i in story.open_incidents if i.kind in ABOUT.get(story.state, ())}
+    told = {i.id for i in story.open_incidents if i.kind in ABOUT.get(story.state_why.kind, ABOUT.get(story.state, ()))}
     found = tuple(concern for concern in concerns(now) if concern.incident not in told)
     if not found:
         return said
@@ -262,8 +263,7 @@ def _given_up(now: Situation) -> Verdict:
     trouble = newest_trouble(now)
     said = trouble is None or (trouble.class_ in NAN and nan_since(story) is not None)  # by the concern about the loss
     why = () if said or trouble is None else (title_of(trouble),)
-    doubt = unconfirmed(story)
-    first = f"Given up, {doubt}" if doubt else "Given up"
+    first = ", ".join(filter(None, ("Given up", unconfirmed(story))))
     reason = story.state_reason or "no further attempt is made"
     return Verdict(level="danger", clauses=(first, *why, "[e] see why", "[r] resume", reason), vital=4 + len(why))
 
