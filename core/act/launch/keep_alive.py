@@ -129,19 +129,15 @@ class SupervisorWatch:
 
 
 def lock_holder(path: str) -> tuple[bool | None, str]:
-    """(whether the lock is held, None: it is missing; the pid in its file, empty: released in order)."""
+    """(whether the lock is held, None: unknown, or it is missing; the pid in its file, empty: released in order)."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        with opened(path, os.O_RDONLY) as handle:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return False, os.pread(handle, 64, 0).decode("ascii", "replace").strip()
+    except BlockingIOError:
+        return True, ""
     except OSError:
         return None, ""
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True, ""
-        return False, os.pread(handle, 64, 0).decode("ascii", "replace").strip()
-    finally:
-        os.close(handle)
 
 
 def _start(argv: list[str], env: dict[str, str] | Any, log: str) -> None:

@@ -384,8 +384,7 @@ class LogTail(Observer):
 
         ``begin_within_bytes``: None = as for a log that exists when its attempt is first followed.
         """
-        known = (log.path for log in (*self._extra, *((self._main,) if self._main is not None else ())))
-        if path not in known:
+        if path not in self.followed:
             within = self._begin_within_bytes if begin_within_bytes is None else begin_within_bytes
             self._extra.append(FollowedLog(path, path, self._is_news, begin_within_bytes=within))
             self._wakeup.wake()
