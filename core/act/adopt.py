@@ -80,11 +80,11 @@ def look_at(pid: int) -> Trainer:
         leader = int(processes.status_fields(pid).get("Tgid", pid))
         if leader != pid:
             raise AdoptionError("unclear", f"{pid} is a thread of process {leader}; give --pid {leader}")
+        variables, environ = {}, processes.variables_of(pid)  # first: it waits for the end of an exec
         words = processes.words_of(pid)
         if words == [b""] and identify(pid) == identity:
             raise AdoptionError("refused", f"process {pid} is not a training: it has no command line (kernel thread?)")
-        variables = {}
-        for word in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+        for word in environ or ():
             name, equals, value = word.partition(b"=")
             with contextlib.suppress(UnicodeDecodeError):
                 if name and equals:

@@ -103,13 +103,9 @@ class Worker:
         self._turn_over = threading.Condition()
         self._drains_asked = self._drains_done = 0
         self._stopping = False
+        """Whether ``stop`` was called. A long ``turn`` checks it."""
         self._thread: threading.Thread | None = None
         self.target: AttemptTarget | None = None
-
-    @property
-    def stopping(self) -> bool:
-        """Whether ``stop`` was called. A long ``turn`` checks it."""
-        return self._stopping
 
     def start(self) -> None:
         self._thread = threading.Thread(target=self._run, name=f"sense-{self.name}", daemon=True)

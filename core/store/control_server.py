@@ -58,8 +58,9 @@ class ControlServer:
         self._listener: socket.socket | None = None
 
     def start(self) -> None:
-        """Listen and write control.json. Raises OSError if no socket can be made."""
-        self._listen()
+        """Listen and write control.json. If that fails (a full disk), it is tried again each ``look_s``."""
+        with contextlib.suppress(OSError):
+            self._listen()
         threading.Thread(target=self._serve, name="control", daemon=True).start()
 
     def stop(self) -> None:
@@ -116,9 +117,9 @@ class ControlServer:
                 pass
             if time.monotonic() - looked >= self._look_s and not self._stopping.is_set():
                 looked = time.monotonic()
-                if self.path is None or not self.path.exists() or not self.run_directory.control.exists():
-                    self._close_listener()
-                    with contextlib.suppress(OSError):  # the next look tries again
+                with contextlib.suppress(OSError):  # the next look tries again
+                    if self.path is None or not self.path.exists() or not self.run_directory.control.exists():
+                        self._close_listener()
                         self._listen()
 
     def _accept(self, connection: socket.socket) -> None:

@@ -425,7 +425,8 @@ class JournalWriter:
 
         Progress alone, twice a minute, is not synced: only a power cut can take it, and the log has it.
         Raises OSError if the disk is full or missing. Some of them may then be in the file as whole lines; the writer
-        stays usable and continues the numbering after them.
+        stays usable and continues the numbering after them. What could not be synced is taken back: over a network the
+        disk refuses only then.
         """
         bodies = tuple(entries)
         records = tuple(record_of(self._seq + i, t, wall, entry) for i, entry in enumerate(bodies, 1))
@@ -436,7 +437,7 @@ class JournalWriter:
         for record in records:
             data += VERSION_FIELD + encode_line(record)[1:]
             ends.append(len(data))
-        written = 0
+        written, begin = 0, os.fstat(self._descriptor).st_size
         try:
             while written < len(data):
                 written += os.write(self._descriptor, data[written:])
@@ -445,8 +446,14 @@ class JournalWriter:
             self._seq += len(whole)
             if written:
                 self._torn = written not in (*ends, 1 if self._torn else 0)
-        if not all(isinstance(body, ProgressMade) for body in bodies):
-            os.fsync(self._descriptor)
+        try:
+            if not all(isinstance(body, ProgressMade) for body in bodies):
+                os.fsync(self._descriptor)
+        except OSError:
+            self._seq, self._torn = self._seq - len(records), True
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._descriptor, begin)
+            raise
         return records
 
     def write_again(self) -> bool:

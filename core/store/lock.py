@@ -67,21 +67,21 @@ class SupervisorLock:
         while True:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
-                taken = _lock(descriptor, fcntl.LOCK_EX, self.path) and is_file_at(descriptor, self.path)
+                if _lock(descriptor, fcntl.LOCK_EX, self.path) and is_file_at(descriptor, self.path):
+                    with contextlib.suppress(ValueError):
+                        self.predecessor = int(os.pread(descriptor, 32, 0))
+                    pid = f"{os.getpid()}\n".encode()
+                    os.pwrite(descriptor, pid, 0)  # in place: an empty file would say that its holder ended in order
+                    os.ftruncate(descriptor, len(pid))
+                    self._descriptor = descriptor
+                    return
             except OSError:
                 os.close(descriptor)
                 raise
-            if taken:
-                break
             os.close(descriptor)
             if time.monotonic() >= deadline:
                 raise SupervisorRunning(self.path, holder_pid(self.path))
             time.sleep(_RETRY_S)
-        with contextlib.suppress(ValueError):
-            self.predecessor = int(os.pread(descriptor, 32, 0))
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-        self._descriptor = descriptor
 
     def keep(self) -> bool:
         """Take the lock again if its file was deleted or replaced. Returns whether that was needed.

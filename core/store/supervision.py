@@ -12,6 +12,7 @@ from pathlib import Path
 from ..model.decision import Entry, Record
 from ..model.fact import JudgeSnapshot
 from ..model.observation import Outcome
+from ..processes import status_of
 from .journal import (
     JournalTooNew,
     JournalWriter,
@@ -147,7 +148,7 @@ class Ballast:
 
     @property
     def held(self) -> bool:
-        return self.folder.is_dir()
+        return status_of(self.folder) is not None
 
     def fill(self) -> bool:
         """Make it if it is missing and there is room for it several times. Returns whether it is there."""

@@ -16,6 +16,7 @@ import msgspec
 from ..atomic_files import opened
 from ..model.json_line import encode_line
 from ..model.observation import Exit, Meta, Observation, Start
+from ..processes import status_of
 from .home import write_all
 
 LIMIT_BYTES = 16 * 1024 * 1024
@@ -61,7 +62,7 @@ class TraceWriter:
         if t - self._written_t >= WRITE_S:
             self._written_t = t
             self.flush()
-        if self._wanted is not None and self._wanted.exists():
+        if self._wanted is not None and status_of(self._wanted) is not None:
             self.flush()
             with contextlib.suppress(OSError):
                 self._wanted.unlink()

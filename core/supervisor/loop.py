@@ -17,6 +17,7 @@ Each turn:
 If this process dies, the trainer goes on under its runner, and the next supervisor continues from the journal.
 """
 
+import contextlib
 import logging
 import signal
 import threading
@@ -126,7 +127,7 @@ class Supervisor:
         self._held: deque[Command] = deque()
         self._held_end: EndWatch | None = None
         self._exit_code: int | None = None
-        self._end_reason = "the run is over"
+        self._end_reason = "a fault of its own, see supervisor.log"
         self._t = 0.0
         self._next_snapshot_t = 0.0
         self._next_commit_t = 0.0
@@ -140,16 +141,21 @@ class Supervisor:
         timed = msgspec.structs.replace(command, t=self.clock.now())
         reply: Future[Reply] = Future()
         self._commands[id(timed)] = (timed, reply)
-        if self.found_dead and command.verb == "resume":
+        if self._exit_code is not None:
+            self._refuse_commands()
+        elif self.found_dead and command.verb == "resume":
             self._held.append(timed)
         else:
             self.inbox.put(timed)
         return reply
 
-    @property
-    def attempts(self) -> int:
-        """The number of the newest attempt; 0 before the first."""
-        return self.state.attempts
+    def _refuse_commands(self) -> None:
+        """Answer those that nobody judges any more: the loop has ended, or is about to."""
+        with contextlib.suppress(KeyError):  # none is left; several threads may call this
+            while True:
+                _, (command, reply) = self._commands.popitem()
+                said = f"{command.verb}: nothing was done, its supervisor is just ending: give it again"
+                reply.set_result(Reply(ok=False, message=said))
 
     def note(self, text: str) -> None:
         """Write a sentence to the journal in the next turn, such as what a sensor cannot read."""
@@ -372,6 +378,8 @@ class Supervisor:
         return facts.JudgeSnapshot(version=self.snapshot_version, state=dict(self.snapshot(self.state)))
 
     def _close(self) -> None:
+        self._exit_code = self._exit_code or 0  # an exception set none: no command is taken from now on
+        self._refuse_commands()
         for sensor in self.sensors:
             sensor.stop()
         self._actions.close()

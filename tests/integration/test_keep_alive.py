@@ -1,5 +1,6 @@
 """``[supervisor] keep_alive``: the runner replaces a dead or frozen supervisor, never one that was ended on purpose."""
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -103,6 +104,42 @@ def test_a_frozen_supervisor_is_killed_first_and_replaced_when_its_lock_is_free(
     assert not (tmp_path / "started").exists()
     watch.look()
     until((tmp_path / "started").exists, "the new one")
+
+
+def test_a_supervisor_whose_sign_of_life_cannot_be_written_is_not_ended(
+    tmp_path: Path, wanted: dict[str, Any], holder: "subprocess.Popen[str]"
+) -> None:
+    """On a disk that became read-only an old sign tells nothing."""
+    watch, alive = watch_of(tmp_path, wanted), tmp_path / "alive"
+    sign = os.memfd_create("sign", os.MFD_ALLOW_SEALING)
+    os.write(sign, alive.read_bytes())
+    fcntl.fcntl(sign, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
+    alive.unlink()
+    alive.symlink_to(f"/proc/{os.getpid()}/fd/{sign}")
+    for _ in range(LOOKS):
+        watch.look()
+    with pytest.raises(PermissionError):
+        watch.look()
+    os.close(sign)
+    assert holder.poll() is None
+
+
+def test_a_supervisor_that_follows_one_that_ended_in_order_is_watched_too(
+    tmp_path: Path, wanted: dict[str, Any], holder: "subprocess.Popen[str]"
+) -> None:
+    """An upgrade ends the old version in order; so does a person who starts another supervisor. The trainer goes on."""
+    watch = watch_of(tmp_path, wanted)
+    holder.communicate("")
+    watch.start()
+    time.sleep(3 * wanted["frozen_s"] / LOOKS)
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        other.kill()
+    until((tmp_path / "started").exists, "the third one")
+    watch._over.set()
 
 
 def test_a_supervisor_that_gives_signs_of_life_is_left_alone(tmp_path: Path, wanted: dict[str, Any]) -> None:

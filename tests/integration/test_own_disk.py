@@ -6,20 +6,29 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
 
+from tests.fakes.another_user import as_another_user
 from tests.fakes.e2e_world import World, lives, until
 from tests.fakes.small_disk import NEEDS_MOUNTS
 from tests.tiers import SECOND_TIER
+from trainwatch.core.act.notify import Outbox
+from trainwatch.core.app.supervise.state_keeper import OwnTroubles, StateKeeper
 from trainwatch.core.model.fact import Note
+from trainwatch.core.model.observation import Reply, Request
 from trainwatch.core.model.run import RunSpec
+from trainwatch.core.store.control_client import send
+from trainwatch.core.store.control_server import ControlServer
 from trainwatch.core.store.journal import load_story, read_journal
 from trainwatch.core.store.lock import LockLost, SupervisorLock, is_held
 from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.store.supervision import SafeJournal
+from trainwatch.core.store.trace import TraceWriter
 
 
 @pytest.fixture
@@ -196,6 +205,62 @@ def test_a_supervisor_over_a_read_only_state_disk_keeps_its_events_until_it_can_
         """,
     )
     assert found == {"during": ["before"], "after": ["before", "read-only", "after"]}
+
+
+@NEEDS_MOUNTS
+def test_a_supervisor_begins_and_goes_on_where_nothing_can_be_written(tmp_path: Path) -> None:
+    """Before: none came in the place of one that was killed on a full disk, or the second lock was its own."""
+    found = in_mounts(
+        tmp_path,
+        "mount -t tmpfs -o size=2m tmpfs state",
+        """
+        from trainwatch.core.model.observation import Reply, Request
+        from trainwatch.core.store.control_client import send
+        from trainwatch.core.store.control_server import ControlServer
+        from trainwatch.core.store.lock import SupervisorLock
+        run = RunDirectory.create(Path("state").absolute(), spec)
+        run.lock.write_text("123456789\\n")
+        fill()
+        with SupervisorLock(run.lock) as lock:
+            server = ControlServer(run, lambda _: Reply(ok=True), {"XDG_RUNTIME_DIR": os.getcwd()}, look_s=0.02)
+            server.start()
+            run.lock.unlink()
+            try:
+                full = lock.keep()
+            except OSError as fault:
+                full = fault.strerror
+            os.unlink("state/fill")
+            again, pid = lock.keep(), int(run.lock.read_text()) == os.getpid()
+            print(json.dumps({"full": full, "again": again, "pid": pid, "ok": send(run, Request(), 10.0).ok}))
+            server.stop()
+        """,
+    )
+    assert found == {"full": "No space left on device", "again": True, "pid": True, "ok": True}
+
+
+def test_a_state_folder_that_cannot_be_looked_at_ends_nothing() -> None:
+    """A ticket for a file server expires in the night. Before: the supervisor ended, or took no command any more."""
+
+    def look() -> str:
+        home = Path(tempfile.mkdtemp())
+        spec = RunSpec(id="r", name="r", command=("c",), cwd="/", created_wall=0)
+        run = RunDirectory.create(home, spec)
+        keeper = StateKeeper(run, spec, SupervisorLock(run.lock), OwnTroubles(), Outbox(spec))
+        server = ControlServer(run, lambda _: Reply(ok=True), {"XDG_RUNTIME_DIR": str(home)}, look_s=0.01)
+        server.start()
+        home.chmod(0)
+        try:
+            keeper.turn()
+            TraceWriter(run.trace, run.trace_wanted).flush_if_due(0.0)
+            time.sleep(0.2)
+        finally:
+            home.chmod(0o700)
+        answered = send(run, Request(), 10.0).ok
+        server.stop()
+        shutil.rmtree(home)
+        return f"{answered}"
+
+    assert (as_another_user(look) if os.geteuid() == 0 else look()) == "True"
 
 
 @SECOND_TIER

@@ -176,6 +176,14 @@ def test_the_log_is_read_to_its_end_before_the_exit_is_reported(inbox: ListInbox
     assert seen == [0]
 
 
+def test_an_exit_is_reported_although_the_last_save_could_not_be_read(inbox: ListInbox, tmp_path: Path) -> None:
+    (tmp_path / "exit.json").write_bytes(msgspec.json.encode(ExitRecord(attempt=1, wall=0.0, code=0)))
+    sensor = ExitWatch(inbox=inbox, clock=RunClock(), before_success=lambda: os.close(-1))
+    with running(sensor):
+        sensor.follow(target(identity(os.getpid()), directory=str(tmp_path)))
+        assert only_exit(inbox).code == 0
+
+
 def test_a_damaged_exit_record_is_reported_and_read_again(inbox: ListInbox, tmp_path: Path) -> None:
     (tmp_path / "exit.json").write_text('{"attempt": 1, "wa')
     gone = ProcessIdentity(boot_id="another boot", pid=1, start_ticks=1)

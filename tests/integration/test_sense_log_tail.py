@@ -84,6 +84,29 @@ def test_rotation_truncation_and_copytruncate_lose_nothing(tail: LogTail, inbox:
     wait_until(lambda: text(inbox).endswith("4\nit was cut and grew again beyond the place\n"), "the regrown file")
 
 
+@pytest.mark.parametrize("how", ["deleted", "renamed"])
+def test_a_log_that_its_trainer_still_writes_is_read_on(inbox: ListInbox, tmp_path: Path, how: str) -> None:
+    """Before: the next supervisor, or each one after a rotation, saw no step of a trainer and ended it as hung."""
+    log, inboxes = tmp_path / "train.log", [inbox, ListInbox()]
+    with log.open("ab", buffering=0) as writer:
+        writer.write(b"one\n")
+        for number, each in enumerate(inboxes):
+            with running(sensor := LogTail(inbox=each, clock=RunClock(), poll_s=0.01)):
+                sensor.follow(target(US, log=str(log)))
+                wait_until(lambda: text(each), "what was written")  # noqa: B023
+                if number == 0:
+                    log.rename(tmp_path / "away") if how == "renamed" else log.unlink()
+                if how == "renamed":
+                    log.touch()
+                    for _ in range(4):
+                        wait_until(sensor.drain, "looks at the empty file")
+                writer.write(b"two\n")
+                wait_until(lambda: text(each).endswith("two\n"), "what was written then")  # noqa: B023
+            if how == "renamed":
+                break
+    assert text(inbox) == "one\ntwo\n"
+
+
 def test_extra_logs_are_read_from_their_end(inbox: ListInbox, tmp_path: Path) -> None:
     old, new = tmp_path / "old.log", tmp_path / "new.log"
     append(old, b"an earlier training: step 99\n")

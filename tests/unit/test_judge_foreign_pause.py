@@ -68,6 +68,20 @@ def test_trainer_that_is_known_to_be_stopped_has_an_incident_at_once_and_a_notic
     assert lasted_s(seen) >= 100.0  # from the signal on, not from when it was clear
 
 
+def test_a_run_that_was_paused_and_is_continued_by_a_signal_of_others_is_watched_again() -> None:
+    """Before: it stayed paused for ever, and a hang after that was seen by nobody."""
+    world = running()
+    world.see(Command(t=world.t + 1.0, verb="pause", by="ann"))
+    stop(world, 10.0, {"R": 1, "S": 2})  # the signal is under way
+    stop(world, 60.0, {"T": 3})
+    world.see(process(world.t + 5.0, {}))  # the tree could not be read
+    assert world.word == "paused"
+    stop(world, 60.0, {"R": 1, "S": 2})
+    assert world.word == "running"
+    stop(world, 7200.0, {"S": 3})
+    assert world.hangs
+
+
 def test_learned_deadline_begins_anew_after_the_pause() -> None:
     world = stop(stop(stop(running(), 3600.0), 60.0, {"S": 1}), 1800.0, {"S": 1})
     assert [i.kind for i in world.incidents][:3] == ["stall", "quiet", "hang"]

@@ -140,6 +140,24 @@ def test_a_lock_that_its_run_releases_at_this_moment_is_taken(
     supervisor.release()
 
 
+def test_a_lock_whose_disk_does_not_answer_for_a_while_stays_held(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before: the thread that keeps the locks ended, and no later trainer or folder was named in them."""
+
+    def stale(_descriptor: int) -> Slots | None:
+        raise OSError(errno.ESTALE, "Stale file handle")
+
+    lock = file_of(path)
+    lock.take()
+    monkeypatch.setattr(lock_file, "read_slots", stale)
+    assert lock.beat()
+    monkeypatch.undo()
+    lock.name_trainer((NOBODY, 1), "/attempt")
+    found = slots(path)[SUPERVISOR]
+    assert found is not None
+    assert found.directory == "/attempt"
+    lock.release()
+
+
 def test_a_run_of_the_same_id_made_after_its_state_folder_was_deleted_is_another_run(path: Path) -> None:
     first = file_of(path)
     first.take()

@@ -1,5 +1,6 @@
 """The journal: numbering, torn lines, versions, followers."""
 
+import errno
 import os
 import resource
 import subprocess
@@ -174,6 +175,31 @@ def test_a_temporarily_full_disk_does_not_damage_later_journal_records(tmp_path:
         assert [r.seq for r in records] == list(range(1, int(seq) + 1))
         assert texts(records)[-1] == "19b"
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY, "only the child was limited"
+
+
+def test_records_that_the_disk_refuses_at_the_sync_are_written_again_and_stand_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As NFS does with a full quota: the write succeeds. Before: they counted as written, and their actions began."""
+
+    def refuse(_descriptor: int) -> None:
+        raise OSError(errno.EDQUOT, "Disk quota exceeded")
+
+    path = tmp_path / "j"
+    with JournalWriter(path) as writer:
+        writer.append_all(0, 0, [note("a")])
+        with monkeypatch.context() as full:
+            full.setattr(os, "fsync", refuse)
+            for _ in range(2):
+                with pytest.raises(OSError, match="quota"):
+                    writer.append_all(1, 1, [note("b"), note("c")])
+        assert writer.seq == 1
+        writer.append_all(1, 1, [note("b"), note("c")])
+    assert [(r.seq, r.fact.text) for r in read_journal(path) if isinstance(r.fact, Note)] == [
+        (1, "a"),
+        (2, "b"),
+        (3, "c"),
+    ]
 
 
 def test_every_journal_record_has_a_version(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ import errno
 import re
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -20,7 +22,7 @@ from trainwatch.core.model.fact import (
     SupervisorEnded,
     SupervisorStarted,
 )
-from trainwatch.core.model.observation import Command, Exit, LogChunk, Observation, Outcome, Start, Tick
+from trainwatch.core.model.observation import Command, Exit, LogChunk, Observation, Outcome, Reply, Start, Tick
 from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.run import ProcessIdentity
 from trainwatch.core.supervisor import loop
@@ -283,6 +285,28 @@ def test_stop_ends_a_supervisor_that_has_nothing_left_to_end(verb: str) -> None:
     assert reply.result().message.endswith("its supervisor ends")
     ended = next(body for body in journal.bodies if isinstance(body, SupervisorEnded))
     assert f"{verb} by ann" in ended.why
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_command_that_a_supervisor_at_its_end_does_not_judge_is_refused(ended: bool) -> None:
+    """Before: it was "received", and nothing of it was ever done."""
+
+    def answer(o: Observation) -> tuple[Entry, ...]:
+        if isinstance(o, Command):
+            replies.append(watch.ask(Command(t=0.0, verb="resume", by="bob")))
+            if ended:
+                raise RuntimeError("a bug")
+        return (END,)
+
+    replies, journal = list["Future[Reply]"](), MemoryJournal()
+    watch = supervisor(ScriptedJudge((), answer), journal)
+    watch.ask(Command(t=0.0, verb="ack", by="ann"))
+    with pytest.raises(RuntimeError) if ended else nullcontext():
+        watch.run()
+    replies.append(watch.ask(Command(t=0.0, verb="resume", by="eve")))
+    assert [(r.result(0.0).ok, "give it again" in r.result(0.0).message) for r in replies] == [(False, True)] * 2
+    why = next(body.why for body in journal.bodies if isinstance(body, SupervisorEnded))
+    assert why == ("a fault of its own, see supervisor.log" if ended else "told to")
 
 
 FOUND = AttemptTarget(

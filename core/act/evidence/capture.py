@@ -349,12 +349,12 @@ def launch_record(target: AttemptTarget, spec: RunSpec, notes: list[str]) -> dic
     order, pid = read_order(Path(target.directory)), target.trainer.pid
     argv, cwd, env = (spec.command, spec.cwd, dict[str, str]()) if order is None else (order.argv, order.cwd, order.env)
     if order is None:
-        try:
-            argv = tuple(_split(Path(f"/proc/{pid}/cmdline")))
-            env = dict(entry.partition("=")[::2] for entry in _split(Path(f"/proc/{pid}/environ")))
-        except OSError as fault:
-            notes.append(f"command line and environment of process {pid}: {fault.strerror}")
-            argv = spec.command
+        variables = processes.variables_of(pid)
+        if variables is None:
+            notes.append(f"command line and environment of process {pid} cannot be read")
+        else:
+            argv = tuple(os.fsdecode(word) for word in processes.words_of(pid) if word)
+            env = dict(os.fsdecode(each).partition("=")[::2] for each in variables if each)
     hide = Redaction({**env, **spec.env})
     shown = [f"{name}={HIDDEN if is_secret_name(name) else hide.text(value)}" for name, value in sorted(env.items())]
     texts = {
@@ -370,10 +370,6 @@ def launch_record(target: AttemptTarget, spec: RunSpec, notes: list[str]) -> dic
         except OSError as fault:
             notes.append(f"the config {config} cannot be read: {fault.strerror}")
     return texts
-
-
-def _split(path: Path) -> list[str]:
-    return [part for part in path.read_bytes().decode("utf-8", "surrogateescape").split("\0") if part]
 
 
 # One process as text for people, from ``/proc``: state, system call, children, threads, open files.

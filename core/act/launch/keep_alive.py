@@ -22,6 +22,7 @@ import time
 from typing import Any
 
 from ... import spool
+from ...atomic_files import opened
 from ...processes import kernel_text, read_process
 from . import spawn
 
@@ -50,9 +51,9 @@ class SupervisorWatch:
         self._began = time.monotonic()
 
     def start(self) -> None:
-        """Watch in a thread until ``hand_over``."""
+        """Watch in a thread until ``hand_over``: after a supervisor that ended in order another one may come."""
         if self._wanted is not None:
-            threading.Thread(target=self.watch, name="keep-alive", daemon=True).start()
+            threading.Thread(target=self.watch, args=(True,), name="keep-alive", daemon=True).start()
 
     def hand_over(self) -> None:
         """The trainer has ended: go on in a process of its own."""
@@ -65,12 +66,12 @@ class SupervisorWatch:
                 os.path.join(self._directory, spool.RUNNER_LOG),
             )
 
-    def watch(self) -> None:
-        """Look until the watch is over."""
+    def watch(self, trains: bool = False) -> None:
+        """Look until the watch is over. ``trains``: only ``hand_over`` ends it."""
         assert self._wanted is not None
         while not self._over.wait(self._wanted["frozen_s"] / LOOKS):
             try:
-                if self.look():
+                if self.look() and not trains:
                     return
             except OSError as fault:
                 spool.say(f"the supervisor cannot be watched: {fault}")
@@ -96,15 +97,17 @@ class SupervisorWatch:
         self._same = self._same + 1 if sign and sign == self._sign else 0
         self._sign = sign
         if self._same >= LOOKS:
-            self._kill(sign)
+            self._kill(sign, wanted["life_sign"])
         return False
 
-    def _kill(self, sign: str) -> None:
+    def _kill(self, sign: str, place: str) -> None:
         """End a frozen supervisor; the next look finds the lock free, unless it hangs in the kernel."""
         pid, start_ticks = (int(word) for word in sign.split()[:2])
         process = read_process(pid)
         if process is None or process.start_ticks != start_ticks:
             return
+        with opened(place, os.O_WRONLY) as file:
+            os.pwrite(file, sign.encode(), 0)  # OSError: it could give no sign, so it may live
         spool.say(f"the supervisor (pid {pid}) gave no sign of life for {self._same} looks: it is killed and replaced")
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)
@@ -126,19 +129,15 @@ class SupervisorWatch:
 
 
 def lock_holder(path: str) -> tuple[bool | None, str]:
-    """(whether the lock is held, None: it is missing; the pid in its file, empty: released in order)."""
+    """(whether the lock is held, None: unknown, or it is missing; the pid in its file, empty: released in order)."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        with opened(path, os.O_RDONLY) as handle:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return False, os.pread(handle, 64, 0).decode("ascii", "replace").strip()
+    except BlockingIOError:
+        return True, ""
     except OSError:
         return None, ""
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True, ""
-        return False, os.pread(handle, 64, 0).decode("ascii", "replace").strip()
-    finally:
-        os.close(handle)
 
 
 def _start(argv: list[str], env: dict[str, str] | Any, log: str) -> None:

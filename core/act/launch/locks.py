@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 from ... import processes
+from ...atomic_files import is_file_at
 
 # No pathlib here: the runner stays small.
 # ruff: noqa: PTH108, PTH116, PTH120
@@ -258,12 +259,12 @@ class LockFile:
         """Give a sign of life. False: the lock is lost: the file is gone or another run has written itself into it."""
         if self._descriptor is None:
             return True
-        holders = read_slots(self._descriptor) if _is_file_at(self._descriptor, self.path) else None
-        if holders is None or any(h is not None and not h.owner.is_same(self._me.owner) for h in holders):
-            os.close(self._descriptor)  # not written over: it is theirs
-            self._descriptor = None
-            return False
-        with contextlib.suppress(OSError):  # on a full disk: the flock is held all the same
+        with contextlib.suppress(OSError):  # a full disk, one that does not answer: the flock is held all the same
+            holders = read_slots(self._descriptor) if is_file_at(self._descriptor, self.path) else None
+            if holders is None or any(h is not None and not h.owner.is_same(self._me.owner) for h in holders):
+                os.close(self._descriptor)  # not written over: it is theirs
+                self._descriptor = None
+                return False
             write_slot(self._descriptor, self._role, self._me)
         return True
 
@@ -288,7 +289,7 @@ class LockFile:
                 write_slot(descriptor, self._role, None)
                 other = holders[RUNNER if self._role == SUPERVISOR else SUPERVISOR]
                 alone = other is None or (other.owner.is_same(self._me.owner) and not other.lives)
-                if alone and _flock(descriptor, fcntl.LOCK_EX) is not False and _is_file_at(descriptor, self.path):
+                if alone and _flock(descriptor, fcntl.LOCK_EX) is not False and is_file_at(descriptor, self.path):
                     os.unlink(self.path)
         os.close(descriptor)
 
@@ -400,7 +401,7 @@ def _flocked(descriptor: int, path: str, owner: Owner, *, is_last: bool) -> Open
     """
     alone = _flock(descriptor, fcntl.LOCK_EX)
     if alone is not False:
-        if not _is_file_at(descriptor, path):
+        if not is_file_at(descriptor, path):
             return None
         return Opened(descriptor, "none" if alone is None else "exclusive", read_slots(descriptor))
     slots = read_slots(descriptor)
@@ -409,7 +410,7 @@ def _flocked(descriptor: int, path: str, owner: Owner, *, is_last: bool) -> Open
         if _flock(descriptor, fcntl.LOCK_SH):
             # Shared only now: before, that holder may have emptied its slot and removed the file.
             slots = read_slots(descriptor)
-            if any(slots or ()) and _is_file_at(descriptor, path):
+            if any(slots or ()) and is_file_at(descriptor, path):
                 return Opened(descriptor, "shared", slots)
     elif slots is None or any(h.boot != processes.boot_id() or h.pid_space != pid_space() or h.lives for h in known):
         return Opened(descriptor, "shared", slots)
@@ -440,11 +441,3 @@ def _flock(descriptor: int, kind: int) -> bool | None:
     except OSError as error:
         return False if error.errno in {errno.EWOULDBLOCK, errno.EACCES} else None
     return True
-
-
-def _is_file_at(descriptor: int, path: str) -> bool:
-    """Whether the open file is still the one with this name."""
-    try:
-        return os.path.samestat(os.fstat(descriptor), os.stat(path, follow_symlinks=False))
-    except OSError:
-        return False

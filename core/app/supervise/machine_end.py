@@ -21,7 +21,7 @@ from ...model.ports import AttemptTarget
 from ...model.run import KeepAliveOrder, RunSpec
 from ...model.settings import Settings
 from ...model.story import RunStory
-from ...processes import kernel_text, read_process
+from ...processes import comm_of, read_process, variables_of
 from ...store.run_directory import RunDirectory
 from ..errors import ExitCode
 
@@ -37,27 +37,18 @@ def ends_with_us(environ: Mapping[str, str] = os.environ) -> str | None:
     """Return "container" or "job" if SIGTERM to this process announces the end of all others; None if not."""
     if any(name in environ for name in JOBS):
         return "job"
-    if AS_INIT in environ or os.getpid() == 1 or (os.getppid() == 1 and _is_small_init()):
+    if AS_INIT in environ or os.getpid() == 1 or (os.getppid() == 1 and comm_of(1) in SMALL_INITS):
         return "container"
     return None
 
 
-def others_end_with(pid: int, *, proc: Path = Path("/proc")) -> bool:
+def others_end_with(pid: int) -> bool:
     """Whether the end of this other process is the end of a container or a job, or that cannot be told."""
-    try:
-        words = (proc / str(pid) / "environ").read_bytes().split(b"\0")
-    except OSError:
+    words, found = variables_of(pid) or (), read_process(pid)
+    if found is None or pid == 1 or not any(words):
         return True
-    names, found = {word.partition(b"=")[0].decode("utf-8", "replace") for word in words}, read_process(pid)
-    if names == {""}:  # a process that is being executed, or one that has ended
-        return True
-    if found is None or pid == 1 or names & {*JOBS, AS_INIT}:
-        return True
-    return found.parent == 1 and _is_small_init(proc)
-
-
-def _is_small_init(proc: Path = Path("/proc")) -> bool:
-    return kernel_text(f"{proc}/1/comm").strip() in SMALL_INITS
+    names = {word.partition(b"=")[0].decode("utf-8", "replace") for word in words}
+    return bool(names & {*JOBS, AS_INIT}) or (found.parent == 1 and comm_of(1) in SMALL_INITS)
 
 
 def grace_s(kind: str, settings: Settings) -> float:

@@ -309,26 +309,30 @@ class StateKeeper:
             )
 
     def _look_at_folder(self) -> None:
-        if self._run.path.is_dir():
-            if self._records is not None and not Path(self._records[0].directory).is_dir():
-                self._write_records()
+        attempt = () if self._records is None else (Path(self._records[0].directory),)
+        try:
+            gone = next((folder for folder in (self._run.path, *attempt) if not folder.is_dir()), None)
+        except OSError:
+            return  # an expired ticket, a server that does not answer: whether they are there is unknown
+        if gone is None:
             return
         try:
-            make_private(self._run.attempts)
-            make_private(self._run.incidents)
-            self._run.save_spec(self._spec)
+            if gone == self._run.path:
+                make_private(self._run.attempts)
+                make_private(self._run.incidents)
+                self._run.save_spec(self._spec)
             self._write_records()
         except OSError as error:
             self.tell(
                 "state_folder",
-                f"{self._run.path} was deleted and cannot be made again ({error.strerror or error}); the trainer and "
+                f"{gone} was deleted and cannot be made again ({error.strerror or error}); the trainer and "
                 "the supervisor go on; what they do is told but not kept",
             )
             return
         self.tell(
             "state_folder",
-            f"{self._run.path} was deleted; the supervisor made it again, with the journal; the trainer goes on, its "
-            "older logs and the charts are lost",
+            f"{gone} was deleted; the supervisor made it again, with its own records; the trainer goes on; what else "
+            "was there, logs and charts, is lost",
         )
         self._ballast.fill()
 

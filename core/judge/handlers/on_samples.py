@@ -136,6 +136,11 @@ def on_termination(builder: StepBuilder, notice: observations.TerminationNotice)
 def on_process(builder: StepBuilder, sample: observations.ProcessSample) -> None:
     """Take a sample of the trainer's processes."""
     if not _sampled(builder):
+        if isinstance(builder.machine, run_states.Paused) and sample.states.keys() & {"R", "S", "D", "T"}:
+            was, pause = builder.state.watch.pause, pauses.with_process(builder.state.watch.pause, sample, builder.t)
+            builder.change("watch", pause=pause)
+            if was.stopped == "all" and pause.stopped == "none":
+                awake(builder, "the trainer was continued")  # by `kill -CONT`, not by us: it is watched again
         return
     state, now = builder.state, builder.now
     seen = liveness.with_process(state.watch.liveness, sample, now, builder.settings.hang, state.watch.clock.last)

@@ -83,7 +83,7 @@ class Pause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """It is known which processes compute."""
 
 
-def with_process(pause: Pause, sample: ProcessSample, t: float, *, others_work: bool) -> Pause:
+def with_process(pause: Pause, sample: ProcessSample, t: float, *, others_work: bool = False) -> Pause:
     """Take a sample of the process tree at ``t`` (run seconds). ``others_work``: a GPU or a core of the run is busy."""
     count = sample.states.get("T", 0)
     if count == 0 and pause.count == 0:

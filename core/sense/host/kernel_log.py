@@ -110,7 +110,7 @@ class KernelLog(Sampler):
             for record, text in records(fd):
                 if not record:
                     self._end()  # the end of a pipe; the device has none
-                if not record or self.stopping:
+                if not record or self._stopping:
                     return
                 if text is None or RELEVANT.search(text) is None:
                     continue

@@ -1,6 +1,7 @@
 """The sensor of the trainer's log."""
 
 import codecs
+import contextlib
 import math
 import os
 import re
@@ -9,15 +10,15 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import NamedTuple, Unpack
+from typing import Unpack
 
 import msgspec
 
 from ...model.observation import LogChunk
 from ...model.ports import AttemptTarget, Clock
-from ...processes import age_s, is_alive
+from ...processes import age_s, is_alive, open_files, status_of
 from ...rank_files import tail_of
 from ..files.inotify import OpenFile, open_for_writing
 from ..sampler import Common, Observer
@@ -120,113 +121,10 @@ FINGERPRINT_BYTES = 32
 """Bytes before the reading position that are compared at each poll. They differ if the file was truncated and has
 grown past the position again (``logrotate copytruncate``)."""
 ROTATION_POLLS = 2
-"""Polls without new data after which a renamed file is left for the new one. Its writer may still have it open."""
+"""Polls without new data after which a renamed file is left for the new one. Its writer may still have it open, and
+while it does an empty new one is none of its own (``logrotate`` without copytruncate)."""
 ALIGN_BYTES = 65536
 """Most bytes in which a beginning inside the file is moved to the next line end."""
-
-
-class Refresh(NamedTuple):
-    """Result of ``refresh``: bytes that wait to be read, and at a new beginning how many were skipped before them.
-
-    ``left_out`` None: the file continues. A number: another file, a truncated one, or the first poll; the text that was
-    read before is complete.
-    """
-
-    waiting: int
-    left_out: int | None
-
-
-class FollowedFile:
-    """Returns the bytes of the file ``path``, each once and in order.
-
-    ``begin_within_bytes``: begin at most so many bytes before the end of a file that exists at the first poll (0: at
-    its end; None: at its start); a file that appears later is read from its start. ``refresh`` and ``read`` raise
-    OSError, but not for a missing file.
-    """
-
-    def __init__(self, path: str, *, begin_within_bytes: int | None = None) -> None:
-        self.path = path
-        self._begin_within_bytes = begin_within_bytes
-        self._scan_first = True
-        self._fd: int | None = None
-        self._key = (0, 0)
-        self._offset = 0
-        self._fingerprint = b""
-        self._ended_looks = 0
-
-    def refresh(self) -> Refresh:
-        first, self._scan_first = self._scan_first, False
-        if self._fd is None:
-            return self._open(first=first)
-        waiting = os.fstat(self._fd).st_size - self._offset
-        size = len(self._fingerprint)
-        if waiting < 0 or (waiting > 0 and os.pread(self._fd, size, self._offset - size) != self._fingerprint):
-            return self._restart()
-        if waiting == 0 and self._was_replaced():
-            self._ended_looks += 1
-            if self._ended_looks >= ROTATION_POLLS:
-                self.close()
-                return self._open(first=False)
-        else:
-            self._ended_looks = 0
-        return Refresh(waiting, None)
-
-    def read(self, size: int) -> bytes:
-        """The next bytes, at most ``size``; b"" at the end, or if the file was truncated meanwhile."""
-        if self._fd is None:
-            return b""
-        data = os.pread(self._fd, size, self._offset)
-        self._offset += len(data)
-        self._fingerprint = (self._fingerprint + data[-FINGERPRINT_BYTES:])[-FINGERPRINT_BYTES:]
-        return data
-
-    def waiting(self) -> int:
-        """Bytes that wait to be read. Raises OSError."""
-        return 0 if self._fd is None else max(0, os.fstat(self._fd).st_size - self._offset)
-
-    def close(self) -> None:
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
-
-    def _open(self, *, first: bool) -> Refresh:
-        try:
-            # A pipe or terminal with that name must not block.
-            fd = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
-        except FileNotFoundError:
-            return Refresh(0, None)
-        status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode):
-            os.close(fd)
-            raise OSError("it is not a regular file")
-        self._fd, self._key = fd, (status.st_dev, status.st_ino)
-        waiting = self._restart().waiting
-        if first and self._begin_within_bytes is not None and waiting > self._begin_within_bytes:
-            return self._skip(waiting - self._begin_within_bytes, waiting)
-        return Refresh(waiting, 0)
-
-    def _restart(self) -> Refresh:
-        self._offset, self._fingerprint, self._ended_looks = 0, b"", 0
-        return Refresh(os.fstat(self._fd).st_size if self._fd is not None else 0, 0)
-
-    def _skip(self, size: int, waiting: int) -> Refresh:
-        """Begin after the first line end after ``size``."""
-        self._offset = size
-        if size < waiting:
-            ahead = os.pread(self._fd or 0, ALIGN_BYTES, size)
-            self._offset += ahead.find(b"\n") + 1
-        before = max(0, self._offset - FINGERPRINT_BYTES)
-        self._fingerprint = os.pread(self._fd or 0, self._offset - before, before)
-        return Refresh(waiting - self._offset, self._offset)
-
-    def _was_replaced(self) -> bool:
-        try:
-            status = os.stat(self.path)  # noqa: PTH116  (10 Hz)
-        except FileNotFoundError:
-            return False  # renamed, and the new one does not exist yet
-        return (status.st_dev, status.st_ino) != self._key
-
-
 POLL_S = 0.1
 """Polling works on every file system."""
 QUIET_S = 0.4
@@ -251,8 +149,14 @@ PIECES = 600
 STAMP = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:Z|[+-]\d\d:?\d\d)?")
 
 
-class FollowedLog(FollowedFile):
-    """Text of one log. ``source`` as in LogChunk. ``known``: times and the log's size then, oldest first."""
+class FollowedLog:
+    """Text of one log: the bytes of the file ``path``, each once and in order. ``source`` as in LogChunk.
+
+    ``begin_within_bytes``: begin at most so many bytes before the end of a file that exists at the first poll (0: at
+    its end); a file that appears later is read from its start. ``known``: times and the log's size then, oldest first.
+    ``writers``: pids of who writes it: what they hold open is read on if it was deleted or renamed. ``refresh`` and
+    ``read`` raise OSError, but not for a missing file.
+    """
 
     def __init__(
         self,
@@ -262,13 +166,102 @@ class FollowedLog(FollowedFile):
         *,
         begin_within_bytes: int,
         known: Sequence[tuple[float, int]] = (),
+        writers: Callable[[], Iterable[int]] = lambda: (),
     ) -> None:
-        super().__init__(path, begin_within_bytes=begin_within_bytes)
-        self.source = source
+        self.path, self.source, self._is_news, self._known, self._writers = path, source, is_news, known, writers
+        self._begin_within_bytes = begin_within_bytes
+        self._scan_first = True
+        self._fd: int | None = None
+        self._key = (0, 0)
+        self._offset = 0
+        self._fingerprint = b""
+        self._ended_looks = 0
         self.bytes_read = self.lines_read = 0
-        self._is_news = is_news
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-        self._known = known
+
+    def refresh(self) -> tuple[int, int | None]:
+        """Bytes that wait to be read, and how many were skipped before them; None: the file continues.
+
+        A number: another file, a truncated one, or the first poll; the text that was read before is complete.
+        """
+        first, self._scan_first = self._scan_first, False
+        if self._fd is None:
+            return self._open(first=first)
+        waiting = os.fstat(self._fd).st_size - self._offset
+        size = len(self._fingerprint)
+        if waiting < 0 or (waiting > 0 and os.pread(self._fd, size, self._offset - size) != self._fingerprint):
+            return self._restart()
+        if waiting == 0 and self._was_replaced():
+            self._ended_looks += 1
+            if self._ended_looks >= ROTATION_POLLS:
+                self.close()
+                return self._open(first=False)
+        else:
+            self._ended_looks = 0
+        return waiting, None
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, at most ``size``; b"" at the end, or if the file was truncated meanwhile."""
+        if self._fd is None:
+            return b""
+        data = os.pread(self._fd, size, self._offset)
+        self._offset += len(data)
+        self._fingerprint = (self._fingerprint + data[-FINGERPRINT_BYTES:])[-FINGERPRINT_BYTES:]
+        return data
+
+    def close(self) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+    def _open(self, *, first: bool) -> tuple[int, int | None]:
+        for path in chain((self.path,), self._held()):
+            with contextlib.suppress(FileNotFoundError):
+                # A pipe or terminal with that name must not block.
+                fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+                break
+        else:
+            return 0, None
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
+            os.close(fd)
+            raise OSError("it is not a regular file")
+        self._fd, self._key = fd, (status.st_dev, status.st_ino)
+        waiting = self._restart()[0]
+        if first and waiting > self._begin_within_bytes:
+            return self._skip(waiting - self._begin_within_bytes, waiting)
+        return waiting, 0
+
+    def _restart(self) -> tuple[int, int]:
+        self._offset, self._fingerprint, self._ended_looks = 0, b"", 0
+        return (0 if self._fd is None else os.fstat(self._fd).st_size), 0
+
+    def _skip(self, size: int, waiting: int) -> tuple[int, int]:
+        """Begin after the first line end after ``size``."""
+        self._offset = size
+        if size < waiting:
+            ahead = os.pread(self._fd or 0, ALIGN_BYTES, size)
+            self._offset += ahead.find(b"\n") + 1
+        before = max(0, self._offset - FINGERPRINT_BYTES)
+        self._fingerprint = os.pread(self._fd or 0, self._offset - before, before)
+        return waiting - self._offset, self._offset
+
+    def _was_replaced(self) -> bool:
+        try:
+            status = os.stat(self.path)  # noqa: PTH116  (10 Hz)
+        except FileNotFoundError:
+            return False  # renamed, and the new one does not exist yet
+        other = (status.st_dev, status.st_ino) != self._key
+        return other and (status.st_size > 0 or not any(self._held()))
+
+    def _held(self) -> Iterator[str]:
+        """Descriptors of its writers for the file that is read, or for a deleted one of this name."""
+        deleted = f"{os.path.realpath(self.path)} (deleted)"
+        for pid in self._writers():
+            for number, path, _ in open_files(pid, for_writing=True):
+                status = status_of(place := f"/proc/{pid}/fd/{number}")
+                if path == deleted or (status is not None and (status.st_dev, status.st_ino) == self._key):
+                    yield place
 
     def chunks(self, clock: Clock) -> Iterator[LogChunk]:
         """All bytes that wait now. Raises OSError."""
@@ -336,9 +329,10 @@ class FollowedLog(FollowedFile):
             yield LogChunk(t=t(), text=text, source=self.source, skipped_bytes=skipped, skipped_lines=lines)
 
     def lines_behind(self, unread: int) -> int:
-        """About how many lines were written and not judged. ``unread``: characters that were read already."""
+        """About how many lines were written and not judged. ``unread``: characters that were read. Raises OSError."""
         line = self.bytes_read / self.lines_read if self.lines_read else USUAL_LINE
-        return round((self.waiting() + unread) / max(1.0, line))
+        waiting = 0 if self._fd is None else max(0, os.fstat(self._fd).st_size - self._offset)
+        return round((waiting + unread) / max(1.0, line))
 
 
 def _stamp(text: str) -> float:
@@ -390,8 +384,7 @@ class LogTail(Observer):
 
         ``begin_within_bytes``: None = as for a log that exists when its attempt is first followed.
         """
-        known = (log.path for log in (*self._extra, *((self._main,) if self._main is not None else ())))
-        if path not in known:
+        if path not in self.followed:
             within = self._begin_within_bytes if begin_within_bytes is None else begin_within_bytes
             self._extra.append(FollowedLog(path, path, self._is_news, begin_within_bytes=within))
             self._wakeup.wake()
@@ -454,7 +447,12 @@ class LogTail(Observer):
                 self._is_news,
                 begin_within_bytes=self._begin_within_bytes,
                 known=tuple(self._known(path)) or begun,
+                writers=self._writers,
             )
+
+    def _writers(self) -> list[int]:
+        target = self.target
+        return [] if target is None else [each.pid for each in (target.trainer, target.runner) if each is not None]
 
     def _read(self, log: FollowedLog) -> bool:
         found = False

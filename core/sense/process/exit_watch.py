@@ -180,10 +180,10 @@ class ExitWatch(Observer):
     def _report(self, death: ExitRecord, target: AttemptTarget) -> None:
         try:
             self._before_exit()
+            if death.code == 0:
+                self._before_success()
         except Exception as fault:
-            self._problems.report("log", f"the last lines of the log could not be read first ({fault!r})")
-        if death.code == 0:
-            self._before_success()
+            self._problems.report("log", f"the log or the last save could not be read to its end ({fault!r})")
         t = self._clock.now()
         died_t = max(0.0, t - max(0.0, self._clock.wall() - death.wall))
         record = read_job(target)
