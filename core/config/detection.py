@@ -139,7 +139,6 @@ def survey_folder(
 
 def config_text(survey: Survey, *, name: str, output_dir: str | None = None, logging_dir: str | None = None) -> str:
     """Return a trainwatch.toml with the most common keys; unknown values are comments to be filled in."""
-    defaults = Settings()
     return _TEMPLATE.format(
         name=_text(name),
         command=f"[{', '.join(map(_text, survey.command))}]",
@@ -148,15 +147,8 @@ def config_text(survey: Survey, *, name: str, output_dir: str | None = None, log
         config=f"config = {_text(survey.config)}" if survey.config else '# config = "configs/train.toml"',
         output_dir=f"output_dir = {_text(output_dir)}" if output_dir else f"# output_dir = {_text(f'outputs/{name}')}",
         logs_note=f" (its logging_dir is {_text(logging_dir)}; name text logs only)" if logging_dir else "",
-        interval_s=defaults.watch.interval_s,
-        deadline_factor=defaults.hang.deadline_factor,
-        min_s=f"{defaults.hang.min_s:g}",
-        max_s=f"{defaults.hang.max_s:g}",
-        max_restarts=defaults.restart.max_restarts,
-        backoff_s=", ".join(f"{s:g}" for s in defaults.restart.backoff_s),
-        act=_text(defaults.restart.act),
-        apply=_text(defaults.remedies.apply),
-        keep_last=defaults.checkpoints.keep_last,
+        backoff_s=", ".join(f"{s:g}" for s in Settings().restart.backoff_s),
+        d=Settings(),
     )
 
 
@@ -217,28 +209,35 @@ ladder = []                             # safest first, for example ["conservati
 ramp = []
 
 [watch]
-interval_s = {interval_s}                        # seconds between two samples of GPU, memory and processes
+interval_s = {d.watch.interval_s}                        # seconds between two samples of GPU, memory and processes
 
 [hang]
-deadline_factor = {deadline_factor}                   # x the slowest recent step or learned pause
-min_s = {min_s}                              # seconds without a step before a run can count as hung
-# Longest deadline while signs of life are weak or unknown; live evidence (a GPU at its usual power, growing files)
-# has none.
-max_s = {max_s}
+deadline_factor = {d.hang.deadline_factor}                   # x the slowest recent step or learned pause
+min_s = {d.hang.min_s:g}                              # seconds without a step before a run can count as hung
+# Longest deadline while signs of life are weak or unknown; live evidence (usual GPU power, growing files) has none
+max_s = {d.hang.max_s:g}
 
 [restart]
-max_restarts = {max_restarts}                        # without new verified progress in between
+max_restarts = {d.restart.max_restarts}                        # without new verified progress in between
 # What is done without you: "all" (end a hung trainer, restart a failed one), "ask" (nothing before you answer) or
 # "notify" (nothing: the journal and the report have what would have been done)
-act = {act}
+act = "{d.restart.act}"
 backoff_s = [{backoff_s}]            # seconds before the n-th restart without progress in between; the last repeats
+ended_early = "{d.restart.ended_early}"                    # or "restart": after exit 0 before the end, once
+if_not_understood = "{d.restart.if_not_understood}"              # or "copy_and_restart": saved state of unknown make
+
+[nan]
+action = "{d.nan.action}"                     # or "stop", "warn"
+
+[loss]
+diverged = "{d.loss.diverged}"                       # or "rollback", "stop"
 
 [remedies]
 # Which changes are made automatically after a failure: "guide", "equivalent" (what keeps the result), "all", "none"
-apply = {apply}
+apply = "{d.remedies.apply}"
 
 [checkpoints]
-keep_last = {keep_last}                           # 0 = nothing is ever deleted
+keep_last = {d.checkpoints.keep_last}                           # 0 = nothing is ever deleted
 
 [notify]
 command = []                            # gets each event as JSON on stdin
@@ -257,10 +256,8 @@ end_by = ""                             # "08:00": saved and stopped by this loc
 prometheus = ""                         # "127.0.0.1:9877": values of all runs for Prometheus at this address
 
 [evaluate]
-# Measures each new verified checkpoint and prints a score, for example ["python", "evaluate.py", "{{checkpoint}}"]
-command = []
+command = []                            # a score for each checkpoint: ["python", "evaluate.py", "{{checkpoint}}"]
 
 [supervisor]
 keep_alive = false                      # true: the trainer's runner replaces a supervisor that died or froze
-
 """

@@ -69,8 +69,8 @@ def resume_object(way: ResumeWay | None) -> dict[str, Any]:
 
 
 def second_start_line(second: SecondStart) -> str | None:
-    """What a restart leaves out, or does before it, so that nothing is deleted; None if the command deletes nothing."""
-    if not second.destroys:
+    """What a restart leaves out, or does before it, so that nothing is deleted; None if it deletes nothing."""
+    if not (second.left or second.drops or second.may):
         return None
     parts = [f"a restart would drop {change.key}" for change in second.drops]
     parts += [change.why for change in second.drops] or [second.destroys[0]]

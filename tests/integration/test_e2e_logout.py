@@ -63,6 +63,7 @@ def test_start_says_which_process_supervises(world: World) -> None:
     watcher = world.headless()
     assert watcher.ends() == 0
     assert f"this process is the supervisor (pid {watcher.pid}); it goes on after a logout" in watcher.said
+    assert "is the supervisor" not in world.do("--headless").err, "the run is over: there is nothing to supervise"
 
 
 def test_signal_from_outside_is_restarted_once_and_the_second_one_held(world: World) -> None:

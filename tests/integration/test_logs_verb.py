@@ -11,7 +11,8 @@ import pytest
 
 from trainwatch.cli import main
 from trainwatch.core.app.runs.known_runs import BLOCK_BYTES, log_pieces
-from trainwatch.core.model.fact import AttemptStarted, StateChanged
+from trainwatch.core.model.fact import AttemptStarted, ProgressMade, StateChanged
+from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.journal import JournalWriter
 from trainwatch.core.store.log_index import FILE_NAME, LogIndexWriter
@@ -100,10 +101,14 @@ def test_a_brief_status_says_what_changed(run: RunDirectory, capsys: pytest.Capt
     assert len(json.dumps(told)) <= 300
     assert main(["status", "luca", "--json", "--brief", "--since", told["id"]]) == 0
     assert json.loads(capsys.readouterr().out) == {"id": told["id"], "unchanged": True}
-    with JournalWriter(run.journal) as journal:
-        journal.append_all(1, 1, [StateChanged(state="finished", reason="done")])
-    assert main(["status", "luca", "--json", "--brief", "--since", told["id"]]) == 0
-    assert json.loads(capsys.readouterr().out)["state"] == "finished"
+    left = ProgressMade(attempt=1, progress=Progress(step=5, total_steps=9, eta_s=4.0))
+    early, done = (StateChanged(state="ended_early", reason="x"), StateChanged(state="finished", reason="x"))
+    for ended, eta_s in ((early, None), (done, 4.0)):
+        with JournalWriter(run.journal) as journal:
+            journal.append_all(1, 1, [left, ended])
+        assert main(["status", "luca", "--json", "--brief", "--since", told["id"]]) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert (told["state"], told["eta_s"]) == (ended.state, eta_s)
 
 
 def test_run_without_a_log_is_exit_code_3(run: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:

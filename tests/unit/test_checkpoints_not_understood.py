@@ -238,6 +238,12 @@ def test_a_folder_lacks_what_the_older_one_beside_it_has(tmp_path: Path) -> None
     assert found.reason == "momentum.pt is missing: checkpoint-10 beside it has one"
     assert verify(tmp_path / "checkpoint-10", deep=False).verdict == "complete"
 
+    out = tmp_path / "out"
+    out.mkdir()
+    folder.rename(out / "checkpoint-20")
+    (out / "checkpoint-10").symlink_to(tmp_path / "checkpoint-10")
+    assert verify(out / "checkpoint-20", deep=False).verdict == "complete", "a link that leaves is no save of this run"
+
 
 def test_optimizer_beside_weights_is_no_trace_of_one_framework(tmp_path: Path) -> None:
     folder = tmp_path / "checkpoint-10"

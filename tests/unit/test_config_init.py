@@ -14,9 +14,15 @@ KEYS = {
     "profiles": ("use", "ladder"),
     "watch": ("interval_s",),
     "hang": ("deadline_factor", "min_s", "max_s"),
-    "restart": ("max_restarts", "backoff_s"),
+    "restart": ("max_restarts", "backoff_s", "act", "ended_early", "if_not_understood"),
+    "nan": ("action",),
+    "loss": ("diverged",),
+    "supervisor": ("keep_alive",),
     "checkpoints": ("keep_last",),
     "notify": ("command", "urls"),
+    "metrics": ("prometheus",),
+    "evaluate": ("command",),
+    "backup": ("command",),
 }
 
 

@@ -371,6 +371,12 @@ for step in range(100):
 """
 
 
+@pytest.mark.parametrize(("name", "told"), [("last.pt", ["train.py:3 writes over out/last.pt"]), ("{step}.pt", [])])
+def test_a_script_that_cannot_resume_writes_over_what_it_saved(tmp_path: Path, name: str, told: list[str]) -> None:
+    text = f'import torch\nfor step in range(100):\n    torch.save({{"step": step}}, f"out/{name}")\n'
+    assert second(tmp_path, text)["destroys"] == told
+
+
 def test_old_checkpoints_that_are_removed_while_it_trains_are_no_start_that_destroys(tmp_path: Path) -> None:
     assert second(tmp_path, ROTATES)["destroys"] == []
 

@@ -84,15 +84,17 @@ def second_start_of(spec: RunSpec, preset: Preset, way: ResumeWay) -> SecondStar
     args, env = source.target.args, {**os.environ, **spec.env}
     found = source.deletes(args, env, settings, spec.output_dir)
     known = frozenset() if source.cut else frozenset(o.name for o in source.options)
-    saved = [path for path, _ in source.saves(env)]
-    known_part = (path.partition(UNKNOWN)[0].rpartition("/")[0] for path in saved)
+    places = dict(source.saves(env))
+    known_part = (path.partition(UNKNOWN)[0].rpartition("/")[0] for path in places)
     outputs = [spec.output_dir, *(os.path.join(spec.cwd, path) for path in known_part if path)]  # noqa: PTH118  no path
-    in_shell = shell_deletes(source.target, argv, list(filter(None, outputs)), saved, cwd=spec.cwd, env=env)
+    in_shell = shell_deletes(source.target, argv, list(filter(None, outputs)), [*places], cwd=spec.cwd, env=env)
     as_given, left = (*found.as_given, *in_shell), (*found.left, *in_shell)
     proof = None if all(each.sure for each in as_given) else rehearsed(spec)
     if proof is not None and proof.safe and proof.will == "self":  # it went on from what may be deleted: it was not
         as_given, left = (tuple(each for each in of if each.sure) for of in (as_given, left))
     destroys = [_deleted(each, found.words) for each in as_given]
+    if way.will == "no":
+        destroys += [f"{place} writes over {path}" for path, place in places.items() if UNKNOWN not in path]
     copied = config_in_command(spec, json=True).config is not None  # else the script opens its own file
     drops = list(found.dropped) if way.is_usable and (copied or all(c.where != "config" for c in found.dropped)) else []
     without = msgspec.structs.replace(spec, second_start=SecondStart(drops=found.dropped, config=config or None))
@@ -283,13 +285,12 @@ def _from_source(spec: RunSpec, source: TrainerSource, finding: Finding) -> Resu
         add = f"let its path be an option of the script (--config), and the command name it; {_follows(spec)}"
         return ResumeWay(will="no", how=f"{how}: {add}", place=option.option.place)
     if option is not None:
-        place = option.option.place
         pass_on = f'write "$@" behind {target.word} to pass the arguments on'
         why = f"{target.why_not}; {pass_on}, or {PLACEHOLDER} into the command"
         if option.option.after == BEFORE:
             why = f"it must stand before the subcommand; write `{option.option.name} {PLACEHOLDER}` there"
-        how = f"{option.option.name} ({place}) cannot be given: {why}"
-        return ResumeWay(will="no", source="none", how=how, place=place)
+        how = f"{option.option.name} ({option.option.place}) cannot be given: {why}"
+        return ResumeWay(will="no", source="none", how=how, place=option.option.place)
     name = os.path.relpath(target.file, spec.cwd) if target.file.is_relative_to(spec.cwd) else str(target.file)
     if _is_installed(target.file):  # the file of a library says nothing to who wrote neither it nor the command
         name = f"`{target.word}`, an installed command,"

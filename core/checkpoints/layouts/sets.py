@@ -267,12 +267,13 @@ def missing_beside_older(members: Members, optional: frozenset[str] = frozenset(
 
 
 def _next_older(path: Path) -> Path | None:
-    """The folder beside it whose name differs in its numbers only and has the next smaller ones."""
+    """The folder beside it whose name differs in its numbers only and has the next smaller ones. No link out."""
     kind, own, folder = kind_of_name(path.name), numbers_in(path.name), _folder(path.parent)
     names = () if folder is None or not own else folder.names
     older = [name for name in names if kind_of_name(name) == kind and numbers_in(name) < own]
     found = (path.with_name(name) for name in sorted(older, key=numbers_in, reverse=True))
-    return next((each for each in found if each.is_dir()), None)
+    real = path.parent.resolve()
+    return next((each for each in found if each.is_dir() and not (each.is_symlink() and leaves(each, real))), None)
 
 
 def _folder(path: Path) -> Folder | None:

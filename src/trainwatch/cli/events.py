@@ -164,17 +164,20 @@ def supervise_and_print(run: "RunDirectory", *, as_json: bool = False, stop_trai
     from trainwatch.core.app.supervise.machine_end import ends_with_us
     from trainwatch.core.app.supervise.state_keeper import OwnFiles
 
+    def watches(story: RunStory) -> Callable[[Sequence[Record]], None]:
+        if not stop_trainer:
+            ends, kind = "it goes on after a logout; SIGTERM ends it, and not the training", ends_with_us()
+            if kind is not None:
+                ends = f"with the end of this {kind} (SIGTERM) the training saves, if it can, and ends, too"
+            warn(f"this process is the supervisor (pid {os.getpid()}); {ends}")
+        return printer.begin(story)
+
     outlive_reader()
-    if not stop_trainer:
-        ends, kind = "it goes on after a logout; SIGTERM ends it, and not the training", ends_with_us()
-        if kind is not None:
-            ends = f"with the end of this {kind} (SIGTERM) the training saves, if it can, and ends, too"
-        warn(f"this process is the supervisor (pid {os.getpid()}); {ends}")
     printer = EventPrinter(run, as_json=as_json)
     try:
         return supervise(
             run,
-            listener=printer.begin,
+            listener=watches,
             turning=printer.turn,
             stop_trainer=stop_trainer,
             own_files=OwnFiles(run, as_json=as_json),
@@ -202,8 +205,7 @@ class EventPrinter:
     def begin(self, story: RunStory) -> Callable[[Sequence[Record]], None]:
         """What gets the records. What the run waits for was told by an earlier supervisor; it is said again."""
         if story.state_why.holds and not self._as_json:
-            since = _clock(story.state_t, story.wall0)
-            print(f"{printable(reason_of(story))} (since {since})", flush=True)
+            print(f"{printable(reason_of(story))} (since {_clock(story.state_t, story.wall0)})", flush=True)
         return self
 
     def after_fault(self, gives_way: Callable[[], bool]) -> None:
