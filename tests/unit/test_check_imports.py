@@ -91,11 +91,10 @@ def test_a_program_that_runs_the_script_with_another_python_is_only_warned(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("before", "result"), [(("env", "PYTHONPATH=lib"), "pass"), (("env", "-u", "X"), "warn"), (("nohup",), "fail")]
+    ("before", "result"), [(("env", "PYTHONPATH=lib"), None), (("env", "-u", "X"), "warn"), (("nohup",), "fail")]
 )
-def test_what_a_wrapper_sets_counts(tmp_path: Path, before: tuple[str, ...], result: str) -> None:
+def test_what_a_wrapper_sets_counts(tmp_path: Path, before: tuple[str, ...], result: str | None) -> None:
     found = checked(
         tmp_path, "import no_such_package\n", *before, sys.executable, "train.py", lib__no_such_package="x = 1\n"
     )
-    assert found is None or found.result == result
-    assert found is not None or result == "warn"
+    assert (found.result if found else None) == result
