@@ -22,10 +22,9 @@ PERIOD_S = 0.25
 SPEED = 3.0
 LAST_S = 3.0
 """How long the last picture stands, and a card that is read, in seconds of the film."""
-COLOURS = 48
+COLOURS = 64
 LONGEST_S = 240.0
 SCRIPT: tuple[tuple[str, str, str], ...] = (
-    ("restarted in", "", ""),
     ("last recovered", "e", ""),
     ("What you can do", "Escape", ""),
     ("Finished", "", "finished"),
@@ -54,6 +53,7 @@ def frames(person: Any) -> Iterator[tuple[float, str, str]]:
 
 def film(out: Path) -> None:
     """Record it, and write the files."""
+    from PIL.Image import Quantize
     from real_runs import as_shown, new_place
 
     from tests.fakes.terminal_picture import cells, paint
@@ -66,7 +66,7 @@ def film(out: Path) -> None:
         with terminal(SIZE, place, env) as person:
             person.tmux("set", "-ga", "terminal-overrides", ",*:Tc")
             person.trainwatch("demo", "--fake-gpu")
-            person.see("╭")
+            person.see("Training")
             taken = list(frames(person))
     finally:
         # The demo has a tmux session of its own.
@@ -75,7 +75,7 @@ def film(out: Path) -> None:
     images = []
     for _, shown, name in taken:
         image = paint(cells(as_shown(shown, place), SIZE))
-        images.append(image.quantize(COLOURS))
+        images.append(image.quantize(COLOURS, Quantize.FASTOCTREE))  # the usual method makes green grey
         if name:
             image.save(out / f"demo-{name}.png", optimize=True)
     times = [t for t, _, _ in taken]
