@@ -450,7 +450,7 @@ TAIL_CHARS = 6000
 """Characters kept of the end of the log."""
 
 
-class DiagnosisState(msgspec.Struct, frozen=True):
+class DiagnosisState(msgspec.Struct, frozen=True, omit_defaults=True):
     """Evidence so far. ``steps``: of the training so far; ``since``: those until the first evidence, None before it.
 
     ``said``: words of the end after the newest step, ``over``: the newest line with them. ``heard``: lines that were
