@@ -27,6 +27,7 @@ from .project import (
     Stamp,
     called,
     constant,
+    dotted,
     keyword,
     own_name,
     read_module,
@@ -34,13 +35,13 @@ from .project import (
     stamp_of,
     text_of,
 )
-from .resume_finding import OWN_LOOP, Finding, find_resume
+from .resume_finding import Finding, find_resume
 from .shell_text import assigned
 from .starting import StartDeletes, finds_modules_itself, goes_on_without, needed_imports, own_ends, start_deletes
 from .values import UNKNOWN, KnownValues, set_options
 
 FETCHES = re.compile(r"download|urlretrieve|load_dataset|\bgdown\b|\bwget\b|kaggle", re.IGNORECASE)
-TRAINS = re.compile(rf"{OWN_LOOP.pattern}|\.(?:fit|train)\(")
+TRAINS = ("backward", "apply_gradients", "value_and_grad", "minimize", "train_on_batch", "GradientTape", "fit", "train")
 MOST_SOURCES = 16
 
 LONGEST = 300
@@ -231,8 +232,19 @@ class TrainerSource:
 
     @cached_property
     def trains(self) -> bool:
-        """Whether the project has the loop of a training, or calls that of a library."""
-        return self._asked(lambda read: any(TRAINS.search(module.text) for module in read.modules), False)
+        """Whether it surely comes to the loop of a training, its own or a library's; ``model.train()`` is a mode."""
+
+        def told(read: _Reading) -> bool:
+            chosen = read.subcommands.run_by(self.target.args)
+            values = self._given(read, {}, dict.fromkeys(read.subcommands.dests if chosen else (), chosen))
+            others = (module.tree for module in read.modules if module.path != self.target.file)
+            values.only = {(id(tree), "__name__"): ast.Constant("") for tree in others}
+            calls = [(dotted(call.node), call) for name in TRAINS for call in values.calls.get(name, ())]
+            modes = {dotted(call.node).removesuffix("eval") + "train" for call in values.calls.get("eval", ())}
+            found = (call for name, call in calls if name not in {"fit", "train", *modes})
+            return any(values.reach(call, lambda at: isinstance(at.node, FUNCTIONS))[0] for call in found)
+
+        return self._asked(told, False)
 
     @cached_property
     def needs(self) -> tuple[Imported, ...]:

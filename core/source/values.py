@@ -231,7 +231,10 @@ class KnownValues:
         if (chosen := self.only.get(id(scope.node))) is not None:
             return (chosen,)
         name = scope.owner if scope.name in {"__init__", "__post_init__"} else scope.name
-        return (*filter(self.is_own, self.calls.get(name, ())), *self.handed.get(name, ()))
+        of_name = self.scopes.functions.get(name, ())
+        others = {id(each.module) for each in of_name if not each.owner} - {id(scope.module)}  # they call their own
+        calls = [*filter(self.is_own, self.calls.get(name, ())), *self.handed.get(name, ())]
+        return tuple(c for c in calls if id(c.scope.module) not in others or called(c.node) == name != root_of(c.node))
 
     def ways(self, site: Site, depth: int = 0) -> Iterator[Mapping[Any, Any]]:
         """What ``only`` may be at a place: each call of the functions around it, and each value of the loops."""
@@ -320,10 +323,6 @@ class KnownValues:
         return constant(node) if isinstance(node, ast.List | ast.Tuple | ast.Set | ast.UnaryOp) else unknown
 
     def _name(self, name: str, scope: Scope, depth: int, unknown: str) -> Any:
-        if name == "__name__":
-            return "__main__"
-        if name == "__file__":
-            return str(scope.module.path)
         at: Scope | None = scope
         while at is not None:
             if (id(at.node), name) in self.only:
@@ -341,7 +340,8 @@ class KnownValues:
             at = at.parent
         if (variable := self._of_module(scope.module.aliases.get(name, ""))) is not None:
             return self.of(*variable, depth + 1)
-        return _OF_FIRST_RANK.get(name, unknown)
+        known = {"__name__": "__main__", "__file__": str(scope.module.path), **_OF_FIRST_RANK}
+        return known.get(name, unknown)
 
     def _of_module(self, name: str) -> tuple[ast.expr, Scope] | None:
         """What ``settings.RESUME`` is set to, if one statement of that module sets it."""

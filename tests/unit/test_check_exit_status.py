@@ -128,6 +128,9 @@ def test_a_timeout_of_another_command_is_not_that_of_the_training(tmp_path: Path
         assert is_timed(RunSpec(id="a", name="a", command=command, cwd=str(tmp_path), created_wall=0.0)) is timed
 
 
+OPTIONS = "import argparse\np = argparse.ArgumentParser()\n"
+
+
 @pytest.mark.parametrize(
     ("text", "stages"),
     [
@@ -135,6 +138,9 @@ def test_a_timeout_of_another_command_is_not_that_of_the_training(tmp_path: Path
         ("python pre.py; python a.py; python eval.py", False),
         ("if [ -n $N ]; then\npython a.py\nelse\ntorchrun a.py\nfi", False),
         ("python a.py --stage 1; python a.py --stage 2", True),
+        ("python c.py --task train; python c.py --task eval", False),
+        ("python d.py fit --lr 1; python d.py score", False),
+        ("python d.py fit --lr 1; python d.py fit --lr 2", True),
         ("python a.py", False),
     ],
 )
@@ -146,7 +152,12 @@ def test_several_trainings_of_one_script_are_told_from_what_prepares_and_evaluat
         "a": "loss.backward()",
         "b": "import loop",
         "loop": "Trainer(m).train()",
-        "eval": "m.eval()",
+        "eval": "import d\nm.eval()\nm.train()",
+        "c": OPTIONS + "p.add_argument('--task')\na = p.parse_args()\nif a.task == 'train':\n    Trainer(m).fit()",
+        "d": "def fit():\n    for x in y:\n        if s is not None:\n            s.scale(loss).backward()\n"
+        "def main():\n    " + OPTIONS.replace("\n", "\n    ") + "s = p.add_subparsers(dest='what')\n"
+        "    f = s.add_parser('fit')\n    f.add_argument('--lr')\n    g = s.add_parser('score')\n    g.add_argument('--k')\n    a = p.parse_args()\n    if a.what == 'fit':\n"
+        "        fit()\nif __name__ == '__main__':\n    main()",
     }
     for name, source in sources.items():
         (tmp_path / f"{name}.py").write_text(source)

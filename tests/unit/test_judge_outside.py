@@ -4,7 +4,7 @@ import pytest
 
 from tests.builders import GB, Story, World, judge
 from tests.shipped import CATALOGUE
-from tests.unit.test_judge_recovery import crash, judge_of_everything, quick, running, story
+from tests.unit.test_judge_recovery import CUDA, crash, judge_of_everything, quick, running, story
 from tests.unit.test_judge_remedies import mind
 from tests.unit.test_judge_takeover import taken_over
 from trainwatch.core.judge.step import Judge
@@ -88,21 +88,23 @@ MISSED = "FileNotFoundError: [Errno 2] No such file or directory: '{}'"
 
 
 @pytest.mark.parametrize(
-    ("line", "waits"),
+    ("line", "first", "waits"),
     [
-        (MISSED.format("/mnt/nas/train/meta.json"), True),
-        (MISSED.format("/data/out/step-40/optimizer.pt"), False),
-        ("RuntimeError: No CUDA GPUs are available", True),
-        ("RuntimeError: CUDA driver initialization failed, you might not have a CUDA gpu.", True),
+        (MISSED.format("/mnt/nas/train/meta.json"), "", True),
+        (MISSED.format("/mnt/nas/test/meta.json"), MISSED.format("/mnt/nas/test/meta.json"), False),
+        (MISSED.format("/data/out/step-40/optimizer.pt"), "", False),
+        ("RuntimeError: No CUDA GPUs are available", "", True),
+        ("RuntimeError: CUDA driver initialization failed, you might not have a CUDA gpu.", "", True),
     ],
 )
-def test_what_an_earlier_attempt_had_and_a_start_misses_is_waited_for(line: str, waits: bool) -> None:
+def test_what_an_earlier_attempt_had_and_a_start_misses_is_waited_for(line: str, first: str, waits: bool) -> None:
     """An empty mountpoint, or a driver that came up late, was a config error: given up after two minutes."""
     settings = quick(max_restarts=2, backoff_s=(0.0,), network_wait_s=(30.0, 60.0))
-    world = crash(saved(running(judge(settings, catalogue=CATALOGUE, output_dir="/data/out")), 1e6))
+    head = 'Traceback (most recent call last):\n  File "t.py", line 3, in <module>\n    main()\n'
+    world = saved(running(judge(settings, catalogue=CATALOGUE, output_dir="/data/out")), 1e6)
+    crash(world, f"{head}{first}\n" if first else CUDA).wait(0.0)
     for _ in range(4 if waits else 2):
-        text = f'Traceback (most recent call last):\n  File "t.py", line 3, in <module>\n    main()\n{line}\n'
-        crash(world, text).wait(61.0, every_s=5.0)
+        crash(world, f"{head}{line}\n").wait(61.0, every_s=5.0)
     assert (world.word, len(world.of(BudgetChanged))) == (("starting", 1) if waits else ("given_up", 2))
 
 

@@ -76,6 +76,8 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
     trained = policy.has_trained(state)
     again = memory.came_back(known.history, cause, attempt.stride) or not (curable or trained)
     names_other, ours = checkpoint_index.names_another_file, (cause.given, builder.knowledge.output_dir)
+    # What ended one after its steps is the file of an evaluation or an export, which no attempt had.
+    misses = _MISSING.search(cause.line) and not any(c.stepped and c.line == cause.line for c in known.history)
     # the cause line clears the settings
     outside = cause.kind == "crash" and failed.retryable and not class_.retryable
     remedy: remedies.Option | None = None
@@ -105,7 +107,7 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
         curable=curable,
         unread="" if class_.elsewhere else _unread(builder, failed, plan, at_once=older_helps),
         elsewhere=class_.elsewhere,
-        misses=_MISSING.search(cause.line) is not None and all(names_other(cause.line, path) for path in ours if path),
+        misses=bool(misses) and all(names_other(cause.line, path) for path in ours if path),
         settings="never" if outside else class_.settings,
         step_matters=class_.step_matters and not outside,
         history=known.history,

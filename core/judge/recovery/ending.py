@@ -108,8 +108,10 @@ def judge_ending(state: JudgeState, knowledge: Knowledge) -> Ending:
     another = reading.phase in {"load", "preprocess", "compile"} and not by_framework
     whole = done and not save.writing and not another
     # Else an error in the first validation would come after the end.
-    sure = said is not None or save.final or not may_be_of_an_epoch(state, knowledge.told.get(attempt.profile or ""))
+    told = knowledge.told.get(attempt.profile or "")
+    sure = said is not None or save.final or not may_be_of_an_epoch(state, told)
     sure = sure and not knowledge.stages
+    by_status = not knowledge.status_hidden and (told is None or told.epochs is None)  # an exit status of 0 decides
     stated = (said == "words", save.final)
     ordered = _order(log)
     where = f" ({at.words})" if at.words else ""
@@ -121,7 +123,7 @@ def judge_ending(state: JudgeState, knowledge: Knowledge) -> Ending:
         (save.of_last_step or save.final, f"{save.name} is saved"),
     )
     proof = ", ".join(words for holds, words in signs if holds)
-    nan, due = _nan(state, now, hidden), _why_due(state, knowledge)
+    nan, due, last = _nan(state, now, hidden), _why_due(state, knowledge), "the last progress is"
     shown = f"{line_of(hidden)}{where}" if hidden is not None else ""
     counted: EndingBy = "part" if not sure else "words" if said else "counter"
     bare: EndingBy = "signal" if ordered_by(ordered) == "signal" else "order"
@@ -129,19 +131,15 @@ def judge_ending(state: JudgeState, knowledge: Knowledge) -> Ending:
         (nan, "failed", nan, "nan"),
         (sure and whole and saved, "finished", proof, "save"),
         (sure and whole and is_past(log) and not knowledge.status_hidden, "finished", proof, counted),
+        (by_status and whole and saved, "finished", proof, counted),
         (shown, "failed", shown, "failure"),
         (done, "finished", proof, counted),
         (ordered, "failed", f"it was told to end: {ordered}{where}", bare),
         (not seen and due, "failed", f"it made no step, and {due}", ""),
         (by_framework or all(stated) or (any(stated) and at.at != "short"), "finished", proof, "words"),
-        (at.at == "short", "failed", f"the last progress is {at.words}{although}", ""),
+        (at.at == "short", "failed", f"{last} {at.words}{although}", ""),
         (by_settings.at == "end" and not another, "finished", by_settings.words, "counter"),
-        (
-            by_settings.at == "short" and not at.is_last_line,
-            "failed",
-            f"the last progress is {by_settings.words}",
-            "settings",
-        ),
+        (by_settings.at == "short" and not at.is_last_line, "failed", f"{last} {by_settings.words}", "settings"),
         (doubt, "failed", doubt, "doubt"),
     )
     unproven = at.words if at.is_last_line else by_settings.words or at.words
