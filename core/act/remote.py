@@ -28,14 +28,7 @@ class NoSshError(Exception):
     """The ssh client is not installed."""
 
 
-def ssh_argv(
-    host: Host,
-    sockets: Path,
-    command: str,
-    *,
-    terminal: bool = False,
-    may_ask: bool = False,
-) -> list[str]:
+def ssh_argv(host: Host, sockets: Path, command: str, *, terminal: bool = False, may_ask: bool = False) -> list[str]:
     """argv that runs ``command`` in a shell there. ``sockets``: the folder of the connections' sockets.
 
     ``terminal``: with a pseudo-terminal there. ``may_ask``: a person can enter a password or confirm a host key. Raises

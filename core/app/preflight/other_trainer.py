@@ -33,13 +33,7 @@ from ...processes import ATTEMPT_VARIABLE, Process, ancestors, boot_id, descenda
 from ...sense.files.inotify import open_for_writing
 from ...sense.files.output_search import written_since
 from ...sense.files.writers import PYTHON
-from ...source.launch_target import (
-    Training,
-    is_of_one_launch,
-    training_in,
-    training_run_by,
-    without_options,
-)
+from ...source.launch_target import Training, is_of_one_launch, training_in, training_run_by, without_options
 from ...spool import read_record
 from ...store.home import write_atomically
 from ...store.lock import is_held

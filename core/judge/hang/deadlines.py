@@ -91,11 +91,7 @@ def beat(clock: StepClock, now: float, steps: int, *, announced: bool = False, l
     ``late``: it was printed while nobody read the log.
     """
     interval, typical = now - clock.last, clock.typical_s
-    changes: dict[str, object] = {
-        "last": now,
-        "beats": clock.beats + 1,
-        "longest_s": max(clock.longest_s, interval),
-    }
+    changes: dict[str, object] = {"last": now, "beats": clock.beats + 1, "longest_s": max(clock.longest_s, interval)}
     far = typical is not None and interval > PAUSE_FLOOR_S and interval > PAUSE_FACTOR * typical
     if late:
         changes["behind_from"] = now
