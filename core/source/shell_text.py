@@ -244,7 +244,7 @@ class Variables:
         self.known = dict(env)
         self.exported = set(env)
         self._unset_known = True
-        self._elsewhere = {*_set_elsewhere(text), "PWD", "OLDPWD"}
+        self._elsewhere = {*_set_elsewhere(text), "OLDPWD"}
         self.known |= {str(n): word for n, word in enumerate([*(args or ()), *[""] * 9], 1)}
         if args is None or _OTHER_ARGUMENTS.search(text):
             self._elsewhere |= {str(n) for n in range(10)}
@@ -267,8 +267,11 @@ class Variables:
 
     def read(self, words: Sequence[str], folder: Path, runs: bool | None) -> None:
         """What a command sets, if it runs; ``A=1`` before another command is for that one alone."""
-        own = tuple(words[1:] if words[0] in {"export", "declare", "typeset", "local", "readonly"} else words)
-        if words[0] == "export":
+        declares = words[0] in {"export", "declare", "typeset", "local", "readonly"}
+        own = tuple(word for word in words[1:] if word[:1] != "-") if declares else tuple(words)
+        self.known["PWD"] = str(folder)
+        self._unsure |= {"PWD"} if words[0] in {"cd", "pushd", "popd"} else set()
+        if words[0] == "export" or (declares and "-x" in words):
             self.exported |= {word.partition("=")[0].removesuffix("+") for word in own}
         for name, value in assigned(own).items() if runs is not False and not without_assignments(own) else ():
             name, added = name.removesuffix("+"), name.endswith("+")  # noqa: PLW2901

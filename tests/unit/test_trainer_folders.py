@@ -144,7 +144,8 @@ def test_an_option_of_another_module_of_the_project_names_the_output_folder(fold
         ("OUT=b\nOUT+=/x\npython train.py --out_dir $OUT", "b/x"),
         ("OUT=b_$RANDOM\npython train.py --out_dir $OUT", None),
         ("set -- b\npython train.py --out_dir $1", None),
-        ("python train.py --out_dir $PWD/b", None),
+        ("python train.py --out_dir $PWD/b", "b"),
+        ("cd sub\npython ../train.py --out_dir $PWD/b", None),
         ("OUT='b c'\npython train.py --out_dir=\"$OUT\"", None),
         ("OUT=b\nunset OUT\npython train.py --out_dir $OUT", None),
         ("source mine\npython train.py --out_dir ${OUT:-b}", None),
@@ -162,6 +163,7 @@ def test_a_shell_script_shows_the_output_folder_of_its_trainer(folder: Path, lin
     ("line", "output"),
     [
         ("OUT=b python train.py", "b"),
+        ("declare -x OUT=b\npython train.py", "b"),
         ("OUT=b python prepare.py\npython train.py", "runs/a"),
         ("if [ -f x ]; then export OUT=b; fi\npython train.py", None),
         ("export PATH=/opt/bin${PATH:+:${PATH}}\npython train.py", "runs/a"),

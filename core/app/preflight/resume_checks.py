@@ -153,7 +153,7 @@ def check_saves(plan: LaunchPlan, _machine: Machine) -> Check | None:
     for name in SAVE_EVERY:
         if every := plan.number(name) or (own[name].value if name in own else None):
             about = f"{name} {source.said_of(name)}".lower()
-            unit = "epoch" if "epoch" in about and not re.search(r"step|iter|batch", about) else "step"
+            unit = "epoch" if "epoch" in about and not re.search(r"step|iter|batch|len\(", about) else "step"
             total = told.epochs if unit == "epoch" else told.steps
             what = f"{name} = {every:g}: the first checkpoint comes after the end ({unit} {total})"
             late.append(what if total and every > total else "")
