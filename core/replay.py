@@ -125,11 +125,7 @@ class Replay:
             if isinstance(e, IncidentOpened)
         ]
         decisions = [
-            {
-                "t": round(t, 3),
-                "decision": str(e.__struct_config__.tag),
-                "reason": e.reason,
-            }
+            {"t": round(t, 3), "decision": str(e.__struct_config__.tag), "reason": e.reason}
             for t, e in self.entries
             if isinstance(e, Decision)
         ]

@@ -225,11 +225,7 @@ def trainer_in(panes: Sequence[PaneSeen], session: str) -> tuple[int, PaneSeen]:
 
 
 def tap(
-    settings: Tmux,
-    pane: PaneSeen,
-    trainer: ProcessIdentity,
-    log: Path,
-    environ: Mapping[str, str] = os.environ,
+    settings: Tmux, pane: PaneSeen, trainer: ProcessIdentity, log: Path, environ: Mapping[str, str] = os.environ
 ) -> None:
     """Write the pane's history to ``log`` and let tmux append all later output. Raises AdoptionError.
 

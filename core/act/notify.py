@@ -134,7 +134,7 @@ class Outbox:
         urls = self._spec.settings.notify.urls
         report = notify_urls(urls, whole.event, EDGE.text(whole.title), EDGE.text(whole.body))
         with self._lock:
-            if report.code in {0, notify_child.SOME}:
+            if report.ok or report.output:
                 self._failed = 0
                 return report
             wait_s = self._again_s[min(self._failed, len(self._again_s) - 1)]
@@ -236,7 +236,7 @@ def notify_urls(
 ) -> NotifyReport:
     """Notify the services of URLs in a child process that is ended after ``timeout_s``.
 
-    The report contains no part of a URL, because URLs contain tokens. Raises nothing.
+    The report has no part of a URL, because URLs contain tokens. ``output``: a service may have it. Raises nothing.
     """
     order = {"urls": list(urls), "title": title, "body": body, "kind": KINDS[event]}
     report = run_with_event("notify.urls", [sys.executable, "-P", str(CHILD)], order, timeout_s=timeout_s, cwd="/")
@@ -246,7 +246,8 @@ def notify_urls(
         return NotifyReport(ok=True, detail=f"notified {count}", code=0)
     lines = report.output.splitlines()
     detail = f"notify.urls: {lines[-1]}" if lines and report.code is not None else report.detail
-    return NotifyReport(ok=False, detail=hide.text(detail), code=report.code)
+    reached = notify_child.REACHED if notify_child.REACHED in lines else ""
+    return NotifyReport(ok=False, detail=hide.text(detail), code=report.code, output=reached)
 
 
 def run_at_end(spec: RunSpec, order: RunAtEnd) -> NotifyReport:

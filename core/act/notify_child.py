@@ -1,7 +1,8 @@
 """Program that sends one notice to URLs, run by path: a service that hangs, or apprise, blocks only this process.
 
 Reads one JSON object from stdin: ``urls``, ``title``, ``body`` and ``kind`` (info, success, warning, failure). The URLs
-contain secrets: they are never on a command line, and none is printed. Exit code 0: all delivered; SOME: some; 1: none.
+contain secrets: they are never on a command line, and none is printed. Exit code 0: all delivered; 1: some not.
+Each service that took it, or may have, is a line at once.
 
 Telegram, Discord and ntfy are sent to from here, in apprise's simple forms of URL: ``tgram://TOKEN/CHAT``,
 ``discord://ID/TOKEN``, ``ntfy://TOPIC``, ``ntfy://HOST[:PORT]/TOPIC`` (http) and ``ntfys://…`` (https).
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     import urllib.error
 
-SOME = 3
+REACHED = "reached"
 AT_ONCE = 8
 """Services that are notified at the same time: one that hangs must not use the time of the others."""
 TIMEOUT_S = 15.0
@@ -38,6 +39,10 @@ class Request(NamedTuple):
 
 class NotSentError(Exception):
     """The service did not take the message; the sentence holds no part of the URL."""
+
+
+class AnswerLostError(NotSentError):
+    """It may have taken the message."""
 
 
 def request_of(url: str, title: str, body: str, kind: str) -> Request | None:
@@ -91,7 +96,7 @@ def ask(url: str, message: Mapping[str, Any] | None = None, *, timeout_s: float 
         why = error.reason
         raise NotSentError(why.strerror or type(why).__name__ if isinstance(why, OSError) else str(why)) from None
     except (OSError, ValueError) as error:
-        raise NotSentError(f"{type(error).__name__}") from None
+        raise AnswerLostError(f"{type(error).__name__}") from None
 
 
 def _reason(error: "urllib.error.HTTPError") -> str:
@@ -117,6 +122,10 @@ def main() -> int:
     warnings = _Warnings()
     logging.getLogger("apprise").addHandler(warnings)
 
+    def reached() -> None:
+        sys.stdout.write(f"{REACHED}\n")
+        sys.stdout.flush()
+
     def deliver(numbered: tuple[int, str]) -> str | None:
         number, url = numbered
         request = request_of(url, *words)
@@ -127,7 +136,10 @@ def main() -> int:
         try:
             ask(request.address, request.message)
         except NotSentError as error:
+            if isinstance(error, AnswerLostError):
+                reached()
             return f"url {number} ({request.service}): not delivered: {error}"
+        reached()
         return None
 
     def by_apprise(number: int, url: str) -> str | None:
@@ -139,6 +151,8 @@ def main() -> int:
             sent = service.notify(title=order["title"], body=order["body"] or order["title"], notify_type=order["kind"])
         except Exception as fault:  # a plugin's bug fails only its own service
             return f"url {number} ({name}): {type(fault).__name__}: {fault}"
+        if sent:
+            reached()
         return None if sent else f"url {number} ({name}): not delivered"
 
     with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
@@ -146,7 +160,7 @@ def main() -> int:
     if failed:
         reasons = f" ({'; '.join(dict.fromkeys(warnings.messages))})" if warnings.messages else ""
         sys.stdout.write("; ".join(dict.fromkeys(failed)) + reasons[:400] + "\n")
-    return 0 if not failed else 1 if len(failed) == len(order["urls"]) else SOME
+    return 1 if failed else 0
 
 
 class _Warnings(logging.Handler):

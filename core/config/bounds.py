@@ -187,11 +187,7 @@ _NAMED = of_form(r"[A-Za-z0-9][\w.-]*", "may hold letters, digits and . _ - only
 
 BOUNDS: dict[type[msgspec.Struct], dict[str, Rule]] = {
     model.Restart: {"backoff_s": waits, "network_wait_s": waits},
-    model.Notify: {
-        "command": program,
-        "urls": services,
-        "ping_url": of_form(WEB, "must be an http or https address"),
-    },
+    model.Notify: {"command": program, "urls": services, "ping_url": of_form(WEB, "must be an http or https address")},
     model.Backup: {"command": of_checkpoint("copy")},
     model.End: {"at_finish": program, "at_give_up": program, "end_by": parsed_by(end_time)},
     model.Profiles: {

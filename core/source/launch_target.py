@@ -17,6 +17,7 @@ import msgspec
 from ..model.run import RunSpec
 from ..model.wrappers import POSIX_SHELLS, end_of_word
 from ..processes import text_of
+from . import shell_text
 from .shell_text import LONGEST_BYTES, ShellCommand, Variables, commands_run, shell_program, without_assignments
 
 DEEPEST = 4
@@ -94,7 +95,7 @@ def _in_text(text: str, path: Path | None, cwd: Path, variables: Variables, dept
             folder = folder / words[1]
         elif words[:1] == ("cd",) and path is not None and re.search(r"dirname|BASH_SOURCE|\$0", command.text):
             folder = path.parent
-        given = variables.exports
+        given = {**variables.exports, **shell_text.assigned(words)}
         target = find_target(words, folder, given, depth + 1)
         if isinstance(target, Target):
             written = next((word for word in command.words if variables.filled(word) == target.word), target.word)
@@ -198,8 +199,9 @@ def _file(cwd: Path, word: str) -> Path | None:
 
 
 def _is_python_text(path: Path) -> bool:
-    first = _script(path).partition("\n")[0]
-    return first.startswith("#!") and "python" in first and _ENTRY.search(_script(path)) is None
+    text = _script(path)
+    first = text.partition("\n")[0]
+    return first.startswith("#!") and "python" in first and _ENTRY.search(text[:2000]) is None
 
 
 def _script(path: Path) -> str:

@@ -76,8 +76,8 @@ def constant(node: ast.AST | None) -> Any:
         return None
 
 
-def keyword(call: ast.Call, name: str) -> ast.expr | None:
-    """The value of a keyword of a call; None if it is not given."""
+def keyword(call: ast.Call, name: str | None) -> ast.expr | None:
+    """The value of a keyword of a call, of ``**`` by None; None if it is not given."""
     return next((k.value for k in call.keywords if k.arg == name), None)
 
 

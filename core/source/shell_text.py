@@ -244,10 +244,11 @@ class Variables:
         self.known = dict(env)
         self.exported = set(env)
         self._unset_known = True
-        self._unsure = _set_elsewhere(text)
-        self.known |= {str(n): word for n, word in enumerate(args or (), 1)}
-        if args is None:
-            self._unsure |= {str(n) for n in range(10)}
+        self._elsewhere = {*_set_elsewhere(text), "OLDPWD"}
+        self.known |= {str(n): word for n, word in enumerate([*(args or ()), *[""] * 9], 1)}
+        if args is None or _OTHER_ARGUMENTS.search(text):
+            self._elsewhere |= {str(n) for n in range(10)}
+        self._unsure = set(self._elsewhere)
 
     def filled(self, word: str, *, unset: bool = False) -> str:
         """With the values of variables; what is not known stays as it is. ``unset``: one that is not set is empty."""
@@ -257,23 +258,26 @@ class Variables:
             told = unset and self._unset_known and name not in self._unsure and not name.startswith("0")
             there = self.known.get(name, "" if told else None)
             if there is None or name in self._unsure or (other and not sign):
-                return other if not unset and name not in self._unsure and sign.endswith("-") else found[0]
+                or_else = self._unset_known and name not in self._unsure and sign.endswith("-")
+                return other if or_else else found[0]
             is_set = bool(there) if ":" in sign else name in self.known
             return there if not sign or is_set is sign.endswith("-") else other if is_set or sign.endswith("-") else ""
 
         return _VARIABLE.sub(value, word)
 
     def read(self, words: Sequence[str], folder: Path, runs: bool | None) -> None:
-        """What a command sets, if it runs."""
+        """What a command sets, if it runs; ``A=1`` before another command is for that one alone."""
         declares = words[0] in {"export", "declare", "typeset", "local", "readonly"}
-        own = assigned(tuple(words[1:] if declares else words))
-        if declares or len(own) < len(words):
-            self.exported |= {word.partition("=")[0] for word in words[1:]} if declares else own.keys()
-        for name, value in own.items() if runs is not False else ():
-            self._unsure.discard(name)
-            self.known[name] = self.filled(value, unset=True)
-            if runs is None or not set("$`").isdisjoint(self.known[name]):
-                self._unsure.add(name)
+        own = tuple(word for word in words[1:] if word[:1] != "-") if declares else tuple(words)
+        self.known["PWD"] = str(folder)
+        self._unsure |= {"PWD"} if words[0] in {"cd", "pushd", "popd"} else set()
+        if words[0] == "export" or (declares and "-x" in words):
+            self.exported |= {word.partition("=")[0].removesuffix("+") for word in own}
+        for name, value in assigned(own).items() if runs is not False and not without_assignments(own) else ():
+            name, added = name.removesuffix("+"), name.endswith("+")  # noqa: PLW2901
+            self.known[name] = self.filled(f"${{{name}}}{value}" if added else value)
+            unsure = runs is None or name in self._elsewhere or not set("$`").isdisjoint(self.known[name])
+            self._unsure = self._unsure | {name} - _SEARCHED if unsure else self._unsure - {name}
         if words[0] not in {"eval", "source", "."} or len(words) < 2 or runs is False:
             return
         try:
@@ -281,7 +285,7 @@ class Variables:
         except (OSError, ValueError):
             text = ""
         self._unset_known = self._unset_known and bool(text)
-        self._unsure |= {*re.findall(r"(\w+)\+?=", text), *_set_elsewhere(text)}
+        self._unsure |= {*re.findall(r"(\w+)\+?=", text), *_set_elsewhere(text)} - _SEARCHED
 
     def is_trainer(self, words: Sequence[str]) -> bool:
         trainer, given = list(self.expanded(self._trainer)), list(self.expanded(words))
@@ -292,13 +296,13 @@ class Variables:
         for word in words:
             value = self.filled(word)
             parts = [value] if value == word else value.split()
-            yield from parts if len(parts) < 2 or value.startswith("-") else [word]
+            yield from parts if len(parts) < 2 or (word[:1] == "$" and value[:1] == "-") else [word]
 
     @property
     def exports(self) -> dict[str, str]:
         """What its children get; ``$NAME`` of a value that cannot be told."""
-        held = ((name, value) for name, value in self.known.items() if name in self.exported)
-        return {name: f"${name}" if name in self._unsure else value for name, value in held}
+        held = {name: value for name, value in self.known.items() if name in self.exported}
+        return held | {name: f"${name}" for name in self._unsure - (self.known.keys() - self.exported)}
 
     def holds(self, words: Sequence[str], is_there: Callable[[str], bool]) -> bool | None:
         """The status of a test; None of one of files, or if it cannot be told. ``is_there``: at a restart for sure.
@@ -321,6 +325,10 @@ class Variables:
 _VARIABLE = re.compile(r"\$\{(\w+)(?::?\?[^{}]*|%/)?(:?[-+]|)([^{}]*)\}|\$(\w+)")
 _READS = re.compile(r"\bfor\s+(\w+)\s+in\b|\b(?:read|getopts|mapfile|unset|let)\s([^\n;|&]*)|\$\{(\w+):?=")
 """What gives a variable a value that the text does not show."""
+_OTHER_ARGUMENTS = re.compile(r"\bshift\b|\bset\s+--|\w\s*\(\)|\bfunction\s")
+"""After or within it ``$1`` is another word than that behind the script."""
+_SEARCHED = frozenset({"PATH", "PYTHONPATH"})
+"""Of these the folders count that are known."""
 
 
 def _set_elsewhere(text: str) -> set[str]:

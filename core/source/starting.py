@@ -192,6 +192,8 @@ WEAK = re.compile(
 
 KEEP = {"--overwrite_output_dir": "", "exist_ok": r"\byolo\b|ultralytics"}
 """Those that delete nothing, by their command. Source: transformers/training_args.py, ultralytics/cfg/default.yaml."""
+EMPTY = {"--force": r"\ballennlp\b.*\btrain\b", "--overwrite-output": r"\bsockeye\b.*\btrain\b"}
+"""Those that delete the output folder. Source: allennlp/commands/train.py, sockeye/arguments.py."""
 
 
 class Deletion(NamedTuple):
@@ -306,7 +308,10 @@ class _Reader:
         calls = (site for name in _LEAVES for site in self.values.calls.get(name, ()))
         tries = (n for each in values.project.modules for n in each.nodes if isinstance(n, ast.Try | ast.With))
         caught = {id(each) for node in tries for each in ast.walk(node)}  # its error may end nothing
-        makes = (site for name in _MAKES for site in values.calls.get(name, ()) if id(site.node) not in caught)
+        makes = (
+            site for name in _MAKES for site in values.calls.get(name, ())
+            if caught.isdisjoint(id(each.node) for each in (site, *values.callers(site.scope)))
+        )  # fmt: skip
         ends = (site for site in (*values.raises, *calls, *makes) if site.scope.name not in self._looped)
         self._ends = [site for site in ends if not site.loops]
 
@@ -445,7 +450,8 @@ class _Reader:
     def refusals(self) -> dict[int, str]:
         """What ends the trainer with the present values only if its folder has something in it, by ids, in words."""
         gone = [each.folder for each in self.deletions()]
-        saved = (path.rpartition("/")[0] for path in self.values.saved)
+        late = {id(one) for _, one in self._saves if any(self._is_before(other, one) for _, other in self._saves)}
+        saved = (path.rpartition("/")[0] for path, site in self._saves if id(site) not in late)  # not those of the end
         there = [folder for folder in (*(each for _, each in self._removals()), *saved) if self._is_output(folder)]
         found: dict[int, str] = {}
         for self.values.there in ("", *dict.fromkeys(there)):
@@ -463,7 +469,7 @@ class _Reader:
         by_os = resolved(site.scope.module, call.func) in {"os.makedirs", "os.mkdir"}
         of = call.args[0] if by_os and call.args else getattr(call.func, "value", call)
         path = self.values.path(of, site.scope)
-        allows = keyword(call, "exist_ok")
+        allows = call.args[2] if len(call.args) > 2 else keyword(call, "exist_ok") or keyword(call, None)
         if path is None or UNKNOWN in path or (allows and self.values.truth(allows, site.scope) is not False):
             return False
         folder, place = self.values.there, self._place_of(path)
@@ -533,10 +539,11 @@ def shell_deletes(
     """
     found: list[Deletion] = []
     args, files = target.args, [os.path.join(cwd, path) for path in saved]  # noqa: PTH118  no path yet
+    scripts = {os.path.basename(name) for name, _ in target.shells}  # noqa: PTH119
     for name, text in target.shells:
         script, folder = os.path.basename(name), cwd  # noqa: PTH119
         at = next((n for n, word in enumerate(argv) if "/" in name and os.path.basename(word) == script), None)  # noqa: PTH119
-        env = {**env, **assigned(tuple(argv))} if at else env  # `env KEEP=1 ./run.sh`
+        env, inner = {**env, **assigned(argv)} if at else env, dict[str, str]()  # `env KEEP=1 ./run.sh`
         variables = Variables(env, text, None if at is None else argv[at + 1 :], (target.word, *args))
 
         def place_of(path: str) -> str:
@@ -556,6 +563,8 @@ def shell_deletes(
 
         for command, runs, why in commands_run(text, variables, is_output):
             variables.read(command.words, Path(folder), runs)
+            if scripts & set(map(os.path.basename, command.words)):
+                inner |= {name: variables.filled(value) for name, value in assigned(command.words).items()}
             if command.words[0] == "cd" and len(command.words) > 1 and runs is not False:
                 by_name = re.search(r"dirname|BASH_SOURCE|\$0", command.text) is not None
                 folder = os.path.dirname(name) if by_name and "/" in name else place_of(command.words[1])  # noqa: PTH120
@@ -570,5 +579,5 @@ def shell_deletes(
             alone = not command.condition and command.after not in {"&&", "||", "|", "|&"}
             if runs and alone and variables.is_trainer(command.words) and _ENDS_AT_ONCE.search(text):
                 break
-        env = variables.exports
+        env = variables.exports | inner
     return found

@@ -153,7 +153,8 @@ class TrainerSource:
     def said_of(self, name: str) -> str:
         """The help of an option that is a number, and what is counted by it (``epoch % every``)."""
         nodes = self._asked(lambda read: [node for each in read.modules for node in each.nodes], list[ast.AST]())
-        terms = (ast.unparse(n.left) for n in nodes if isinstance(n, ast.BinOp) and own_name(n.right) == name)
+        rests = (n for n in nodes if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod))
+        terms = (ast.unparse(n.left) for n in rests if own_name(n.right) == name)
         return " ".join([*terms, *(each.help for each in self.options if each.dest == name)])
 
     @cached_property

@@ -464,7 +464,8 @@ class KnownValues:
             parts = [*([base] if name == "joinpath" and base is not None else []), *node.args]
         elif name in SAME_PATH:
             parts = node.args or ([base] if base is not None else [])
-        return os.path.join(*(str(self.of(each, scope, depth)) for each in parts)) if parts else unknown  # noqa: PTH118
+        held = [unknown if (part := self.of(each, scope, depth)) is None else str(part) for each in parts]
+        return os.path.join(*held) if held else unknown  # noqa: PTH118  no path yet
 
     def _is_there(self, path: str) -> bool:
         """Whether a folder, a file or a pattern is that, or around it, or whatever was saved is at it."""

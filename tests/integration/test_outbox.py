@@ -124,6 +124,15 @@ def test_what_reached_no_service_is_sent_again_with_what_came_meanwhile(place: P
     assert len(place.to_service) == 2
 
 
+def test_a_message_whose_answer_was_lost_is_not_sent_twice(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    box = place.outbox(gap_s=0.5)
+    with monkeypatch.context() as lost:
+        lost.setattr(place.service, "reply", lambda: int("lost"))
+        assert not box.send("question", "luca: restart it?", "")[0]
+    box.flush(1.0)
+    assert len(place.to_service) == 1
+
+
 def test_observation_works_only_if_all_of_it_does() -> None:
     now = [100.0]
     works = ObservationWorks(1.0, now=lambda: now[0])

@@ -197,6 +197,9 @@ REFUSES = {
     "os.makedirs(out)": True,
     "Path(out).mkdir(parents=True)": True,
     "os.makedirs(out, exist_ok=bool(args.resume))": False,
+    "os.makedirs(out, 0o777, True)": False,
+    "def make():\n    os.makedirs(out)\ntry:\n    make()\nexcept OSError:\n    pass": False,
+    "if os.path.exists('runs/end'):\n    sys.exit('over')": False,
     "if not os.path.isdir(out):\n    os.makedirs(out)": False,
     "try:\n    os.makedirs(out)\nexcept FileExistsError:\n    pass": False,
     "import tempfile\ntmp = tempfile.mkdtemp()\nshutil.rmtree(tmp)": False,
@@ -210,7 +213,7 @@ REFUSES = {
 @pytest.mark.parametrize("before", REFUSES)
 def test_a_start_that_wants_no_folder_is_told(tmp_path: Path, before: str) -> None:
     script = ALWAYS.replace("shutil.rmtree(out, ignore_errors=True)\nos.makedirs(out, exist_ok=True)", before)
-    found = planned(tmp_path, script)
+    found = planned(tmp_path, f"{script}torch.save(step, 'runs/end/model.pt')")
 
     told = [each["found"] for each in found["checks"] if each["name"] == "restart"]
     assert ["ends a start when runs/now is there" in each for each in told] == [True] * REFUSES[before]
@@ -464,3 +467,16 @@ def test_two_tests_of_which_one_is_not_understood_make_it_a_possibility(tmp_path
 
     assert found["destroys"][0].startswith("may be: ")
     assert json.dumps(found)
+
+
+def test_a_start_that_deletes_before_it_ends_is_refused_all_the_same(tmp_path: Path) -> None:
+    before = "shutil.rmtree('runs/now/kept', ignore_errors=True)\nos.makedirs(out)"
+    script = ALWAYS.replace("shutil.rmtree(out, ignore_errors=True)\nos.makedirs(out, exist_ok=True)", before)
+    script = script.replace('"--resume"', '"--resume", action="store_true"').replace("step_{step}.pt", "kept/{step}.pt")
+
+    assert "deletes runs/now/kept" in planned(tmp_path, script)["problem"]
+
+
+def test_an_option_that_a_known_program_empties_its_folder_by_is_left_out(tmp_path: Path) -> None:
+    command = "./sockeye train --output out --overwrite-output"
+    assert second(tmp_path, "", program=command)["drops"] == ["--overwrite-output"]

@@ -279,11 +279,12 @@ def test_a_torch_without_cuda_beside_a_gpu_stops_a_start_unless_the_cpu_is_asked
         (("--save_every", "50", "--save_steps", "9", "--epochs", "20", "--max_steps", "20"), ""),
         (("--save_freq", "50", "--epochs", "20"), "the first checkpoint comes after the end (epoch 20)"),
         (("--ckpt_every", "50", "--epochs", "20"), ""),
+        (("--save_interval", "50", "--epochs", "20"), ""),
     ],
 )
 def test_what_cannot_be_resumed_is_told_at_a_start(folder: Path, words: tuple[str, ...], said: str) -> None:
     declared = 'p.add_argument("--save_every", type=int, help="epochs between two")\nepoch % p.save_freq\n'
-    (folder / "train.py").write_text(f"{declared}(epoch * 9 + step) % p.ckpt_every\n")
+    (folder / "train.py").write_text(f"{declared}(epoch * 9 + step) % p.ckpt_every\nepoch * p.save_interval\n")
     told = [
         c.found for c in told_at_launch(plan_command(("python3", "train.py", *words), Overrides())) if c.name == "saves"
     ]

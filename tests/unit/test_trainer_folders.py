@@ -141,10 +141,37 @@ def test_an_option_of_another_module_of_the_project_names_the_output_folder(fold
         ("MORE='--lr 1 --out_dir b'\npython train.py $MORE", "b"),
         ("MORE='a b'\npython train.py $MORE", None),
         ("for OUT in b c; do python train.py --out_dir $OUT; done", None),
+        ("OUT=b\nOUT+=/x\npython train.py --out_dir $OUT", "b/x"),
+        ("OUT=b_$RANDOM\npython train.py --out_dir $OUT", None),
+        ("set -- b\npython train.py --out_dir $1", None),
+        ("python train.py --out_dir $PWD/b", "b"),
+        ("cd sub\npython ../train.py --out_dir $PWD/b", None),
+        ("OUT='b c'\npython train.py --out_dir=\"$OUT\"", None),
+        ("OUT=b\nunset OUT\npython train.py --out_dir $OUT", None),
+        ("source mine\npython train.py --out_dir ${OUT:-b}", None),
+        ("cd sub\npython ../train.py --out_dir b", None),
     ],
 )
 def test_a_shell_script_shows_the_output_folder_of_its_trainer(folder: Path, line: str, output: str | None) -> None:
     (folder / "train.py").write_text('p.add_argument("--out_dir", default="runs/a")\n')
+    (folder / "train.sh").write_text(f"#!/bin/bash\n{line}\n")
+    (folder / "sub").mkdir()
+    assert found_for(folder, "bash", "train.sh")[0] == output
+
+
+@pytest.mark.parametrize(
+    ("line", "output"),
+    [
+        ("OUT=b python train.py", "b"),
+        ("declare -x OUT=b\npython train.py", "b"),
+        ("OUT=b python prepare.py\npython train.py", "runs/a"),
+        ("if [ -f x ]; then export OUT=b; fi\npython train.py", None),
+        ("export PATH=/opt/bin${PATH:+:${PATH}}\npython train.py", "runs/a"),
+    ],
+)
+def test_a_variable_of_a_shell_script_shows_the_output_folder(folder: Path, line: str, output: str | None) -> None:
+    save = 'for n in range(9):\n    torch.save(n, os.path.join(os.environ.get("OUT", "runs/a"), f"{n}.pt"))\n'
+    (folder / "train.py").write_text(f"import os, torch\n{save}")
     (folder / "train.sh").write_text(f"#!/bin/bash\n{line}\n")
     assert found_for(folder, "bash", "train.sh")[0] == output
 

@@ -21,14 +21,7 @@ from .edits import REMOVED, DeriveError, Edit, Setting, net, value_at
 from .flags import Told, environment, fill, filled, is_shell_line, option_groups, set_option, told_by, without_word
 from .trainer_config import read_config
 
-__all__ = [
-    "DeriveError",
-    "Derived",
-    "misfit",
-    "preview",
-    "read_config",
-    "write_config_copy",
-]
+__all__ = ["DeriveError", "Derived", "misfit", "preview", "read_config", "write_config_copy"]
 
 
 RESUME = "{resume}"

@@ -101,11 +101,7 @@ def launch(order: LaunchOrder, directory: Path, *, scope: bool = True) -> Attemp
 def target_of(start: StartRecord, directory: Path) -> AttemptTarget:
     """What sensors and actions need of a started attempt."""
     return AttemptTarget(
-        number=start.attempt,
-        trainer=start.trainer,
-        runner=start.runner,
-        log=start.log,
-        directory=str(directory),
+        number=start.attempt, trainer=start.trainer, runner=start.runner, log=start.log, directory=str(directory)
     )
 
 
@@ -158,12 +154,7 @@ def _report_instead(directory: Path) -> AttemptTarget:
     if target is None or order is None:
         raise LaunchError(f"the runner died before it started the trainer; see {directory}", silent=True)
     record = StartRecord(
-        attempt=target.number,
-        trainer=target.trainer,
-        runner=None,
-        wall=time.time(),
-        log=order.log,
-        argv=order.argv,
+        attempt=target.number, trainer=target.trainer, runner=None, wall=time.time(), log=order.log, argv=order.argv
     )
     spool.write(str(directory), spool.START, msgspec.to_builtins(record))
     return target

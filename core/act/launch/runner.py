@@ -355,13 +355,7 @@ class Runner:
         request = os.path.join(self._directory, spool.STACKS)
         defaults = {signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGCHLD}
         argv = bound([sys.executable, "-P", "-m", "trainwatch.core.act.evidence.stack_probe", request])
-        self._probe = os.posix_spawn(
-            argv[0],
-            argv,
-            os.environ,
-            setsigdef=defaults,
-            setsid=True,
-        )
+        self._probe = os.posix_spawn(argv[0], argv, os.environ, setsigdef=defaults, setsid=True)
 
 
 def _identity(boot: str, pid: int, process: Process | None) -> dict[str, Any]:

@@ -97,12 +97,7 @@ END_S = 120.0
 
 
 def prepare(
-    spec: RunSpec,
-    launch: LaunchOrder,
-    folder: Path,
-    decision: StartAttempt,
-    *,
-    save: AskToSave,
+    spec: RunSpec, launch: LaunchOrder, folder: Path, decision: StartAttempt, *, save: AskToSave
 ) -> tuple[str, ...]:
     """Write the batch script into the attempt's folder. Returns the command that submits and follows it.
 

@@ -22,6 +22,7 @@ from ...act.config.trainer_config import TrainerSettings, config_in_command, loa
 from ...model.launch import Rehearsal
 from ...model.preset import (
     PLACEHOLDER,
+    Change,
     Preset,
     Profile,
     ResumeStyle,
@@ -40,7 +41,7 @@ from ...source.launch_target import Target
 from ...source.options import Option
 from ...source.parsers import BEFORE
 from ...source.resume_finding import Candidate, Finding, WeightsOnly
-from ...source.starting import KEEP, WEAK, Deletion, shell_deletes
+from ...source.starting import EMPTY, KEEP, WEAK, Deletion, shell_deletes
 from ...source.trainer_source import TrainerSource, read_source, source_of
 from ...source.values import UNKNOWN
 from ...source.words import NEWEST, RESUME_OPTION, TRACKERS
@@ -93,8 +94,6 @@ def second_start_of(spec: RunSpec, preset: Preset, way: ResumeWay) -> SecondStar
     if proof is not None and proof.safe and proof.will == "self":  # it went on from what may be deleted: it was not
         as_given, left = (tuple(each for each in of if each.sure) for of in (as_given, left))
     destroys = [_deleted(each, found.words) for each in as_given]
-    if way.will == "no":
-        destroys += [f"{place} writes over {path}" for path, place in places.items() if UNKNOWN not in path]
     copied = config_in_command(spec, json=True).config is not None  # else the script opens its own file
     drops = list(found.dropped) if way.is_usable and (copied or all(c.where != "config" for c in found.dropped)) else []
     without = msgspec.structs.replace(spec, second_start=SecondStart(drops=found.dropped, config=config or None))
@@ -102,6 +101,10 @@ def second_start_of(spec: RunSpec, preset: Preset, way: ResumeWay) -> SecondStar
         drops = []
     left, weak = left if drops or not way.is_usable else as_given, list(_weak(spec.command, args, known))
     destroys += [f"may be: by its name {name} may delete or write over what was saved; {NOT_SEEN}" for name in weak]
+    if way.will == "no":
+        destroys += [f"{place} writes over {path}" for path, place in places.items() if UNKNOWN not in path]
+    sure = [name for name in weak if name in EMPTY and re.search(EMPTY[name], " ".join(spec.command))]
+    drops += [Change(where="flag", key=name, before="", why=f"{name} deletes what was saved") for name in sure]
     may = f"what {weak[0]} does is not known" if weak else ""
     return SecondStart(
         destroys=tuple(destroys), drops=tuple(drops), may=may, config=config or None if drops else None,

@@ -40,7 +40,6 @@ CHECKPOINTS = (
 )  # fmt: skip
 """Settings that name the folder of the checkpoints, the most common first."""
 LOGS = ("logging_dir", "log_dir", "logdir", "tensorboard_dir")
-_CD = re.compile(r"\b(cd|pushd)\b")
 _NAME = re.compile(r"\{(\w[\w.]*)\}")
 _NO_FOLDER = re.compile(r"[\d.]+|true|false|none|null|yes|no|all|best|last|epoch|steps?", re.IGNORECASE)
 
@@ -87,6 +86,10 @@ def _named(spec: RunSpec, preset: Preset) -> tuple[str, str] | None:
     if named is None:
         return None
     folder, why = named
+    target = source_of(spec).target
+    plain = target.word.endswith(".py") and "$" not in target.word
+    if plain and not folder.startswith(("/", "~")) and _absolute(spec.cwd, target.word) != str(target.file):
+        return None  # a shell goes to another folder before
     part, absolute = os.path.normpath(folder), _absolute(spec.cwd, folder)
     if os.path.isabs(folder) or part.startswith((".", "~")):  # noqa: PTH117  as it is written
         return named
@@ -117,14 +120,14 @@ def _by_settings(spec: RunSpec, preset: Preset) -> tuple[str, str] | None:
         return None
     env, config, source = {**os.environ, **spec.env}, config_settings(spec, preset)[0], source_of(spec)
     saved = source.saved_below(env, config, told_only=bool(preset.output_below))
-    if saved is not None and "$" not in saved[0] and not any(_CD.search(text) for _, text in source.target.shells):
+    if saved is not None and "$" not in saved[0]:
         return saved[0], f"where {saved[1]} saves"
     if preset.output_below or any(_value(settings, key) is not None for key in keys):
         return None
     known: dict[str, Default] = {}
     for default in source.defaults:
         known.setdefault(default.name.lower().replace("-", "_"), default)
-    for each in (known[key] for key in keys if key in known):
+    for each in (known[key] for key in keys if key in known and known[key].name not in env):
         if (folder := _folder(spec.cwd, each.value)) is not None:
             return folder, f"{each.name} in {each.place}"
     return next(_filled(preset.output, spec, settings), None)
@@ -139,7 +142,7 @@ def _within_shell(spec: RunSpec) -> RunSpec:
     words = [word for word in target.args if not ALL_ARGUMENTS.fullmatch(word)]
     if any("$" in word and "=" not in word and not before.startswith("-") for before, word in pairwise(["", *words])):
         return spec
-    return msgspec.structs.replace(spec, command=("python", str(target.file), *words))
+    return msgspec.structs.replace(spec, command=("python", str(target.file), *words), env=spec.env | dict(target.env))
 
 
 def _value(settings: TrainerSettings, key: str) -> str | None:
@@ -284,11 +287,7 @@ def _of_config(path: Path) -> Iterator[str]:
 
 
 def trainer_values(
-    spec: RunSpec,
-    preset: Preset,
-    profiles: Mapping[str, Profile],
-    table: Sequence[Remedy],
-    environ: Mapping[str, str],
+    spec: RunSpec, preset: Preset, profiles: Mapping[str, Profile], table: Sequence[Remedy], environ: Mapping[str, str]
 ) -> dict[str, dict[str, Any]]:
     """Profile ("" = none) → key → value; ``$NAME``: environment. Values that are unset are absent.
 

@@ -116,22 +116,21 @@ def check_resume(plan: LaunchPlan, _machine: Machine) -> Check:
 def check_second_start(plan: LaunchPlan, _machine: Machine) -> Check | None:
     """A restart does not delete what it is to resume from, and begins at all."""
     spec = plan.spec
-    if spec.second_start.refuses:
-        return warned(spec.second_start.refuses, "let it take a folder that is there when it resumes (exist_ok=True)")
-    if (line := second_start_line(spec.second_start)) is None:
-        return None
     restarts = spec.resumes or spec.settings.restart.if_not_told == "go_on"
     styles = [each for each in (plan.preset.resume_file, plan.preset.resume_directory) if each is not None]
     texts = [word for style in styles for word in (*style.args, *style.env.values())]
     named = any("{path" in word for word in texts) or any(PLACEHOLDER in word for word in spec.command)
     takes_any_path = named or any(style.key is not None for style in styles)
-    if not spec.second_start.left or not restarts or takes_any_path:
-        return passed(line.removeprefix("Restart: "))
-    return failed(
-        f"{spec.second_start.left}, and a restart finds its checkpoint only there",
-        "start it so that it keeps the folder (`trainwatch rehearse` shows whether it does), or give the script an "
-        "option for the path that it resumes from",
-    )
+    if spec.second_start.left and restarts and not takes_any_path:
+        return failed(
+            f"{spec.second_start.left}, and a restart finds its checkpoint only there",
+            "start it so that it keeps the folder (`trainwatch rehearse` shows whether it does), or give the script an "
+            "option for the path that it resumes from",
+        )
+    if spec.second_start.refuses:
+        return warned(spec.second_start.refuses, "let it take a folder that is there when it resumes (exist_ok=True)")
+    line = second_start_line(spec.second_start)
+    return None if line is None else passed(line.removeprefix("Restart: "))
 
 
 SAVE_EVERY = (
@@ -154,7 +153,7 @@ def check_saves(plan: LaunchPlan, _machine: Machine) -> Check | None:
     for name in SAVE_EVERY:
         if every := plan.number(name) or (own[name].value if name in own else None):
             about = f"{name} {source.said_of(name)}".lower()
-            unit = "epoch" if "epoch" in about and not re.search(r"step|iter|batch", about) else "step"
+            unit = "epoch" if "epoch" in about and not re.search(r"step|iter|batch|len\(", about) else "step"
             total = told.epochs if unit == "epoch" else told.steps
             what = f"{name} = {every:g}: the first checkpoint comes after the end ({unit} {total})"
             late.append(what if total and every > total else "")

@@ -180,12 +180,7 @@ def _member(source: ByteRange, entry: _Entry, limit: int) -> tuple[Region, int]:
     if name.startswith("/") or ".." in name.split("/") or "\\" in name:
         raise Corrupt(f"member {label} has a name outside of the archive")
     member = Region(
-        label=name,
-        start=data_start,
-        size_bytes=entry.size,
-        crc=entry.crc,
-        packing=packing,
-        packed_bytes=entry.packed,
+        label=name, start=data_start, size_bytes=entry.size, crc=entry.crc, packing=packing, packed_bytes=entry.packed
     )
     return member, end
 

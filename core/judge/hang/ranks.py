@@ -57,11 +57,7 @@ def _with_process(each: SeenRank, process: Rank | None, t: float) -> SeenRank:
         gone = each.gone_t is not None or each.pid is None
         return each if gone else msgspec.structs.replace(each, gone_t=t)
     return msgspec.structs.replace(
-        each,
-        pid=process.pid,
-        state=process.state,
-        gone_t=None,
-        stopped_t=t if process.state == "T" else each.stopped_t,
+        each, pid=process.pid, state=process.state, gone_t=None, stopped_t=t if process.state == "T" else each.stopped_t
     )
 
 
