@@ -70,7 +70,7 @@ def _read(builder: StepBuilder, chunk: LogChunk) -> None:
         builder.change("log", reading=after)
     if not is_watched(builder.machine):
         _keep(builder, before, after)
-    elif beats > 0:
+    elif beats > after.certain.strays - before.certain.strays or (beats > 0 and not hang_check.idles(builder)):
         _on_beat(builder, chunk, after)
     else:
         _on_text(builder, chunk, after)
