@@ -52,8 +52,9 @@ def check_hang(builder: StepBuilder) -> None:
 
 
 def _may_hang(state: JudgeState) -> bool:
-    """A trainer that waits for a person is not hung; a restart would ask the same question."""
-    watched = is_watched(state.machine) and not isinstance(state.machine, Hung | Suspended)
+    """A trainer that waits for a person is not hung, and without any log none is known to be."""
+    blind = state.log.unread and not state.log.reads_beats and state.log.reads_log is None
+    watched = is_watched(state.machine) and not (blind or isinstance(state.machine, Hung | Suspended))
     return watched and not state.time.stopped and (state.watch.asks_since is None or _goes_on(state))
 
 
