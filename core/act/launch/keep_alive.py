@@ -102,15 +102,15 @@ class SupervisorWatch:
 
     def _kill(self, sign: str, place: str) -> None:
         """End a frozen supervisor; the next look finds the lock free, unless it hangs in the kernel."""
-        pid, start_ticks = (int(word) for word in sign.split()[:2])
-        process = read_process(pid)
-        if process is None or process.start_ticks != start_ticks:
+        words = sign.split()
+        process = read_process(int(words[0])) if words[0].isdecimal() else None
+        if process is None or words[1:2] != [str(process.start_ticks)]:
             return
         with opened(place, os.O_WRONLY) as file:
             os.pwrite(file, sign.encode(), 0)  # OSError: it could give no sign, so it may live
-        spool.say(f"the supervisor (pid {pid}) gave no sign of life for {self._same} looks: it is killed and replaced")
+        spool.say(f"the supervisor (pid {process.pid}) gave no sign of life at {self._same} looks: it is replaced")
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
+            os.kill(process.pid, signal.SIGKILL)
 
     def _replace(self, why: str) -> None:
         wanted = self._wanted
