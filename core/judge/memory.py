@@ -458,9 +458,10 @@ class AttemptLog(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``reads_beats``: ``reading`` is of what the trainer tells by ``trainbeat``, because its log shows no
     steps; ``reads_log``: of this further log. ``beating``: the trainer uses the heartbeat: it can be asked for a
-    checkpoint. ``progress_t``: when progress was last written down.
+    checkpoint. ``progress_t``: when progress was last written down. ``unread``: the trainer's output cannot be read.
     """
 
+    unread: bool = False
     reading: ProgressState = START
     other_logs: dict[str, ProgressState] = {}
     reads_beats: bool = False

@@ -212,7 +212,8 @@ class LogChunk(Base, frozen=True, kw_only=True, tag="log"):
 
     ``skipped_bytes``: left out between the previous chunk and this one in a burst (only lines without news);
     ``skipped_lines``: line ends in it, None = not counted. A chunk that skipped begins a line. ``written_t``: about
-    when it was written, in run seconds, if nobody read the log then; None = just now.
+    when it was written, in run seconds, if nobody read the log then; None = just now. ``unread``: nothing can be read,
+    until a chunk without it comes.
     """
 
     text: str
@@ -220,6 +221,7 @@ class LogChunk(Base, frozen=True, kw_only=True, tag="log"):
     skipped_bytes: int = 0
     skipped_lines: int | None = 0
     written_t: float | None = None
+    unread: bool = False
 
 
 CheckpointChange = Literal["created", "growing", "complete", "removed"]

@@ -351,11 +351,6 @@ class ResumeWay(msgspec.Struct, frozen=True, kw_only=True):
         return self.will in {"yes", "self"}
 
     @property
-    def is_found(self) -> bool:
-        """Whether it is a conclusion from the trainer's source, which no resume has proved yet."""
-        return self.file is not None or self.directory is not None
-
-    @property
     def is_unproven(self) -> bool:
         """Whether neither a resume nor a rehearsal has proved it."""
         return any(style is not None and bool(style.found) for style in (self.file, self.directory))
@@ -391,7 +386,7 @@ class SecondStart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 def with_way(preset: Preset, way: ResumeWay | None) -> Preset:
     """The preset with the way that was decided for a run, unless that is the preset's own."""
-    if way is None or (way.source == "preset" and not way.is_found):
+    if way is None or (way.source == "preset" and way.file is None and way.directory is None):
         return preset
     return msgspec.structs.replace(preset, resume_file=way.file, resume_directory=way.directory)
 

@@ -132,7 +132,11 @@ class ControlServer:
             self._clients.pop(silent, None)
             _hang_up(silent)
         self._clients[connection] = time.monotonic()
-        threading.Thread(target=self._attend, args=(connection,), name="client", daemon=True).start()
+        try:
+            threading.Thread(target=self._attend, args=(connection,), name="client", daemon=True).start()
+        except RuntimeError:  # no thread is left: who asks is not answered, and later ones are
+            del self._clients[connection]
+            connection.close()
 
     def _attend(self, connection: socket.socket) -> None:
         with contextlib.suppress(OSError), connection, connection.makefile("rb") as lines:

@@ -160,7 +160,8 @@ class HistoryWriter:
                 new.chmod(0o600)
                 new.replace(settled)
                 remove_recent(self.path)
-            new.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # a disk that became read-only
+                new.unlink(missing_ok=True)
         self._drop()
 
     def _write(self, connection: sqlite3.Connection, changed: dict[str, int]) -> None:

@@ -129,11 +129,11 @@ class SupervisorLock:
 def is_held(path: Path) -> bool:
     """Whether a supervisor is alive, by trying the lock: the pid in the file may be reused.
 
-    Raises OSError if that cannot be told, because the file system has no locks.
+    Raises OSError if that cannot be told: the file cannot be opened, or its file system has no locks.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
     try:
         return not _lock(descriptor, fcntl.LOCK_SH, path)

@@ -36,6 +36,31 @@ def test_a_runner_that_starts_after_the_launch_gave_up_starts_nothing(
     assert not trace.exists()
 
 
+THREADLESS = """\
+import runpy, sys, threading
+begin, refused = threading.Thread.start, []
+def start(thread):
+    if len(refused) < 3:
+        refused.append(thread)
+        raise RuntimeError("can't start new thread")
+    begin(thread)
+threading.Thread.start = start
+sys.argv = sys.argv[sys.argv.index("-m") + 1 :]
+runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+"""
+
+
+def test_a_runner_without_a_thread_for_its_locks_stays_with_its_trainer(
+    run: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ended after it had started the trainer, whose end nobody reported."""
+    (run.root / "threadless.py").write_text(THREADLESS)
+    real = f'exec "{sys.executable}" -P "{run.root}/threadless.py" "$@"'
+    monkeypatch.setattr(sys, "executable", script(run.root / "threadless", real))
+    attempt = run.launch("sh", "-c", "sleep 2; exit 3")
+    assert run.exit(attempt).code == 3
+
+
 def test_a_runner_that_cannot_start_is_reported_with_its_error_output(
     run: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

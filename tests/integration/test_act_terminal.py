@@ -11,11 +11,14 @@ from contextlib import closing
 from pathlib import Path
 
 from tests.integration.act_world import World, python, wait_for, world
+from tests.integration.sense_world import ListInbox, RunClock, running
 from trainwatch.core import spool
 from trainwatch.core.act.launch import spawn
 from trainwatch.core.act.launch.trainer_pty import CLIENT_BACKLOG_BYTES, LogFile
 from trainwatch.core.act.view.pty_client import connect, frame
+from trainwatch.core.model.observation import LogChunk
 from trainwatch.core.processes import is_alive
+from trainwatch.core.sense.log.log_tail import LogTail
 
 ECHO = """if True:
     import os, signal, sys
@@ -180,3 +183,19 @@ def test_a_full_disk_drops_pty_output_and_is_recorded() -> None:
     finally:
         for handle in (full, read_end, write_end):
             os.close(handle)
+
+
+def test_a_log_into_which_no_runner_copies_any_more_cannot_be_read(run: World) -> None:
+    """The trainer goes on without a line: no step is no hang."""
+    code = "import signal, time\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\nprint('hi', flush=True)\ntime.sleep(60)"
+    target = run.launch(*python(code), terminal="pty")
+    run.log_has(target, "hi")
+    inbox = ListInbox()
+    tail = LogTail(inbox=inbox, clock=RunClock(), poll_s=0.01)
+    with running(tail):
+        tail.follow(target)
+        wait_for(lambda: inbox.of(LogChunk), "its text")
+        assert target.runner is not None
+        os.kill(target.runner.pid, signal.SIGKILL)
+        wait_for(lambda: inbox.of(LogChunk)[-1].unread, "that nothing comes any more")
+    assert not inbox.of(LogChunk)[0].unread

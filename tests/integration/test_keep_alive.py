@@ -151,11 +151,12 @@ def test_a_supervisor_that_gives_signs_of_life_is_left_alone(tmp_path: Path, wan
             assert watch.look() is False
 
 
-def test_a_sign_of_life_of_another_process_kills_nobody(tmp_path: Path, wanted: dict[str, Any]) -> None:
+@pytest.mark.parametrize("sign", ["{pid} 1 {now} boot", "{pid}", "damaged 1 2", "1e9 x"])
+def test_a_sign_of_life_of_another_process_kills_nobody(tmp_path: Path, wanted: dict[str, Any], sign: str) -> None:
     bystander = subprocess.Popen(["sleep", "60"])
     try:
         watch = watch_of(tmp_path, wanted)
-        (tmp_path / "alive").write_text(f"{bystander.pid} 1 {time.monotonic()} boot")
+        (tmp_path / "alive").write_text(sign.format(pid=bystander.pid, now=time.monotonic()))
         with SupervisorLock(tmp_path / "lock"):
             for _ in range(LOOKS + 3):
                 watch.look()

@@ -47,8 +47,10 @@ def test_log_that_appears_later_is_read_while_it_is_written(tail: LogTail, inbox
     log = tmp_path / "train.log"
     tail.follow(target(US, log=str(log)))
     assert tail.drain(60.0)
+    wait_until(lambda: [chunk.unread for chunk in inbox.of(LogChunk)] == [True], "that nothing can be read")
     append(log, b"steps:   1%|")
     wait_until(lambda: text(inbox) == "steps:   1%|", "half a bar")
+    wait_until(lambda: not inbox.of(LogChunk)[-1].unread, "that it can")
     append(log, b"#  |\rsteps: 2%|## |\rm\xc3")
     append(log, b"\xb6p \xff\x1b[0m\n")
     wait_until(lambda: text(inbox).endswith("möp �\x1b[0m\n"), "the rest")

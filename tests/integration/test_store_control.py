@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import pytest
@@ -270,3 +270,19 @@ def test_half_open_connections_do_not_keep_a_command_out(serve: Serve, run: RunD
                     half.sendall(b'{"command":')
         for _ in range(3):
             assert send(run, Request(command=Command(t=0, verb="ack", by="ann"))).message == "ack"
+
+
+def test_after_a_client_for_whom_no_thread_was_left_later_ones_are_answered(
+    run: RunDirectory, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control thread ended: the supervisor took no command any more."""
+    server = serve(echo)
+
+    def start(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", start)
+        with closing(connect(server)) as client:
+            assert client.recv(1) == b""
+    assert send(run, Request(command=Command(t=0.0, verb="pause"))).ok

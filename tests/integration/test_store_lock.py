@@ -114,3 +114,11 @@ def test_a_deleted_lock_file_does_not_admit_a_second_supervisor(tmp_path: Path) 
     path.unlink()
     with SupervisorLock(path):
         assert is_held(path)
+
+
+def test_a_lock_that_cannot_be_opened_is_not_taken_for_free(tmp_path: Path) -> None:
+    """What runs would be started a second time, or forgotten."""
+    (tmp_path / "lock").symlink_to("lock")  # ELOOP, for EIO or too many open files
+    with pytest.raises(OSError, match="symbolic links"):
+        is_held(tmp_path / "lock")
+    assert not is_held(tmp_path / "none")

@@ -68,13 +68,16 @@ def test_trainer_that_is_known_to_be_stopped_has_an_incident_at_once_and_a_notic
     assert lasted_s(seen) >= 100.0  # from the signal on, not from when it was clear
 
 
-def test_a_run_that_was_paused_and_is_continued_by_a_signal_of_others_is_watched_again() -> None:
+@pytest.mark.parametrize("unwatched", [False, True])
+def test_a_run_that_was_paused_and_is_continued_by_a_signal_of_others_is_watched_again(unwatched: bool) -> None:
     """Before: it stayed paused for ever, and a hang after that was seen by nobody."""
     world = running()
     world.see(Command(t=world.t + 1.0, verb="pause", by="ann"))
     stop(world, 10.0, {"R": 1, "S": 2})  # the signal is under way
     stop(world, 60.0, {"T": 3})
     world.see(process(world.t + 5.0, {}))  # the tree could not be read
+    if unwatched:  # its supervisor died, and another one came after the signal
+        world.see(Start(t=world.t + 60.0, attempt=1, pid=4243, adopted=True))
     assert world.word == "paused"
     stop(world, 60.0, {"R": 1, "S": 2})
     assert world.word == "running"

@@ -1,9 +1,11 @@
 """Time in which nothing was seen: how much of it the training used, by the steps that were made in it."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
-from tests.builders import Story, World
+from tests.builders import Story, World, busy
 from trainwatch.core.model.fact import NothingSeen
 from trainwatch.core.model.observation import LogChunk, Start, Tick
 
@@ -76,3 +78,17 @@ def adopted(made: int) -> World:
     world.see(Start(t=seen_t + 600.0, attempt=1, pid=7, adopted=True))
     lines = "".join(f"step {number}/10260 loss=0.1\n" for number in range(1, step + made))
     return on(world.see(LogChunk(t=world.t, text=lines)), 8)
+
+
+@pytest.mark.parametrize("shown", [{"gpu": busy, "cpu": 1.3}, {"cpu": 0.1}], ids=["works", "rests"])
+def test_nothing_is_ended_while_the_log_cannot_be_read(shown: dict[str, Any]) -> None:
+    """A supervisor that took the run over and could not read its log ended a trainer that trained, after 45 min."""
+    world = plain()
+    world.see(Start(t=world.t, attempt=1, pid=9, adopted=True), LogChunk(t=world.t, text="", unread=True))
+    world.watch(Story(meta=False).go(6000.0, **shown))
+    assert (world.word, world.hangs) == ("running", [])
+    world.see(LogChunk(t=world.t, text="", unread=False))
+    world.watch(Story(meta=False).go(60.0, **shown))
+    assert world.hangs == []
+    world.watch(Story(meta=False).go(2000.0, cpu=0.1))
+    assert {hang.class_ for hang in world.hangs} == {"idle"}

@@ -1,5 +1,6 @@
 """The metric history: what is kept how finely, how large it grows, what happens to a damaged file."""
 
+import errno
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
@@ -328,3 +329,17 @@ def test_what_changes_each_second_is_in_memory_and_survives_a_kill(tmp_path: Pat
         assert len(values) >= points * 0.77
     recent_path(path).unlink()
     assert len(read(path).series("host.cpu", 0, 900, 900)) == 70, "without it, ten seconds each"
+
+
+def test_a_disk_that_became_read_only_does_not_stop_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An ordered end of a supervisor looked like a crash: its lock kept its pid."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    writer = HistoryWriter(tmp_path / "history.db")
+    writer.add(gpus(1.0, 50.0))
+    writer.commit()
+    for name in ("chmod", "replace", "unlink"):
+        monkeypatch.setattr(Path, name, refuse)
+    writer.close()

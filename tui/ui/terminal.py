@@ -37,7 +37,7 @@ def can_show_screen() -> bool:
     """
     if in_browser(os.environ):
         return True
-    if os.environ.get("TERM", "") in {"", "dumb"} or in_background():
+    if os.environ.get("TERM", "") in {"", "dumb"} or _foreground() not in {0, os.getpgrp()}:
         return False
     with contextlib.suppress(ValueError, AttributeError):  # closed or absent streams
         return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.__stdout__, sys.__stderr__))
@@ -68,11 +68,6 @@ def _wait_for_hangup(parent: int) -> None:
             os._exit(GONE)
         if os.getppid() != parent and _foreground() != os.getpgrp():
             os._exit(GONE)
-
-
-def in_background() -> bool:
-    """True if another process group has the terminal of stdin."""
-    return _foreground() not in {0, os.getpgrp()}
 
 
 def _foreground() -> int:

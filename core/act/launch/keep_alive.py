@@ -41,7 +41,7 @@ class SupervisorWatch:
     """``wanted``: the order's ``keep_alive`` (``KeepAliveOrder``); None: nothing is watched."""
 
     def __init__(self, wanted: dict[str, Any] | None, directory: str) -> None:
-        self._wanted = wanted
+        self._wanted = wanted or {}
         self._directory = directory
         self._over = threading.Event()
         self._sign = ""
@@ -52,13 +52,13 @@ class SupervisorWatch:
 
     def start(self) -> None:
         """Watch in a thread until ``hand_over``: after a supervisor that ended in order another one may come."""
-        if self._wanted is not None:
+        if self._wanted:
             threading.Thread(target=self.watch, args=(True,), name="keep-alive", daemon=True).start()
 
     def hand_over(self) -> None:
         """The trainer has ended: go on in a process of its own."""
         self._over.set()
-        if self._wanted is not None:
+        if self._wanted:
             module = "trainwatch.core.act.launch.keep_alive"
             _start(
                 [sys.executable, "-P", "-m", module, self._directory],
@@ -68,7 +68,6 @@ class SupervisorWatch:
 
     def watch(self, trains: bool = False) -> None:
         """Look until the watch is over. ``trains``: only ``hand_over`` ends it."""
-        assert self._wanted is not None
         while not self._over.wait(self._wanted["frozen_s"] / LOOKS):
             try:
                 if self.look() and not trains:
@@ -79,7 +78,6 @@ class SupervisorWatch:
     def look(self) -> bool:
         """Look once. Returns whether the supervisor has ended in order, or the next attempt's runner watches."""
         wanted = self._wanted
-        assert wanted is not None
         held, holder = lock_holder(wanted["lock"])
         if held is None:
             return not os.path.isdir(os.path.dirname(wanted["lock"]))  # deleted, and nobody made it again
@@ -102,19 +100,18 @@ class SupervisorWatch:
 
     def _kill(self, sign: str, place: str) -> None:
         """End a frozen supervisor; the next look finds the lock free, unless it hangs in the kernel."""
-        pid, start_ticks = (int(word) for word in sign.split()[:2])
-        process = read_process(pid)
-        if process is None or process.start_ticks != start_ticks:
+        words = sign.split()
+        process = read_process(int(words[0])) if words[0].isdecimal() else None
+        if process is None or words[1:2] != [str(process.start_ticks)]:
             return
         with opened(place, os.O_WRONLY) as file:
             os.pwrite(file, sign.encode(), 0)  # OSError: it could give no sign, so it may live
-        spool.say(f"the supervisor (pid {pid}) gave no sign of life for {self._same} looks: it is killed and replaced")
+        spool.say(f"the supervisor (pid {process.pid}) gave no sign of life at {self._same} looks: it is replaced")
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
+            os.kill(process.pid, signal.SIGKILL)
 
     def _replace(self, why: str) -> None:
         wanted = self._wanted
-        assert wanted is not None
         now = time.monotonic()
         if now < self._not_before:
             return

@@ -76,8 +76,7 @@ def main(arguments: list[str]) -> int:
         locks.take()
         runner.start()
         locks.name_trainer(runner.trainer_key, directory)
-        locks.start()
-        keep_alive.start()
+        runner.beside += (locks.start, keep_alive.start)
     except Taken as taken:
         runner.write_record(spool.EXIT, {"code": spawn.NOT_EXECUTABLE, "error": f"nothing was started: {taken}"})
     except spawn.CannotStart as fault:
@@ -123,6 +122,8 @@ class Runner:
         self._probe: int | None = None
         self._unwritten: dict[str, dict[str, Any]] = {}
         self._over = over
+        self.beside: list[Callable[[], None]] = []
+        """What begins threads beside the trainer. If none is left, the next turn tries again."""
         self._start: dict[str, Any] = {}
         self._left: LeftProcesses | None = None
         self._lineage = Lineage(time.monotonic())
@@ -195,6 +196,10 @@ class Runner:
     def _turn(self) -> bool:
         """Wait for one event and handle it. False: no child, stop request or record is left."""
         left = self._reap()
+        with contextlib.suppress(RuntimeError):
+            while self.beside:
+                self.beside[0]()
+                del self.beside[0]
         if self._left is not None:
             self._look_at(self._left)
         if self._stop is not None:
@@ -209,7 +214,7 @@ class Runner:
         poller.register(self._wakeup, select.POLLIN)
         if self._pty is not None:
             self._pty.register(poller)
-        pause_s = POLL_S if self._stop is not None else RETRY_S if self._unwritten else None
+        pause_s = POLL_S if self._stop is not None else RETRY_S if self._unwritten or self.beside else None
         pause_s = LOOK_S / 2 if pause_s is None and self._left is not None else pause_s
         if pause_s is None and self._trainer_lives:
             pause_s = self._lineage.wait_s(time.monotonic())

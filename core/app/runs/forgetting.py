@@ -55,10 +55,10 @@ def old_runs(keep: int) -> list[tuple[RunDirectory, str]]:
         spec = run.load_spec()
         job = (spec.project or spec.cwd, spec.name)
         ended[job] = ended.get(job, 0) + 1
-        if ended[job] <= keep or is_held(run.lock):
+        if ended[job] <= keep:
             continue
-        with contextlib.suppress(JournalTooNew, OSError):
-            if (state := story_now(run).state) in TERMINAL_STATES:  # else it is live, or may continue
+        with contextlib.suppress(JournalTooNew, OSError):  # what is not terminal is live, or may continue
+            if not is_held(run.lock) and (state := story_now(run).state) in TERMINAL_STATES:
                 found.append((run, state))
     return found
 

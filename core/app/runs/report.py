@@ -40,8 +40,7 @@ def charts_of(run: RunDirectory) -> str:
     story = story_now(run)
     with HistoryReader(run.history) as history:
         latest = history.latest()
-        progress = latest.progress
-        end_t = max(story.t, progress.t if progress is not None else 0.0) + 1.0
+        end_t = max(story.t, latest.progress.t if latest.progress is not None else 0.0) + 1.0
         others = {
             reading.index for reading in (latest.gpu.gpus if latest.gpu is not None else ()) if reading.own is False
         }
@@ -143,8 +142,7 @@ def gather(
         now = msgspec.structs.replace(now, story=story)
     with HistoryReader(run.history) as history:
         latest = history.latest()
-        progress = latest.progress
-        end_t = max(story.t, progress.t if progress is not None else 0.0) + 1.0
+        end_t = max(story.t, latest.progress.t if latest.progress is not None else 0.0) + 1.0
         since_t = 0.0 if since_wall is None else max(0.0, since_wall - story.wall0)
         losses = history.series("progress.loss", since_t, end_t, LOSS_POINTS)
         metrics = tuple(metric_courses(history, end_t, {} if latest.metrics is None else latest.metrics.values))

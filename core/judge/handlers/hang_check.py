@@ -52,8 +52,9 @@ def check_hang(builder: StepBuilder) -> None:
 
 
 def _may_hang(state: JudgeState) -> bool:
-    """A trainer that waits for a person is not hung; a restart would ask the same question."""
-    watched = is_watched(state.machine) and not isinstance(state.machine, Hung | Suspended)
+    """A trainer that waits for a person is not hung, and without any log none is known to be."""
+    blind = state.log.unread and not state.log.reads_beats and state.log.reads_log is None
+    watched = is_watched(state.machine) and not (blind or isinstance(state.machine, Hung | Suspended))
     return watched and not state.time.stopped and (state.watch.asks_since is None or _goes_on(state))
 
 
@@ -77,6 +78,14 @@ def _input(knowledge: Knowledge, state: JudgeState) -> HangInput:
         question=line[-120:] if QUESTION.search(line) is not None else "",
         **msgspec.structs.asdict(state.watch),
     )
+
+
+def idles(builder: StepBuilder) -> bool:
+    """Whether the trainer is known to do nothing now, though it worked in this attempt."""
+    run = _input(builder.knowledge, builder.state)
+    seen, worked_at = run.liveness, liveness.last_sign(run.liveness, cpu=True)
+    sees = run.sees_process and (run.sees_gpu or seen.gpu_at is None) and worked_at > seen.start_at
+    return sees and not liveness.was_alive(seen, 0.0, run.now, 2.0 * (run.period_s + (run.clock.slow_s or 0.0)))
 
 
 def is_over(builder: StepBuilder) -> bool:

@@ -29,6 +29,12 @@ def on_log(builder: StepBuilder, chunk: LogChunk) -> None:
     Lines show that a job has begun before the queue is asked again: they are read, and time begins with its answer.
     """
     machine = builder.machine
+    if chunk.source is None and chunk.unread != builder.state.log.unread:  # what was not read is no silence
+        builder.change("log", unread=chunk.unread)
+        builder.set(watch=deadlines.after_gap(builder.state.watch, builder.now))
+        builder.change("watch.peak", at=builder.now)
+    if not (chunk.text or chunk.skipped_bytes):
+        return
     if is_watched(machine) or (isinstance(machine, Stopping | Queued) and _is_read(builder.state, chunk.source)):
         if not isinstance(machine, Stopping):  # it names the checkpoint it resumed from, settings of a remedy, ranks
             if builder.attempt.resume_verdict == "open":
@@ -70,7 +76,7 @@ def _read(builder: StepBuilder, chunk: LogChunk) -> None:
         builder.change("log", reading=after)
     if not is_watched(builder.machine):
         _keep(builder, before, after)
-    elif beats > 0:
+    elif beats > after.certain.strays - before.certain.strays or (beats > 0 and not hang_check.idles(builder)):
         _on_beat(builder, chunk, after)
     else:
         _on_text(builder, chunk, after)

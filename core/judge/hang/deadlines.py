@@ -334,6 +334,7 @@ def begin_watch(watch: Watch, now: float, *, same: bool) -> Watch:
         liveness=liveness.begin_attempt(watch.liveness, now),
         log_activity=LogActivity(phase_at=now),
         phase_times=watch.phase_times,
+        pause=watch.pause if same else Pause(),
         asks_since=watch.asks_since if same else None,
     )
 

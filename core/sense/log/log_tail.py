@@ -20,6 +20,7 @@ from ...model.observation import LogChunk
 from ...model.ports import AttemptTarget, Clock
 from ...processes import age_s, is_alive, open_files, status_of
 from ...rank_files import tail_of
+from ...spool import SOCKET
 from ..files.inotify import OpenFile, open_for_writing
 from ..sampler import Common, Observer
 from .burst_reduction import BurstReduction
@@ -209,6 +210,14 @@ class FollowedLog:
         self._fingerprint = (self._fingerprint + data[-FINGERPRINT_BYTES:])[-FINGERPRINT_BYTES:]
         return data
 
+    def cut_off(self, target: AttemptTarget | None) -> str:
+        """Why nothing comes: the file is not there, or what copies the trainer's terminal into it has ended."""
+        if self._fd is None:
+            return "it is not there"
+        if target is None or target.runner is None or is_alive(target.runner):
+            return ""
+        return "the runner that writes it has ended" if status_of(f"{target.directory}/{SOCKET}") else ""
+
     def close(self) -> None:
         if self._fd is not None:
             os.close(self._fd)
@@ -377,6 +386,7 @@ class LogTail(Observer):
         self._looked, self._known = looked, known
         self._extra = [FollowedLog(path, path, is_news, begin_within_bytes=0) for path in logs]
         self._main: FollowedLog | None = None
+        self._unread = False
         self._followed: AttemptTarget | None = None
 
     def add(self, path: str, begin_within_bytes: int | None = None) -> None:
@@ -432,6 +442,7 @@ class LogTail(Observer):
         """Read the last attempt's log to its end, then switch to the next one's."""
         before, self._followed = self._followed, self.target
         path = None if self._followed is None else self._followed.log
+        self._unread = False
         if self._main is not None and before is not None and path == before.log:
             return
         if self._main is not None:
@@ -455,17 +466,22 @@ class LogTail(Observer):
         return [] if target is None else [each.pid for each in (target.trainer, target.runner) if each is not None]
 
     def _read(self, log: FollowedLog) -> bool:
-        found = False
+        found, why = False, ""
         try:
             for chunk in log.chunks(self._clock):
                 found = True
                 self._inbox.put(chunk)
                 if self._stopping:
                     return True
-            self._problems.clear(log.path)
+            if log is self._main and not found:
+                why = log.cut_off(self._followed)
         except OSError as fault:
             why = fault.strerror or str(fault)
-            self._problems.report(
-                log.path, f"{log.path}: the log cannot be read ({why}); progress is judged without it until it can"
-            )
+        if why:
+            self._problems.report(log.path, f"{log.path}: the log cannot be read ({why}); nothing is ended without it")
+        else:
+            self._problems.clear(log.path)
+        if log is self._main and bool(why) != self._unread:
+            self._unread = bool(why)
+            self._inbox.put(LogChunk(t=self._clock.now(), text="", unread=self._unread))
         return found
