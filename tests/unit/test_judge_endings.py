@@ -233,6 +233,9 @@ UNPROVEN = {
     "a logged error that was handled": steps(40, None) + "ERROR - ConnectionError: could not upload, going on\n",
     "a traceback at the start, after which it trained": BOOM + steps(40, None),
     "no step at all of a command that nobody knows": "hello\n",
+    "a process of Ray that died while the command went on": steps(40, None)
+    + "(raylet) *** SIGSEGV received at time=1740556811 on cpu 22 ***\n(raylet) PC: @ 0x7f2a (unknown) mj_step\n"
+    + "Restored remote worker 5\nclosing\n(pid=7001) *** SIGTERM received at time=1740559271 ***\n",
     "epochs without a total": "".join(f"epoch {n} loss 0.5\n" for n in range(1, 9)),
 }
 
