@@ -206,6 +206,12 @@ CRASHES = {
     ),
     "make goes on": (steps(40, None) + "make: *** [Makefile:3: train] Error 1\n", "unknown"),
     "an error without total, then words of another program": (steps(40, None) + BOOM + "all jobs done\n", "code_bug"),
+    "gradients that are NaN, whose losses Hugging Face's Trainer prints as zero": (
+        "".join(f"{{'loss': 0.0, 'grad_norm': nan, 'learning_rate': 0.0001, 'epoch': 0.{n}}}\n" for n in range(7, 10))
+        + bar("", 500, 500)
+        + "{'train_runtime': 551.0, 'train_loss': 0.08, 'epoch': 1.0}\n",
+        "nan_loss",
+    ),
     "NaN to the end": (steps(40) + "".join(f"step {n}/69 loss: nan\n" for n in range(41, 70)), "nan_loss"),
 }
 
@@ -227,6 +233,9 @@ UNPROVEN = {
     "a logged error that was handled": steps(40, None) + "ERROR - ConnectionError: could not upload, going on\n",
     "a traceback at the start, after which it trained": BOOM + steps(40, None),
     "no step at all of a command that nobody knows": "hello\n",
+    "a process of Ray that died while the command went on": steps(40, None)
+    + "(raylet) *** SIGSEGV received at time=1740556811 on cpu 22 ***\n(raylet) PC: @ 0x7f2a (unknown) mj_step\n"
+    + "Restored remote worker 5\nclosing\n(pid=7001) *** SIGTERM received at time=1740559271 ***\n",
     "epochs without a total": "".join(f"epoch {n} loss 0.5\n" for n in range(1, 9)),
 }
 

@@ -268,8 +268,9 @@ def hidden_failure(
     state = replace(state, findings=(*kernel, *late))
     cause = root_of(state, catalogue)
     traced = not over and any(each.line and is_late(each, state) for each in state.blocks)
-    if cause is not None and not (short or cause.weight >= SURE or traced or cause.role == "confirmation"):
-        cause = None
+    if cause is not None and not (short or traced or cause.role == "confirmation"):
+        gone = cause.of_a_helper and state.heard - cause.heard >= evidence.WENT_ON
+        cause = None if gone or cause.weight < SURE else cause
     said = _shown(state, catalogue, cause)
     told = not over and any(is_late(each, state) and _NONZERO.search(each.text) for each in state.cascade)
     if said is None and not (told or traced or (short and about is not None and about.oom_kills)):

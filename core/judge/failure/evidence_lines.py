@@ -82,6 +82,11 @@ def _read(state: DiagnosisState, number: int, carried: Carried, catalogue: Compi
         return replace(state, above=(number, text.strip()))
     if open_block is not None and evidence.is_inner(text):
         return evidence.with_block(state, evidence.with_inner(open_block, text))
+    raised = None if block is None or text[:1] != " " or number - block.line > TRACEBACK_SEGMENTS else block.raised
+    if block is not None and raised is not None and raised.text.endswith(":"):  # Keras: "ValueError: in user code:"
+        inner = replace(evidence.begin(replace(block, link="direct"), source, number), own=block.own)
+        if evidence.find_exception(own := text.strip(), catalogue) is not None:
+            return _weigh(state, number, carried._replace(text=own), inner, catalogue)
     if state.hot and text.strip():
         state = evidence.with_place(evidence.with_detail(state, source, number, text), source, number, text)
     link = next((link for words, link in evidence.LINKS.items() if words in text), "")

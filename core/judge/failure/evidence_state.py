@@ -72,6 +72,11 @@ class Finding(msgspec.Struct, frozen=True):
     place: str = ""
     reported: bool = False
 
+    @property
+    def of_a_helper(self) -> bool:
+        """Whether its line names a process of Ray: the exit status is that of another one."""
+        return self.source == "raylet" or "pid=" in self.source
+
 
 class Block(msgspec.Struct, frozen=True):
     """A traceback in progress, or the last one, of one rank or process. ``line``: of its beginning, then of its end.

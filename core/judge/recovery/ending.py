@@ -163,7 +163,7 @@ def _nan(state: JudgeState, now: Reading, hidden: Diagnosis | None) -> str:
 
 def _order(log: DiagnosisState) -> str:
     """The line of the log that tells of an order or a signal to end, after which no words of a good end came."""
-    found = next((f for f in log.findings if f.failure == KILLED and f.role == "root"), None)
+    found = next((f for f in log.findings if (f.failure, f.role, f.of_a_helper) == (KILLED, "root", False)), None)
     return "" if found is None or found.line == 0 or ends_after(log, found) else found.text
 
 

@@ -211,11 +211,11 @@ def _side_phase(reading: Reading, key: str, total: int | None, number: int) -> P
         return reading.side.phase
     now = reading.progress.phase
     main = reading.main
-    if main is not None and (not reading.proven or (main.label, main.total) == (key, total)):
+    if main is not None and (main.label, main.total) == (key, total):
         return None
-    if main is not None:
+    if main is not None and reading.proven:
         return now if now in ("eval", "sample", "save", "preprocess", "load", "compile") else "eval"
-    if now == "load" and (total is not None or reading.announced != number - 1):
+    if main is None and now == "load" and (total is not None or reading.announced != number - 1):
         return None  # below "Loading images ..." only "100it [" is of it
     return reading.heading(number)
 

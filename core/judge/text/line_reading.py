@@ -28,6 +28,8 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
     if low.count("=") + low.count(":") >= SETTINGS and sum(1 for _ in _FLAG.finditer(low)) >= FLAGS:
         return reading  # all settings on one line
     loss = fields.find_loss(low) if "loss" in low or " l_" in low else None
+    if loss is not None and loss.value == 0.0 and _NAN_GRADIENT.search(low) is not None:
+        loss = loss._replace(value=None)
     epoch = fields.find_epoch(low) if "ep" in low else None
     lr = fields.find_lr(low)
     step = fields.find_step(low)
@@ -184,6 +186,8 @@ def _shown(
     return found if shapes.phase_of_label(label) in (None, "train") else columns.Found(None, found.known)
 
 
+_NAN_GRADIENT = LazyPattern(r"\bgrad(?:ient)?_?norm['\"]?\s?[:=]\s?['\"]?nan\b")
+"""Beside a loss of zero: Hugging Face's Trainer leaves losses that are NaN out of the mean that it prints."""
 SETTINGS, FLAGS = 8, 3
 """A line that names at least so many values, of which so many are true, false or none, is a list of settings."""
 _RESTORED = LazyPattern(

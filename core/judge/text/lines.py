@@ -187,7 +187,7 @@ _TRANSPORT = LazyPattern(
     r"|(?i:default|rank)\s?(?P<b>\d+)\s?[:|]\s?"
     rf"|\[(?P<c>\d{{1,4}})\]: {_OF_A_STEP}"  # accelerate, torchrun
     r"|\[\d+,(?P<d>\d+)\]<std\w+>:?\s?"  # mpirun --tag-output
-    r"|\((?P<e>(?:[\w.]+ )*pid=\d+)[^)]*\)\s?"  # Ray
+    r"|\((?P<e>(?:[\w.]+ )*pid=\d+|raylet)[^)]*\)\s?"  # Ray
     rf"|(?P<f>\d{{1,4}}): {_OF_A_STEP})"  # srun --label
 )
 _RANKS = tuple("abcdef")
