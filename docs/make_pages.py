@@ -127,7 +127,7 @@ def dry_run(row: Row) -> str:
 
 # Failure classes
 
-FAILURES = "| class | mechanism | if it never trained |\n|---|---|---|\n"
+FAILURES = "| class | what happened | if it never trained |\n|---|---|---|\n"
 WAITS = {
     "person": "waits for a person, always",
     "network": "waits longer each time (`network_wait_s`), without a charge, always",
@@ -139,7 +139,7 @@ WAITS = {
 
 def failure_table(catalogue: FailureCatalogue) -> str:
     """One row per class, in the order of ``configs/failures.toml``."""
-    return FAILURES + "".join(f"| `{c.name}` | {c.mechanism} | {_at_start(c)} |\n" for c in catalogue.classes)
+    return FAILURES + "".join(f"| `{c.name}` | {c.explanation} | {_at_start(c)} |\n" for c in catalogue.classes)
 
 
 def _at_start(known: FailureClass) -> str:

@@ -144,7 +144,6 @@ class FailureClass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     name: str
     title: str
-    mechanism: str
     retryable: bool
     explanation: str
     waits_for: WaitsFor | None = None

@@ -26,7 +26,6 @@ ENTRY = """
 [[classes]]
 name = "tape_jam"
 title = "tape jammed"
-mechanism = "the tape library stopped"
 retryable = true
 settings = "never"
 explanation = "The tape library jammed while it was read."

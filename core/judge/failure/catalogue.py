@@ -134,9 +134,8 @@ class CompiledCatalogue:
 
     def class_of(self, name: str) -> FailureClass:
         """The class of this name; one without attributes (not retryable) if the catalogue has none."""
-        return self._classes.get(name) or FailureClass(
-            name=name, title=name.replace("_", " "), mechanism="", retryable=False, explanation=""
-        )
+        unknown = FailureClass(name=name, title=name.replace("_", " "), retryable=False, explanation="")
+        return self._classes.get(name) or unknown
 
     def names_mechanism(self, kind: str) -> bool:
         """Whether the type of an exception alone tells more than that the program has an error."""
