@@ -107,7 +107,7 @@ def test_project_presets_are_merged_over_the_shipped_ones(tmp_path: Path) -> Non
 def test_a_failure_catalogue_is_loaded_and_its_problems_have_line_numbers(tmp_path: Path) -> None:
     path = tmp_path / "failures.toml"
     good = (
-        '[[classes]]\nname = "cuda_oom"\ntitle = "t"\nmechanism = "m"\nretryable = true\nexplanation = "e"\n'
+        '[[classes]]\nname = "cuda_oom"\ntitle = "t"\nretryable = true\nexplanation = "e"\n'
         'signatures = [{pattern = "OOM", literal = "OOM", weight = 0.9, source = "s"}]\n'
     )
     path.write_text(good)

@@ -1,8 +1,5 @@
 """Hangs, slow-downs and ends that no scenario covers, and the pace of a run."""
 
-from collections.abc import Callable
-from typing import Any
-
 import msgspec
 import pytest
 
@@ -46,29 +43,6 @@ def test_loss_spike_and_nan_step_stop_nothing() -> None:
     assert [(i.kind, i.class_, i.open) for i in world.incidents] == [("loss", "spike", False), ("loss", "nan", False)]
     assert world.decisions == ["start_attempt"]
     assert world.state.attempt.nan_t is None
-
-
-@pytest.mark.parametrize("line", [None, lambda step: f"step {step} loss 0.{step % 7 + 1}21\n"], ids=["bar", "lines"])
-@pytest.mark.parametrize(("seen", "hangs"), [({}, 1), ({"see_process": False}, 0), ({"cpu": 1.3}, 0)])
-def test_steps_that_a_monitor_prints_keep_no_idle_trainer_alive(
-    line: Callable[[int], str] | None, seen: dict[str, Any], hangs: int
-) -> None:
-    """A hung trainer was never ended while a monitor beside it printed a counter of its own."""
-    monitor = [(10.0 * n, f"\n[monitor] iter {n}\n") for n in range(1, 150)]
-    trained = Story(meta=False).load().train(120, line=line)
-    begun_t = trained.t
-    world = World().begin().watch(trained.go(1500.0, logs=monitor, **seen))
-    assert [hang.class_ for hang in world.hangs] == ["idle"] * hangs
-    assert not hangs or (world.hangs[0].t - begun_t < 600.0 and world.hangs[0].reason.count("no sign of life"))
-
-
-def test_a_monitor_does_not_take_over_the_counter_of_a_trainer_that_lives() -> None:
-    """Step 100 became 20, and then 63215."""
-    world = World().begin()
-    for n in range(1, 200):
-        text = f"step {10 * n} loss 0.{n % 7 + 1}21\n" + "".join(f"iter {8 * n + m}\n" for m in range(8))
-        world.see(LogChunk(t=world.t + 5.0, text=text))
-    assert world.step == 1990
 
 
 def test_nan_on_a_line_without_a_step_is_reported() -> None:

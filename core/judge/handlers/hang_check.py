@@ -80,14 +80,6 @@ def _input(knowledge: Knowledge, state: JudgeState) -> HangInput:
     )
 
 
-def idles(builder: StepBuilder) -> bool:
-    """Whether the trainer is known to do nothing now, though it worked in this attempt."""
-    run = _input(builder.knowledge, builder.state)
-    seen, worked_at = run.liveness, liveness.last_sign(run.liveness, cpu=True)
-    sees = run.sees_process and (run.sees_gpu or seen.gpu_at is None) and worked_at > seen.start_at
-    return sees and not liveness.was_alive(seen, 0.0, run.now, 2.0 * (run.period_s + (run.clock.slow_s or 0.0)))
-
-
 def is_over(builder: StepBuilder) -> bool:
     """Whether a hang that waits for an answer would not be declared now: signs of life are back."""
     if builder.state.operator.withheld is None or not isinstance(builder.machine, Hung):

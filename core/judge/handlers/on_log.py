@@ -76,7 +76,7 @@ def _read(builder: StepBuilder, chunk: LogChunk) -> None:
         builder.change("log", reading=after)
     if not is_watched(builder.machine):
         _keep(builder, before, after)
-    elif beats > after.certain.strays - before.certain.strays or (beats > 0 and not hang_check.idles(builder)):
+    elif beats > 0:
         _on_beat(builder, chunk, after)
     else:
         _on_text(builder, chunk, after)

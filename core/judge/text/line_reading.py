@@ -9,7 +9,6 @@ from ..scales import BLOCK_LINES, KNOWN_STEPS, SURE_TIMES, TWICE
 from . import columns, fields
 from .bars import LABEL_CHARS, read_bar
 from .lines import REST_OF_BAR, message_of, own_text, plain
-from .loss_run import with_step
 from .reading import BY_FORM, Bar, Reading, advance, announce, enter, finish, with_later_epoch, with_run
 from .run_count import MICRO, Rule, TrainingFields, with_epoch
 from .shapes import CompiledShape, ShapeTable
@@ -119,9 +118,7 @@ def _read_training(reading: Reading, news: TrainingFields, low: str, number: int
                 return reading
             found = _shown(reading, low, number, shapes, step=step, least=least)
             reading = _with_skeletons(reading, found)
-            if least == columns.LINES_OF_A_CONSTANT and found.step is not None:  # once the losses beside it are gone
-                reading = replace(reading, losses=with_step(reading.losses, 1))
-            if found.step is None or (least == columns.LINES_OF_A_CONSTANT and not reading.losses.is_gone):
+            if found.step is None:
                 return reading
     news.epoch, news.count = epoch, step
     if step is not None and step.total is None and epoch is not None:  # "epoch: 4 | 120/812 | … step: 33412"

@@ -36,23 +36,22 @@ class Counter(msgspec.Struct, frozen=True):
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """The state after the lines so far.
 
-    ``announced``: the line on which words (not a bar) named the phase. ``heartbeats``: how often a position advanced in
-    training; ``strays``: of those, by a count that is not followed, or without the loss of others. ``main``: the
-    training bar; ``proven``: it has shown a loss or a training label. ``side``: a bar of another phase. ``run``: the
-    count over all epochs. ``lossy``: a loss was printed since the last line with a counter. ``end_words``: the
-    strongest words of an end since the last training line; ``end_text``, ``end_line``: the first line with them,
-    ``end_last``: the newest. ``losses``: how long the printed loss has been NaN; ``curve``: how it has moved.
-    ``losses_in``: whether losses are printed in the lines of the counters, or some in lines of their own. ``rank``: of
-    the newest line. ``name``: a word of evaluation that is the name of a logger or a run, as the only count of the log
-    shows; "" = none is known, None = the training counts without one. It stands in ``rank`` if the newest line carries
-    it. ``opening``: the first lines with a counter. ``skeletons``: the newest lines with a pair of numbers that no
-    known form names. ``columns``: the table whose rows may follow; ``record``: JSON over several lines that has not
-    ended. ``round_ends``: the last steps of the newest rounds, if the counter began again with the same total.
+    ``announced``: the line on which words (not a bar) named the phase. ``heartbeats``: how often the position
+    advanced in training. ``main``: the training bar; ``proven``: it has shown a loss or a training label. ``side``: a
+    bar of another phase. ``run``: the count over all epochs. ``lossy``: a loss was printed since the last line with a
+    counter. ``end_words``: the strongest words of an end since the last training line; ``end_text``, ``end_line``:
+    the first line with them, ``end_last``: the newest. ``losses``: how long the printed loss has been NaN; ``curve``:
+    how it has moved. ``losses_in``: whether losses are printed in the lines of the counters, or some in lines of
+    their own. ``rank``: of the newest line. ``name``: a word of evaluation that is the name of a logger or a run, as
+    the only count of the log shows; "" = none is known, None = the training counts without one. It stands in ``rank``
+    if the newest line carries it. ``opening``: the first lines with a counter. ``skeletons``: the newest lines with a
+    pair of numbers that no known form names. ``columns``: the table whose rows may follow; ``record``: JSON over
+    several lines that has not ended. ``round_ends``: the last steps of the newest rounds, if the counter began again
+    with the same total.
     """
 
     progress: Progress = Progress()
     heartbeats: int = 0
-    strays: int = 0
     announced: int = 0
     end_words: EndWords | None = None
     end_text: str = ""
@@ -167,12 +166,10 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
         run = with_epoch(run, news.epoch, bar=counter == "epochs")
     if chosen and run.source != reading.run.source and not run.source.endswith(chosen):
         reading = replace(reading, name=None, opening=Opening(gap=True))
-    beats, counters, strays = reading.heartbeats, reading.counters, reading.strays
+    beats, counters = reading.heartbeats, reading.counters
     mine = Counter(counter, news.epoch and news.epoch.value, news.count and news.count.step)
     if not (news.drawn or news.bare or mine in counters):  # its first line counts too
         beats, counters = beats + 1, (*(each for each in counters if each.name != counter), mine)[-KEPT:]
-        followed = news.count is None or (count is not None and run is not reading.run and not run.others)
-        strays += not followed or (news.loss is None and reading.losses_in == "counted")
     losses = _losses(reading, news, run, step, moved=beats > reading.heartbeats)
     seconds = news.seconds if news.seconds is not None else old.sec_per_step
     if seconds is None and news.eta is not None and not news.bar_eta and step is not None and total is not None:
@@ -195,7 +192,6 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
         reading,
         progress=progress,
         heartbeats=beats,
-        strays=strays,
         counters=counters,
         end_words=reading.end_words if redrawn else None,
         end_text=reading.end_text if redrawn else "",
