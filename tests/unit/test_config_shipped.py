@@ -115,7 +115,7 @@ def test_a_failure_catalogue_is_loaded_and_its_problems_have_line_numbers(tmp_pa
     assert catalogue.names == ("cuda_oom",)
     assert catalogue.classes[0].signatures[0].weight == 0.9
     path.write_text(good + '[[classes]]\nname = "x"\n')
-    with pytest.raises(ConfigError, match=r"failures\.toml:8: Object missing required field `title`"):
+    with pytest.raises(ConfigError, match=r"failures\.toml:7: Object missing required field `title`"):
         read_table(path, FailureCatalogue)
 
 
