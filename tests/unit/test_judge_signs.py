@@ -45,6 +45,17 @@ def test_loss_spike_and_nan_step_stop_nothing() -> None:
     assert world.state.attempt.nan_t is None
 
 
+@pytest.mark.parametrize("line", ["global step {}", "step {}: loss 0.{}21"])
+@pytest.mark.parametrize("label", ["", "Training: "])
+def test_steps_below_a_bar_of_long_epochs_are_progress(line: str, label: str) -> None:
+    """A trainer with epochs of over 45 min was ended at 2766 s while it worked and its steps rose."""
+    logs = [(5.0 * n, "\n" + line.format(10 * n, n % 7 + 1) + "\n") for n in range(1, 800)]
+    bar = f"{label}  0%|          | 0/300 [00:00<?, ?it/s]\n"
+    world = World().begin()
+    world.watch(Story(meta=False).load().go(4000.0, logs=[(1.0, bar), *logs], cpu=1.2, gpu=lambda *_: (98.0, 300.0)))
+    assert not world.hangs
+
+
 def test_nan_on_a_line_without_a_step_is_reported() -> None:
     world = running().see(LogChunk(t=120.0, text="\nloss: nan\n"))
     assert [i.class_ for i in world.incidents] == ["nan"]

@@ -182,7 +182,8 @@ def _watch(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> None:
     works_at = max(seen.file_at or 0.0, watch.log_activity.work_bar_at)
     failed = watch.launcher.restarts > 0 or builder.state.log.diagnosis.since is not None
     fell = step is not None and attempt.step is not None and step < attempt.step
-    peak = deadlines.with_step(watch.peak, step, progress, now, anew=fell and not failed)
+    apart = step == attempt.step and after.certain.main is not None  # a count below a bar, maybe one of epochs
+    peak = deadlines.with_step(watch.peak, None if apart else step, progress, now, anew=fell and not failed)
     if peak is watch.peak and works_at > clock.last:  # an evaluation or a save before a step does not count
         peak = replace(peak, at=peak.at + (now - clock.last))
     steps = 1 if step is None or attempt.step is None else max(1, step - attempt.step)
