@@ -142,9 +142,13 @@ class CheckpointCommands:
             why = "the checkpoint was written to during its evaluation"
         why = why or score.why
         data = {
-            "metric": score.metric or self.spec.settings.evaluate.metric, "score": None if why else score.value,
-            "values": {} if why else score.values, "why": why, "took_s": took_s, "folder": str(folder),
-        }  # fmt: skip
+            "metric": score.metric or self.spec.settings.evaluate.metric,
+            "score": None if why else score.value,
+            "values": {} if why else score.values,
+            "why": why,
+            "took_s": took_s,
+            "folder": str(folder),
+        }
         detail = why or f"{score.metric} {score.value:.6g}"
         result = Result(
             path=decision.path, mtime=decision.mtime, size_bytes=found.size_bytes, ok=not why, detail=detail, data=data
@@ -176,8 +180,13 @@ class CheckpointCommands:
         with (folder / "stdout.txt").open("wb") as out, (folder / "stderr.txt").open("wb") as errors:
             process = subprocess.Popen(
                 bound(["sh", "-c", _BEHIND, "sh", *argv], tree=True, cwd=self.spec.cwd, path=env.get("PATH")),
-                stdin=subprocess.DEVNULL, stdout=out, stderr=errors, cwd=self.spec.cwd, env=env, start_new_session=True,
-            )  # fmt: skip
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=errors,
+                cwd=self.spec.cwd,
+                env=env,
+                start_new_session=True,
+            )
         deadline = time.monotonic() + decision.timeout_s
         own = read_process(process.pid)
         key = (process.pid, 0 if own is None else own.start_ticks)

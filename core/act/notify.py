@@ -159,9 +159,14 @@ def together(run: str, notices: Sequence[Notice]) -> Notice:
 
 
 def send_notice(
-    spec: RunSpec, event: NoticeEvent, title: str, body: str, incident: int | None = None,
-    *, report: NotifyReport | None = None,
-) -> Sent:  # fmt: skip
+    spec: RunSpec,
+    event: NoticeEvent,
+    title: str,
+    body: str,
+    incident: int | None = None,
+    *,
+    report: NotifyReport | None = None,
+) -> Sent:
     """Notify everybody whom ``[notify]`` names, without secrets. Blocks, raises nothing.
 
     ``report``: of the services; None: they have not got it.
@@ -206,8 +211,12 @@ def run_with_event(
             stdin.seek(0)
             process = subprocess.Popen(
                 bound(list(command), tree=True, cwd=cwd or ".", path=os.environ.get("PATH")),
-                stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=cwd, start_new_session=True,
-            )  # fmt: skip
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                cwd=cwd,
+                start_new_session=True,
+            )
     except FileNotFoundError as fault:
         return NotifyReport(ok=False, detail=f"{key}: not found: {fault.filename}; give the full path")
     except Exception as fault:  # a failing command of the user's must not affect the run

@@ -266,9 +266,13 @@ def start_deletes(
     asked = {name for each in as_given for name in each.options}
     written = {o.dest: o.name for o in reversed(declared) if o.dest in asked}
     return StartDeletes(
-        as_given=as_given, dropped=tuple(dropped), left=left, words=written, lists=reader.lists(),
+        as_given=as_given,
+        dropped=tuple(dropped),
+        left=left,
+        words=written,
+        lists=reader.lists(),
         refuses=next((said for said in refused.values() if UNKNOWN not in said), ""),
-    )  # fmt: skip
+    )
 
 
 def _without(
@@ -309,9 +313,11 @@ class _Reader:
         tries = (n for each in values.project.modules for n in each.nodes if isinstance(n, ast.Try | ast.With))
         caught = {id(each) for node in tries for each in ast.walk(node)}  # its error may end nothing
         makes = (
-            site for name in _MAKES for site in values.calls.get(name, ())
+            site
+            for name in _MAKES
+            for site in values.calls.get(name, ())
             if caught.isdisjoint(id(each.node) for each in (site, *values.callers(site.scope)))
-        )  # fmt: skip
+        )
         ends = (site for site in (*values.raises, *calls, *makes) if site.scope.name not in self._looped)
         self._ends = [site for site in ends if not site.loops]
 

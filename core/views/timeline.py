@@ -77,11 +77,6 @@ class TimelineView(msgspec.Struct, frozen=True, kw_only=True):
     steps_until_t: float | None = None
     message: str | None = None
 
-    @property
-    def is_silence(self) -> bool:
-        """Whether the time after the last step is one without training: not if the run is finished."""
-        return not (self.over and self.done_t is not None)
-
 
 def timeline_view(now: Situation) -> TimelineView:
     story = now.story

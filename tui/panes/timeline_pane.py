@@ -195,7 +195,7 @@ class AxisPane(Pane):
         now = self._column(self._present_t(columns), columns)
         found: set[int] = set()
         for since, until in self._silences(columns):
-            if math.isinf(until) and not self.view.is_silence:
+            if math.isinf(until) and self.view.over and self.view.done_t is not None:  # finished, not silent
                 continue
             if since < self.axis[1] and until > self.axis[0]:
                 found |= set(range(self._column(since, columns) + 1, min(self._column(until, columns), now)))

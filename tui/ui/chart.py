@@ -137,12 +137,8 @@ def _braille(at: Sequence[int | None], columns: int, rows: int) -> list[str]:
 
 def merged(rows: Iterable[str]) -> str:
     """Curves in one row, with the dots of all."""
-    cells = zip(*rows, strict=True)
-    return "".join(max(cell) if max(cell) < "\u2800" else BRAILLE[_dots(cell)] for cell in cells)
-
-
-def _dots(cell: Iterable[str]) -> int:
-    return reduce(or_, (max(0, ord(char) - 0x2800) for char in cell))
+    cells = [(max(cell), [max(0, ord(char) - 0x2800) for char in cell]) for cell in zip(*rows, strict=True)]
+    return "".join(last if last < "\u2800" else BRAILLE[reduce(or_, dots)] for last, dots in cells)
 
 
 def _ascii(at: Sequence[int | None], columns: int, rows: int) -> list[str]:

@@ -133,9 +133,12 @@ class SleepInhibitor:
         try:
             self._process = subprocess.Popen(
                 bound(command, at_end=signal.SIGTERM, path=self._env.get("PATH")),
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said, env=self._env,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                env=self._env,
                 start_new_session=True,  # without a terminal nobody is asked for a password
-            )  # fmt: skip
+            )
         except OSError as error:
             said.close()
             self._say(MAY_SLEEP + str(error))

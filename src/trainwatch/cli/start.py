@@ -35,11 +35,15 @@ SETTINGS = (
 BEGIN = (
     arg("--profile", help="profile of training settings (see `trainwatch profiles`)"),
     one_of(
-        arg("--from", dest="checkpoint", metavar="CHECKPOINT",
-            help='begin from a checkpoint: "newest" (in the output folder), a path, or a name in the output folder'),
+        arg(
+            "--from",
+            dest="checkpoint",
+            metavar="CHECKPOINT",
+            help='begin from a checkpoint: "newest" (in the output folder), a path, or a name in the output folder',
+        ),
         flag("--fresh", "start from the beginning: the trainer may overwrite the checkpoints that are there"),
     ),
-)  # fmt: skip
+)
 """With what a run starts."""
 ACT_MODES = ("all", "ask", "notify")
 
