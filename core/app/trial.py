@@ -184,8 +184,8 @@ def measure(
 
 
 def falls(losses: Sequence[float]) -> bool | None:
-    """Whether the last third is lower than the first on average; None if there are too few."""
-    if len(losses) < FEWEST_LOSSES:
+    """Whether the last third is lower than the first on average; None if there are too few, or one that stands."""
+    if len(losses) < FEWEST_LOSSES or len(set(losses)) == 1:
         return None
     before, after = _thirds(losses)
     return after < before
