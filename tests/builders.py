@@ -26,6 +26,7 @@ from trainwatch.core.model.decision import (
     GiveUp,
     ListCheckpoints,
     NotifyPeople,
+    Record,
     StartAttempt,
     StopAttempt,
 )
@@ -52,6 +53,8 @@ from trainwatch.core.model.progress import Why
 from trainwatch.core.model.run import Incident
 from trainwatch.core.model.settings import Settings
 from trainwatch.core.model.shipped import FailureCatalogue, FailureClass, FailureSignature
+from trainwatch.core.model.story import RunStory
+from trainwatch.core.model.story_fold import apply
 
 GB = 1e9
 
@@ -106,6 +109,7 @@ class Story:
         telemetry: bool = True,
         workers: int = 8,
         meta: bool = True,
+        step: int = 0,
     ) -> None:
         self.rng = random.Random(seed)
         self.period_s = period_s
@@ -122,7 +126,7 @@ class Story:
         self.settings: Settings | None = None
         self.workers = workers
         self.t = 0.0
-        self.step = 0
+        self.step = step
         self.read = 1e8
         self.written = 1e7
         self.net = 0.0
@@ -649,6 +653,15 @@ class World:
     def text(self) -> str:
         """The story for people to review: states, incidents, decisions."""
         return story_text(self.entries)
+
+
+def story_of(entries: Iterable[tuple[float, Entry]]) -> RunStory:
+    """The story in a journal of these entries, of a run that began at 0 s of wall time."""
+    story = RunStory()
+    for seq, (t, entry) in enumerate(entries, 1):
+        body: dict[str, Any] = {"decision" if isinstance(entry, Decision) else "fact": entry}
+        story = apply(story, Record(seq=seq, t=t, wall=t, **body))
+    return story
 
 
 def story_text(entries: Iterable[tuple[float, Entry]]) -> str:

@@ -47,9 +47,7 @@ def test_ramp_moves_up_one_profile_at_a_checkpoint_and_never_to_one_that_crashed
             path = f"out/step-{step}"
             world.see(CheckpointEvent(t=world.t, path=path, event="complete", step=step, size_bytes=1e6))
         elif what == "train":
-            further = Story(meta=False, period_s=5.0)
-            further.step = step
-            world.watch(further.train(4))
+            world.watch(Story(meta=False, period_s=5.0, step=step).train(4))
         elif what == "pause":
             world.command("pause").wait(60.0, every_s=5.0).command("resume")
         else:

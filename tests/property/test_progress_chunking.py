@@ -5,11 +5,12 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.shipped import CATALOGUE, read_progress
+from tests.shipped import CATALOGUE
 from tests.tiers import examples
+from tests.unit.test_progress_state import read
 from trainwatch.core.judge.failure.diagnosis import START_EVIDENCE, at_end, diagnose, read_log
 from trainwatch.core.judge.failure.evidence_state import DiagnosisState
-from trainwatch.core.judge.progress import START, ProgressState
+from trainwatch.core.judge.progress import START
 from trainwatch.core.judge.text.lines import Finished, LineFold, fold, gates_of
 
 PIECES = st.sampled_from(
@@ -52,13 +53,6 @@ def cut(text: str, places: list[int]) -> list[str]:
     return [text[a:b] for a, b in pairwise(marks)]
 
 
-def progress(chunks: list[str]) -> ProgressState:
-    state = START
-    for chunk in chunks:
-        state = read_progress(state, chunk)
-    return state
-
-
 def evidence(chunks: list[str]) -> DiagnosisState:
     state, reading = START_EVIDENCE, START
     for chunk in chunks:
@@ -69,7 +63,7 @@ def evidence(chunks: list[str]) -> DiagnosisState:
 @settings(max_examples=examples(150), deadline=None)
 @given(TEXTS, st.lists(st.integers(min_value=0, max_value=100_000), max_size=12))
 def test_progress_is_the_same_for_any_chunking(text: str, places: list[int]) -> None:
-    assert progress(cut(text, places)) == progress([text])
+    assert read(*cut(text, places)) == read(text)
 
 
 @settings(max_examples=examples(150), deadline=None)
@@ -85,7 +79,7 @@ def test_diagnosis_is_the_same_for_any_chunking(text: str, places: list[int]) ->
     st.text(alphabet="\r\nab1/ [<]:%|.,sit", max_size=80), st.lists(st.integers(min_value=0, max_value=80), max_size=8)
 )
 def test_progress_of_noise_is_the_same_for_any_chunking(text: str, places: list[int]) -> None:
-    assert progress(cut(text, places)) == progress([text])
+    assert read(*cut(text, places)) == read(text)
 
 
 @settings(max_examples=examples(60), deadline=None)
@@ -171,6 +165,6 @@ WORDS = st.sampled_from(
 @given(st.lists(WORDS, max_size=14), st.sampled_from(["", " ", "\n"]))
 def test_progress_and_diagnosis_accept_any_text(words: list[str], between: str) -> None:
     text = between.join(words)
-    said = progress([text, "\n"]).progress
+    said = read(text, "\n").progress
     assert said.step is None or said.step >= 0
     assert evidence([text, "\n"]).fold.lines == text.count("\n") + 1

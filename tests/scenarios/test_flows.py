@@ -14,9 +14,7 @@ CUDA = "\nRuntimeError: CUDA error: unknown error\n"
 
 
 def story(step: int = 0, steps: int = 60) -> Story:
-    told = Story(meta=False, period_s=5.0)
-    told.step = step
-    return told.load(20).train(steps)
+    return Story(meta=False, period_s=5.0, step=step).load(20).train(steps)
 
 
 def save(world: World, step: int) -> None:
@@ -151,9 +149,7 @@ def operator_pauses() -> World:
 
 def machine_sleeps() -> World:
     world = World().begin().watch(story(0, 100))
-    told = Story(meta=False, period_s=5.0)
-    told.step = 100
-    return world.watch(told.nothing(7200).dead(60).train(20))
+    return world.watch(Story(meta=False, period_s=5.0, step=100).nothing(7200).dead(60).train(20))
 
 
 def done_but_does_not_exit() -> World:
@@ -163,8 +159,7 @@ def done_but_does_not_exit() -> World:
 
 def unread(steps: int, step: int = 0) -> Story:
     """A training that prints its steps in a form that is not read."""
-    told = Story(meta=False, period_s=5.0)
-    told.step = step
+    told = Story(meta=False, period_s=5.0, step=step)
     return told.load(20).train(steps, line=lambda n: f"sweep {n} of 10260  q {4 - n / 1000:.3f}\n")
 
 

@@ -5,18 +5,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.builders import World, knowledge
+from tests.builders import knowledge, story_of
 from tests.shipped import SHAPES
 from tests.unit.test_judge_recovery import crash, running, save
 from trainwatch.core.config.shipped import read_table
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
 from trainwatch.core.judge.recovery.ending import diagnosis_of
 from trainwatch.core.judge.step import Judge
-from trainwatch.core.model.decision import Record
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.shipped import FailureCatalogue
-from trainwatch.core.model.story import RunStory, Situation
-from trainwatch.core.model.story_fold import apply
+from trainwatch.core.model.story import Situation
 from trainwatch.core.views.report import ReportSources
 from trainwatch.core.views.report_building import build_report
 from trainwatch.core.views.report_pages import markdown
@@ -46,17 +44,6 @@ def failures(tmp_path: Path) -> FailureCatalogue:
     return read_table(path, FailureCatalogue)
 
 
-def story_of(world: World) -> RunStory:
-    story = RunStory()
-    for seq, (t, entry) in enumerate(world.entries, 1):
-        if hasattr(entry, "reason") and hasattr(entry, "id"):
-            record = Record(seq=seq, t=t, wall=t, decision=entry)  # type: ignore[arg-type]
-        else:
-            record = Record(seq=seq, t=t, wall=t, fact=entry)
-        story = apply(story, record)
-    return story
-
-
 @pytest.mark.parametrize(
     ("log", "code"),
     [("\nTape path 7 is blocked\n", 1), ("\nlibrary.errors.TapeJam: path 7\n", 1), ("\nstep done\n", 77)],
@@ -67,7 +54,7 @@ def test_a_new_failure_class_is_diagnosed_shown_and_restarted_with_one_entry(
     catalogue = CompiledCatalogue(failures, SHAPES)
     judge = Judge(msgspec.structs.replace(knowledge(), catalogue=catalogue))
     world = crash(save(running(judge)), log, code)
-    story = story_of(world)
+    story = story_of(world.entries)
     assert "start_attempt" in world.decisions
     status = status_object(Situation(story=story, now_t=world.t, now_wall=world.t), run="x")
     (incident,) = status["incidents"]

@@ -41,9 +41,7 @@ def resumed(world: World) -> str | None:
 
 
 def at_step(world: World, step: int, steps: int = 10) -> World:
-    part = Story(meta=False, period_s=5.0)
-    part.step = step
-    return world.watch(part.train(steps))
+    return world.watch(Story(meta=False, period_s=5.0, step=step).train(steps))
 
 
 def notes(world: World) -> str:

@@ -135,23 +135,22 @@ def test_resume_resets_a_used_budget() -> None:
     assert [b.used for b in world.of(BudgetChanged)] == [1, 0]
 
 
-def test_resume_while_stopping_turns_the_stop_into_a_restart() -> None:
+@pytest.mark.parametrize(
+    ("verb", "more", "last"),
+    [
+        ("resume", {}, "start_attempt"),
+        ("restart", {}, "start_attempt"),
+        ("shutdown", {"stop_trainer": True}, "end_watch"),
+    ],
+)
+def test_what_is_asked_for_while_it_stops_follows_the_stop(verb: str, more: dict[str, Any], last: str) -> None:
     world = running()
     world.silent = {"stop_attempt"}
-    world.command("stop").command("resume")
+    world.command("stop").command(verb, **more)
     order = world.of(decisions.StopAttempt)[-1].id
-    world.see(Exit(t=world.t, code=0), Outcome(t=world.t, decision=order, action="stop_attempt", ok=True))
-    assert world.decisions[-1] == "start_attempt"
-
-
-def test_restart_while_stopping_too() -> None:
-    world = running()
-    world.silent = {"stop_attempt"}
-    world.command("stop").command("restart")
-    order = world.of(decisions.StopAttempt)[-1].id
-    world.live = None
-    world.see(Outcome(t=world.t, decision=order, action="stop_attempt", ok=True)).wait(3.0)
-    assert world.decisions[-1] == "start_attempt"
+    world.see(Exit(t=world.t, code=0), Outcome(t=world.t, decision=order, action="stop_attempt", ok=True)).wait(3.0)
+    assert world.decisions[-1] == last
+    assert [end.exit_code for end in world.of(decisions.EndWatch)] == [0] * (verb == "shutdown")
 
 
 def test_resume_before_the_first_launch_starts() -> None:
@@ -219,15 +218,6 @@ def test_wait_puts_a_hang_off() -> None:
 def test_shutdown_leaves_the_trainer() -> None:
     world = running().command("shutdown")
     assert world.of(decisions.StopAttempt) == []
-    assert world.of(decisions.EndWatch)[0].exit_code == 0
-
-
-def test_shutdown_with_the_trainer_while_it_is_stopping() -> None:
-    world = running()
-    world.silent = {"stop_attempt"}
-    world.command("stop").command("shutdown", stop_trainer=True)
-    order = world.of(decisions.StopAttempt)[-1].id
-    world.see(Exit(t=world.t, code=0), Outcome(t=world.t, decision=order, action="stop_attempt", ok=True))
     assert world.of(decisions.EndWatch)[0].exit_code == 0
 
 

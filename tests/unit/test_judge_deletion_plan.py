@@ -100,9 +100,7 @@ def test_checkpoint_that_this_attempt_resumed_from_is_kept() -> None:
 def _more(first: int) -> Any:
     from tests.builders import Story
 
-    further = Story(meta=False, period_s=5.0)
-    further.step = first
-    return further.train(5)
+    return Story(meta=False, period_s=5.0, step=first).train(5)
 
 
 def test_nothing_is_deleted_while_an_incident_is_open() -> None:

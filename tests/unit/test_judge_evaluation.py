@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.builders import GB, Story, World, judge
+from tests.builders import GB, Story, World, judge, story_of
 from trainwatch.core.judge.state import to_snapshot
 from trainwatch.core.model import decision as decisions
 from trainwatch.core.model.checkpoint import Evaluation
@@ -20,8 +20,6 @@ from trainwatch.core.model.observation import (
     Outcome,
 )
 from trainwatch.core.model.settings import Checkpoints, End, Evaluate, Settings
-from trainwatch.core.model.story import RunStory
-from trainwatch.core.model.story_fold import apply
 
 COMMAND = ("eval.py", "{checkpoint}")
 
@@ -183,30 +181,18 @@ def test_an_unknown_score_is_told_once_and_changes_nothing(data: dict[str, Any])
     assert len(made.incidents) == 2
 
 
-def folded(made: World) -> RunStory:
-    story = RunStory()
-    for seq, (t, entry) in enumerate(made.entries, 1):
-        if isinstance(entry, decisions.Decision):
-            record = decisions.Record(seq=seq, t=t, wall=1000.0 + t, decision=entry)
-        else:
-            record = decisions.Record(seq=seq, t=t, wall=1000.0 + t, fact=entry)
-        story = apply(story, record)
-    return story
-
-
 def again(made: World) -> World:
     """The next supervisor of the run, which finds the trainer running."""
     later = World(made.judge, silent={"evaluate_checkpoint"})
     later.t = made.t
-    later.state = made.judge.start(folded(made), to_snapshot(made.state))
+    later.state = made.judge.start(story_of(made.entries), to_snapshot(made.state))
     later.watch(Story(meta=False, period_s=5.0).train(10))
     return later
 
 
 def test_what_was_cut_off_with_its_supervisor_is_evaluated_again_but_not_for_ever() -> None:
     made = saved(world(), 10)
-    story = folded(made)
-    assert story.evaluations_begun["out/step-10"].times == 1
+    assert story_of(made.entries).evaluations_begun["out/step-10"].times == 1
     later = again(made)
     assert begun(later) == [("out/step-10", None)]
     known = msgspec.structs.replace(made.state.saved.evaluations, running=None, begun={"out/step-10": (2010.0, 3, 0.0)})

@@ -4,14 +4,14 @@ from typing import Any, Literal
 
 import msgspec
 
-from tests.builders import Story, World, judge
+from tests.builders import Story, World, judge, story_of
 from tests.unit.test_judge_recovery import crash, quick, running, save, story
 from tests.unit.test_resume_evidence import began_anew, resumed
 from trainwatch.core.judge.recovery.attempts import launch
 from trainwatch.core.judge.run_states import RestartPlan
 from trainwatch.core.judge.state import StepBuilder, from_snapshot, to_snapshot
 from trainwatch.core.model.checkpoint import Checkpoint
-from trainwatch.core.model.decision import DeleteCheckpoint, NotifyPeople, Record, StartAttempt, StopAttempt
+from trainwatch.core.model.decision import DeleteCheckpoint, NotifyPeople, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import (
     ActChanged,
     ActionWithheld,
@@ -25,7 +25,6 @@ from trainwatch.core.model.observation import Command, Exit, LogChunk, Outcome, 
 from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.settings import Act, Checkpoints, Profiles, Restart, Settings
 from trainwatch.core.model.story import RunStory
-from trainwatch.core.model.story_fold import apply
 
 VERBS: tuple[Literal["restart", "resume"], ...] = ("restart", "resume")
 DISRUPTIVE = {"stop_attempt", "start_attempt", "end_leftovers", "delete_checkpoint"}
@@ -50,9 +49,7 @@ def notices(world: World, event: str) -> list[NotifyPeople]:
 
 def test_a_hang_under_notify_runs_again_when_steps_come_and_costs_no_restart() -> None:
     world = hung()
-    again = Story(meta=False)
-    again.step = 100
-    world.watch(again.train(5))
+    world.watch(Story(meta=False, step=100).train(5))
     assert world.word == "running"
     assert done(world) == []
     assert world.of(BudgetChanged) == []
@@ -126,9 +123,7 @@ def test_the_answer_restarts_a_hung_trainer() -> None:
 def test_the_answer_to_a_hang_that_ended_by_itself_ends_nothing() -> None:
     world = hung("ask")
     number = world.incidents[0].id
-    again = Story(meta=False)
-    again.step = 100
-    world.watch(again.train(5))
+    world.watch(Story(meta=False, step=100).train(5))
     late = Command(t=world.t, verb="restart", incident=number)
     reply = world.judge.answer(world.state, late)
     assert not reply.ok
@@ -319,10 +314,7 @@ def test_a_new_supervisor_does_not_repeat_a_stop_that_was_decided_before_act_was
 
 
 def told_story(*facts: Fact) -> RunStory:
-    story = RunStory()
-    for number, fact in enumerate(facts, 1):
-        story = apply(story, Record(seq=number, t=0.0, wall=0.0, fact=fact))
-    return story
+    return story_of((0.0, fact) for fact in facts)
 
 
 def created(act: Act) -> RunCreated:
@@ -331,11 +323,9 @@ def created(act: Act) -> RunCreated:
 
 def test_a_choice_holds_for_the_next_supervisor_until_the_settings_change() -> None:
     mind = judge(Settings(restart=Restart(act="all")))
-    chosen = told_story(created("all"), ActChanged(act="notify", by="ann", settings="all"))
-    assert mind.start(chosen).operator.act == "notify"
-    changed = apply(
-        chosen, Record(seq=9, t=1.0, wall=1.0, fact=ActChanged(act="ask", by="the settings", settings="ask"))
-    )
+    chosen = (created("all"), ActChanged(act="notify", by="ann", settings="all"))
+    assert mind.start(told_story(*chosen)).operator.act == "notify"
+    changed = told_story(*chosen, ActChanged(act="ask", by="the settings", settings="ask"))
     assert changed.act == "ask"
     assert judge(Settings(restart=Restart(act="ask"))).start(changed).operator.act is None
     assert mind.start(told_story(created("all"))).operator.act is None
@@ -372,9 +362,7 @@ def test_a_trainer_that_a_person_ended_is_held_as_ever_and_nothing_is_asked() ->
 def test_a_rung_that_spills_is_not_left_without_an_order() -> None:
     ladder = Profiles(use="low", ladder=("low", "high"), ramp=("1 checkpoint",))
     world = save(running(judge(Settings(profiles=ladder), profiles=("low", "high"))), "out/step-40", 40)
-    further = Story(meta=False)
-    further.step = 40
-    world.watch(further.load(5).train(5)).command("act", act="notify")
+    world.watch(Story(meta=False, step=40).load(5).train(5)).command("act", act="notify")
     builder = StepBuilder(world.judge.knowledge, world.state)
     builder.open_incident("stall", "spilling", "GPU memory is full", severity="warning")
     world.state = builder.state

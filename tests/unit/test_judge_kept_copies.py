@@ -6,7 +6,7 @@ import pytest
 
 from tests.builders import World
 from tests.unit.test_judge_branches import ANYWHERE, GENERIC, NOWHERE, at_step, resumed, run_of, saved
-from tests.unit.test_judge_not_understood import is_held
+from tests.unit.test_judge_not_understood import is_held, unknown
 from tests.unit.test_judge_recovery import crash
 from tests.unit.test_judge_takeover import from_journal
 from trainwatch.core.judge.state import to_snapshot
@@ -131,9 +131,7 @@ def test_a_wait_before_the_launch_comes_first() -> None:
 
 def test_what_is_not_understood_and_what_is_damaged_are_copied_together() -> None:
     world = at_step(cut(at_step(run_of(GENERIC, NOWHERE, if_not_understood="copy_and_restart"), 30)), 60)
-    event = CheckpointEvent(t=world.t, path="out/last.q7", event="created", size_bytes=1e6, mtime=world.t, form="file",
-                            verdict="opaque", reason="unknown", understood=False, unknown_make=True)  # fmt: skip
-    world = crash(world.see(event).wait(1.0).answer("copy_aside", folder="/runs/out.kept/1"))
+    world = crash(unknown(world, "last.q7").answer("copy_aside", folder="/runs/out.kept/1"))
 
     (order,) = world.of(CopyAside)
     assert set(order.paths) == {"out/last.q7", LAST}
@@ -143,9 +141,7 @@ def test_what_is_not_understood_and_what_is_damaged_are_copied_together() -> Non
 
 def test_of_a_trainer_that_finds_its_checkpoints_by_itself_only_what_is_damaged_is_copied() -> None:
     world = at_step(cut(at_step(run_of(GENERIC, NOWHERE, if_not_told="go_on"), 30)), 60)
-    event = CheckpointEvent(t=world.t, path="out/last.q7", event="created", size_bytes=1e6, mtime=world.t, form="file",
-                            verdict="opaque", reason="unknown", understood=False, unknown_make=True)  # fmt: skip
-    world = crash(world.see(event).wait(1.0))
+    world = crash(unknown(world, "last.q7"))
 
     assert [order.paths for order in world.of(CopyAside)] == [(LAST,)]
     assert len(world.of(StartAttempt)) == 2

@@ -348,18 +348,16 @@ def test_a_resume_point_that_is_infinite_on_purpose_is_taken() -> None:
     assert "it is meant (so do earlier checkpoints, or it is Inf alone)" in world.text()
 
 
-def test_a_resume_point_with_nan_is_not_taken() -> None:
-    world = checkpoint(running(judge(created_wall=1000.0)), 40, read=False)
-    checkpoint(steps(world, 20), 60, read=False)
-    world.answer("verify_checkpoint", ok=False, verdict="nonfinite", reason="NaN", nonfinite=["w"], nan=["w"])
-    assert crash(world).of(StartAttempt)[-1].resume_from == "out/step-40"
-
-
-def test_after_nan_steps_a_resume_point_with_inf_needs_one_to_compare_with() -> None:
+@pytest.mark.parametrize("nan_steps", [0, 50])
+def test_a_resume_point_with_nan_or_with_inf_after_nan_steps_is_not_taken(nan_steps: int) -> None:
+    """Inf needs one to compare with."""
     world = checkpoint(running(judge(created_wall=1000.0)), 40, read=False)
     checkpoint(steps(world, 20), 60, read=False).wait(1.0)
-    world.answer("verify_checkpoint", ok=False, verdict="nonfinite", reason="Inf", nonfinite=["w"], nan=[])
-    told(world, *["nan"] * 50)
+    nan = [] if nan_steps else ["w"]
+    world.answer("verify_checkpoint", ok=False, verdict="nonfinite", reason="not finite", nonfinite=["w"], nan=nan)
+    told(world, *["nan"] * nan_steps)
+    if not nan_steps:
+        crash(world)
     assert world.of(StartAttempt)[-1].resume_from == "out/step-40"
 
 

@@ -1,5 +1,7 @@
 """What the world has to mend is waited for: no room on the disk, no network, a loader that the stacks convict."""
 
+from typing import Any
+
 import pytest
 
 from tests.builders import GB, Story, World, judge
@@ -133,19 +135,18 @@ def test_a_small_disk_is_not_asked_for_more_than_it_has() -> None:
     assert len(world.of(StartAttempt)) == 2
 
 
-def test_a_sparse_file_counts_with_what_it_takes() -> None:
-    world = crash(free(saved(running(), 8e12, disk_bytes=64e3), 1e6), FULL)
-    assert "it continues when 64.1 MB are free" in world.text()
-
-
-def test_a_size_that_no_disk_has_is_bounded_by_the_disk() -> None:
-    world = crash(free(saved(running(), 8e12), 1e6), FULL)
-    assert "it continues when 64.0 MB are free" in world.text()
-
-
-def test_a_checkpoint_that_fills_most_of_the_disk_leaves_what_can_be_free_beside_it() -> None:
-    world = crash(free(saved(running(), 60e9), 1e6, total=100 * GB), FULL)
-    assert "it continues when 30.0 GB are free" in world.text()
+@pytest.mark.parametrize(
+    ("size", "more", "total", "needed"),
+    [
+        (8e12, {"disk_bytes": 64e3}, 1000 * GB, "64.1 MB"),
+        (8e12, {}, 1000 * GB, "64.0 MB"),
+        (60e9, {}, 100 * GB, "30.0 GB"),
+    ],
+    ids=["what a sparse file takes", "a size that no disk has", "what can be free beside a large checkpoint"],
+)
+def test_how_much_room_is_waited_for(size: float, more: dict[str, Any], total: float, needed: str) -> None:
+    world = crash(free(saved(running(), size, **more), 1e6, total=total), FULL)
+    assert f"it continues when {needed} are free" in world.text()
 
 
 def test_files_of_others_and_damaged_ones_are_not_measured() -> None:

@@ -39,8 +39,7 @@ def ends(world: World, *, code: int | None = None, signal: int | str | None = No
 
 
 def train_on(world: World, seconds: float) -> World:
-    further = Story(meta=False, period_s=15.0)
-    further.step = world.of(StartAttempt)[-1].resume_step
+    further = Story(meta=False, period_s=15.0, step=world.of(StartAttempt)[-1].resume_step)
     world.watch(further.load(10).train(int(seconds / further.step_s)))
     assert world.word == "running"
     return save(world, f"out/step-{further.step}", further.step)

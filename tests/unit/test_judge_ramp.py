@@ -3,17 +3,15 @@
 import msgspec
 import pytest
 
-from tests.builders import Story, World, judge
+from tests.builders import Story, World, judge, story_of
 from tests.unit.test_judge_recovery import crash, story
 from trainwatch.core.judge.memory import Ramp
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
-from trainwatch.core.model.decision import Record, StartAttempt, StopAttempt
+from trainwatch.core.model.decision import StartAttempt, StopAttempt
 from trainwatch.core.model.fact import ProfileChanged, RampMoved
 from trainwatch.core.model.observation import CheckpointEvent, LogChunk
 from trainwatch.core.model.preset import FailedRung, Preset, ramp_goal
 from trainwatch.core.model.settings import Profiles, Restart, Settings
-from trainwatch.core.model.story import RunStory
-from trainwatch.core.model.story_fold import apply
 
 LADDER = ("low", "middle", "high")
 OOM = "\ntorch.cuda.OutOfMemoryError: CUDA out of memory\n"
@@ -36,8 +34,7 @@ def saves(world: World, *steps: int, epoch: int | None = None) -> World:
 
 def on(world: World, attempt_steps: int = 5) -> World:
     """The new attempt trains."""
-    further = Story(meta=False, period_s=5.0)
-    further.step = world.state.attempt.resume_step or 0
+    further = Story(meta=False, period_s=5.0, step=world.state.attempt.resume_step or 0)
     return world.watch(further.load(10).train(attempt_steps))
 
 
@@ -158,10 +155,7 @@ def test_memory_survives_the_supervisor_with_and_without_its_snapshot() -> None:
     world = saves(climber("1 checkpoint"), 5)
     crash(on(world), OOM)
     assert from_snapshot(to_snapshot(world.state)).policy.ramp == world.state.policy.ramp  # type: ignore[union-attr]
-    told = RunStory()
-    for seq, (t, entry) in enumerate(world.entries, 1):
-        if isinstance(entry, RampMoved | ProfileChanged):
-            told = apply(told, Record(seq=seq, t=t, wall=t, fact=entry))
+    told = story_of(world.entries)
     assert [rung.profile for rung in told.failed_rungs] == ["middle"]
     assert [s.fact.direction for s in told.ramp] == ["up", "back"]
     assert world.judge.start(told).policy.ramp.failed == told.failed_rungs

@@ -68,8 +68,7 @@ def test_a_new_checkpoint_pays_the_budget_back() -> None:
     at = 0
     for n in range(4):
         crash(world)
-        more = Story(meta=False)
-        more.step = at
+        more = Story(meta=False, step=at)
         world.watch(more.load(10).train(25))
         at = more.step
         save(world, f"out/step-{at}", at)
@@ -166,8 +165,7 @@ def test_one_failure_after_verified_progress_is_restarted_whatever_its_class(tex
     crash(world, f"\nTraceback (most recent call last):\n{text}\n").wait(31.0)
     assert world.of(StartAttempt)[-1].resume_from == "out/step-40"
     assert world.word == "starting"
-    further = Story(meta=False, period_s=5.0)
-    further.step = 40
+    further = Story(meta=False, period_s=5.0, step=40)
     crash(world.watch(further.load(10).train(20)), f"\nTraceback (most recent call last):\n{text}\n").wait(61.0)
     assert len(world.of(StartAttempt)) == 3, "another step"
 

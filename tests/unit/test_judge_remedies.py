@@ -4,18 +4,16 @@ from typing import Any
 
 import pytest
 
-from tests.builders import World, judge
+from tests.builders import World, judge, story_of
 from tests.unit.test_judge_recovery import crash, running, save, story
 from trainwatch.core.config.shipped import load_profiles, load_remedies
 from trainwatch.core.judge.recovery.remedies import Option, RemedyInput, fit, is_allowed, merged, number, options
 from trainwatch.core.judge.step import Judge
-from trainwatch.core.model.decision import GiveUp, NotifyPeople, Record, StartAttempt
+from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import BudgetChanged, ProfileChanged, RemediesDropped, RemedyApplied, RemedyProposed
 from trainwatch.core.model.preset import Change, Preset, usual_ladders
 from trainwatch.core.model.settings import Profiles, Remedies, Restart, Settings
 from trainwatch.core.model.shipped import UNKNOWN, AppliedRemedy, Condition, Remedy, RemedyChange
-from trainwatch.core.model.story import RunStory
-from trainwatch.core.model.story_fold import apply
 
 OOM = "\ntorch.cuda.OutOfMemoryError: CUDA out of memory\n"
 NAN = "\nloss is nan, stopping\n"
@@ -263,17 +261,14 @@ def test_a_remedy_that_is_not_known_is_said() -> None:
 
 def test_the_story_knows_what_is_in_force_and_a_new_supervisor_does_too() -> None:
     world = crash(running(mind({"train_batch_size": 4, "gradient_accumulation_steps": 8})), OOM)
-    told = RunStory()
-    for seq, (t, entry) in enumerate(world.entries, start=1):
-        if isinstance(entry, RemedyApplied | RemedyProposed):
-            told = apply(told, Record(seq=seq, t=t, wall=t, fact=entry))
+    told = story_of(world.entries)
     assert [r.name for r in told.remedies] == ["half-batch"]
     assert [p.name for p in told.proposals][2:] == ["accumulation-4", "gradient-checkpointing"]
     again = World(world.judge)
     again.state = world.judge.start(told)
     assert [a.name for a in again.state.policy.applied] == ["half-batch"]
-    told = apply(told, Record(seq=99, t=9.0, wall=9.0, fact=RemediesDropped(names=("half-batch",), why="asked")))
-    assert told.remedies == ()
+    dropped = RemediesDropped(names=("half-batch",), why="asked")
+    assert story_of([*world.entries, (world.t, dropped)]).remedies == ()
 
 
 def _on(step: int, steps: int) -> Any:

@@ -116,9 +116,7 @@ def test_a_text_that_waiting_may_cure_or_that_the_source_has_not_is_started_agai
 
 def sparse(world: World, first: int, last: int) -> World:
     """A line every twenty steps."""
-    steps = Story(meta=False, period_s=5.0)
-    steps.step = first
-    return world.watch(steps.load(2).train(last - first, every=20, step_s=1.0))
+    return world.watch(Story(meta=False, period_s=5.0, step=first).load(2).train(last - first, every=20, step_s=1.0))
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,12 @@ import pytest
 
 from tests.builders import Story, World, judge
 from tests.shipped import read_progress
+from tests.unit.test_judge_branches import notes
 from tests.unit.test_judge_recovery import crash, running, save, story
 from trainwatch.core.judge.attempt_progress import AttemptProgress, Former, with_beat
 from trainwatch.core.judge.progress import START, begin_attempt
 from trainwatch.core.judge.resume.resume_check import check_count, resume_in_words
 from trainwatch.core.model.decision import StartAttempt
-from trainwatch.core.model.fact import Note
 from trainwatch.core.model.observation import CheckpointEvent, LogChunk
 from trainwatch.core.model.preset import Preset
 
@@ -174,10 +174,8 @@ def test_a_save_between_two_lines_of_the_log_keeps_its_step() -> None:
     """Lines every 20 steps and a save at 50: "the log counts 40 there" was said of it."""
     world = World(judge()).begin().watch(Story(meta=False, period_s=5.0).load(10).train(40, every=20))
     world = save(world, "out/step-50", 50)
-    on = Story(meta=False, period_s=5.0)
-    on.step = 50
-    crash(world).watch(on.load(10).train(50, every=20))
-    assert "resume verified: step-50 holds step 50, first step after it at or before 60" in _notes(world)
+    crash(world).watch(Story(meta=False, period_s=5.0, step=50).load(10).train(50, every=20))
+    assert "resume verified: step-50 holds step 50, first step after it at or before 60" in notes(world)
 
 
 def test_a_log_that_counts_in_another_unit_shows_it_by_its_first_step() -> None:
@@ -252,7 +250,7 @@ def test_command_without_a_place_for_the_resume_path_is_reported_at_launch() -> 
     world = save(running(steps=10), "out/step-8", 8)
     world.answer("start_attempt", told_resume=False, resume="none", order={"resume_from": "out/step-8"})
     crash(world)
-    assert "step-8 cannot be passed to the command (write {resume} where its path belongs)" in _notes(world)
+    assert "step-8 cannot be passed to the command (write {resume} where its path belongs)" in notes(world)
 
     # When it moves
     world.watch(story(3))
@@ -272,13 +270,11 @@ def test_weights_of_a_script_whose_counter_continues_were_resumed(every: int) ->
     crash(world)
 
     # When the first step that it prints is the next one
-    on = Story(meta=False, period_s=5.0)
-    on.step = 60
-    world.watch(on.load(10).train(30, every=every))
+    world.watch(Story(meta=False, period_s=5.0, step=60).load(10).train(30, every=every))
 
     # Then nothing is added to it
     first = "61" if every == 1 else "at or before 70"
-    assert f"resume verified: m-step000060.safetensors holds step 60, first step after it {first}" in _notes(world)
+    assert f"resume verified: m-step000060.safetensors holds step 60, first step after it {first}" in notes(world)
     assert (world.state.attempt.position, world.state.attempt.step_offset) == (90, 0)
 
 
@@ -293,25 +289,18 @@ def test_epochs_add_up_over_attempts_that_resume_weights() -> None:
     assert [s.steps_done for s in starts] == [None, 40, 70]
 
 
-def _notes(world: World) -> str:
-    return "\n".join(n.text for n in world.of(Note))
-
-
 def test_checkpoint_keeps_its_own_step_if_the_log_counts_batches() -> None:
     # Given two batches a step: checkpoint 10 comes at batch 20, checkpoint 20 at batch 40
     world = save(running(steps=20), "out/step-10", 10)
-    on = Story(meta=False, period_s=5.0)
-    on.step = 20
+    on = Story(meta=False, period_s=5.0, step=20)
     save(world.watch(on.train(20)), "out/step-20", 20)
 
     # When it is resumed from
-    on = Story(meta=False, period_s=5.0)
-    on.step = 40
-    crash(world).watch(on.load(10).train(10))
+    crash(world).watch(Story(meta=False, period_s=5.0, step=40).load(10).train(10))
 
     # Then nobody reads that it holds batch 40
     told = "resume verified: step-20 holds step 20 (the log counts 40 there), first step after it 41"
-    assert told in _notes(world)
+    assert told in notes(world)
 
 
 def epoch_line(epoch: float, loss: float = 0.5) -> str:
@@ -332,13 +321,13 @@ def resumed_by_epochs(*after: float) -> World:
 
 def test_resume_of_a_log_without_steps_is_proven_by_its_epoch() -> None:
     world = resumed_by_epochs(2.083)
-    assert "resume verified: checkpoint-20 holds step 20, the log goes on in epoch 2.083" in _notes(world)
+    assert "resume verified: checkpoint-20 holds step 20, the log goes on in epoch 2.083" in notes(world)
     assert [i.open for i in world.incidents] == [False]
     assert "0 steps lost" in str(world.incidents[0].ending)
 
 
 def test_log_without_steps_between_both_places_proves_nothing() -> None:
-    assert "cannot be seen in its output" in _notes(resumed_by_epochs(1.25))
+    assert "cannot be seen in its output" in notes(resumed_by_epochs(1.25))
 
 
 def test_what_a_supervisor_has_not_read_shows_no_other_checkpoint() -> None:
@@ -346,7 +335,7 @@ def test_what_a_supervisor_has_not_read_shows_no_other_checkpoint() -> None:
     world.answer("start_attempt", told_resume=True, resume="state")
     crash(world).see(LogChunk(t=world.t + 5.0, text="", skipped_bytes=5000))
     world.see(LogChunk(t=world.t + 5.0, text=step(89) + "\n"))
-    assert "resume verified: step-40 holds step 40, first step after it at or before 89" in _notes(world)
+    assert "resume verified: step-40 holds step 40, first step after it at or before 89" in notes(world)
 
 
 def test_steps_that_go_on_without_a_known_checkpoint_are_not_lost() -> None:

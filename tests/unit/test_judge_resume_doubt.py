@@ -6,11 +6,12 @@ import pytest
 from tests.builders import Story, World, judge
 from tests.shipped import FAILURES, SHAPES
 from tests.unit.test_judge_recovery import crash, quick, running, save
+from tests.unit.test_judge_resume_listing import resumed
 from trainwatch.core.config.shipped import load_remedies
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
 from trainwatch.core.judge.resume.checkpoint_index import DOUBTED
 from trainwatch.core.model.checkpoint import LoadRefusal
-from trainwatch.core.model.decision import NotifyPeople, StartAttempt
+from trainwatch.core.model.decision import NotifyPeople
 from trainwatch.core.model.fact import CheckpointsSetAside, RemedyApplied, RemedyProposed
 from trainwatch.core.model.observation import CheckpointEvent
 from trainwatch.core.model.progress import Why
@@ -27,10 +28,6 @@ those steps only if you trust the source of the checkpoint.
 	(1) In PyTorch 2.6, we changed the default value of the `weights_only` argument in `torch.load` from `False` to `True`.
 	WeightsUnpickler error: Unsupported global: GLOBAL numpy._core.multiarray.scalar was not an allowed global by default.
 """
-
-
-def resumed(world: World) -> list[str | None]:
-    return [start.resume_from for start in world.of(StartAttempt)][1:]
 
 
 def three(**restart: object) -> World:
@@ -83,9 +80,7 @@ def test_one_that_the_trainer_twice_does_not_start_with_is_passed_over(text: str
     assert resumed(world) == ["out/step-40", "out/step-40"]
     crash(world, text)
     assert resumed(world)[2:] == ["out/step-20"]
-    after = Story(meta=False)
-    after.step = 20
-    world.watch(after.load(10).train(10))
+    world.watch(Story(meta=False, step=20).load(10).train(10))
     assert world.word == "running"
     assert not [i for i in world.incidents if i.open]
 
@@ -120,9 +115,7 @@ def test_a_cause_that_lies_elsewhere_takes_no_checkpoint_away(text: str) -> None
 def test_a_resume_that_worked_is_not_blamed_on_its_checkpoint(error: str) -> None:
     """BadZipFile came from a data file, hours after the resume."""
     world = three()
-    after = Story(meta=False)
-    after.step = 40
-    world.watch(after.load(10).train(10))
+    world.watch(Story(meta=False, step=40).load(10).train(10))
     crash(world, f"\n{error}\n")
     assert resumed(world)[-1] == "out/step-40"
 
@@ -141,9 +134,7 @@ def test_without_another_one_it_is_taken_again_and_nothing_begins_anew() -> None
 
 def test_after_a_resume_that_worked_another_one_is_passed_over_once_more() -> None:
     world = crash(three(), UNREADABLE)
-    after = Story(meta=False)
-    after.step = 20
-    world.watch(after.load(10).train(30))
+    world.watch(Story(meta=False, step=20).load(10).train(30))
     crash(save(world, "out/step-50", 50), "\nRuntimeError: CUDA error: unknown error\n")
     assert resumed(world)[-1] == "out/step-50"
     crash(world, UNREADABLE)
@@ -155,9 +146,7 @@ def test_another_save_at_its_path_is_not_passed_over() -> None:
     event(event(world, "step-20", "complete", 1000.0, step=20), "step-40", "complete", 1100.0, step=40)
     crash(crash(world, "\nRuntimeError: CUDA error: unknown error\n"), UNREADABLE)
     assert resumed(world)[-1] == "out/step-20"
-    after = Story(meta=False)
-    after.step = 20
-    world.watch(after.load(10).train(25))
+    world.watch(Story(meta=False, step=20).load(10).train(25))
     event(world, "step-40", "complete", 1200.0, step=40)
     assert resumed(crash(world, "\nRuntimeError: CUDA error: unknown error\n"))[-1] == "out/step-40"
 

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from tests.builders import Story, World
+from tests.builders import Story, World, story_of
 from tests.unit.test_judge_recovery import crash, running, save
 from trainwatch.core.judge.recovery.takeover import from_story
 from trainwatch.core.judge.resume import checkpoint_index
@@ -12,11 +12,9 @@ from trainwatch.core.judge.run_states import Preparing
 from trainwatch.core.judge.scales import AT_MOST
 from trainwatch.core.judge.state import to_snapshot
 from trainwatch.core.model.checkpoint import Holds
-from trainwatch.core.model.decision import ListCheckpoints, NotifyPeople, Record, StartAttempt, VerifyCheckpoint
+from trainwatch.core.model.decision import ListCheckpoints, NotifyPeople, StartAttempt, VerifyCheckpoint
 from trainwatch.core.model.fact import Note, StateChanged
 from trainwatch.core.model.observation import CheckpointEvent, Outcome
-from trainwatch.core.model.story import RunStory
-from trainwatch.core.model.story_fold import apply
 
 
 def outcome(world: World, kind: type, *, ok: bool = True, detail: str = "") -> World:
@@ -126,10 +124,7 @@ def test_a_verification_that_fails_for_the_disk_says_nothing_about_the_checkpoin
 def test_a_new_supervisor_takes_the_newest_of_hundreds(order: int) -> None:
     """It resumed from checkpoint 200 of 4020 when more than 200 were there: the first scan had just begun."""
     world = running().see(*(written(step) for step in range(20, 4040, 20)))
-    story = RunStory()
-    for seq, (t, entry) in enumerate(world.entries, 1):
-        if type(entry).__name__ == "CheckpointKnown":
-            story = apply(story, Record(seq=seq, t=t, wall=1000.0 + t, fact=entry))  # type: ignore[arg-type]
+    story = story_of(world.entries)
     snapshot = to_snapshot(world.state)
     assert len(snapshot["saved"]["checkpoints"]["known"]) == 64
     for known in (snapshot, None):
@@ -149,11 +144,7 @@ def test_a_new_supervisor_takes_the_newest_of_hundreds(order: int) -> None:
 def test_the_record_of_a_checkpoint_that_was_written_again_counts_more_than_an_older_snapshot() -> None:
     world = running().see(written(20), written(40))
     old = to_snapshot(world.state)
-    story = RunStory()
-    entries = [entry for _, entry in world.see(written(20, mtime=1900.0)).entries]
-    for seq, entry in enumerate(entries, 1):
-        if type(entry).__name__ == "CheckpointKnown":
-            story = apply(story, Record(seq=seq, t=0.0, wall=1000.0, fact=entry))  # type: ignore[arg-type]
+    story = story_of(world.see(written(20, mtime=1900.0)).entries)
     newest = newest_verified(from_story(story, old, None).saved.checkpoints)
     assert newest is not None
     assert newest.step == 20

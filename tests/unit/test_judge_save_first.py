@@ -132,9 +132,7 @@ def test_a_danger_sign_asks_once_and_training_goes_on() -> None:
     assert world.word == "running"
     tight(tight(world, 19.0), 1.0)
     assert len(world.of(RequestSave)) == 1
-    more = Story(meta=False)
-    more.step = 60
-    world.watch(more.train(800))
+    world.watch(Story(meta=False, step=60).train(800))
     tight(world)
     assert len(world.of(RequestSave)) == 2
 

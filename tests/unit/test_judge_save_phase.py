@@ -50,9 +50,7 @@ def test_frame_of_a_save_counts_no_more_once_its_file_is_complete() -> None:
 def test_hang_in_a_save_is_never_the_same_step_again(name: str) -> None:
     world = save(running(steps=40))
     for _ in range(3):
-        at = Story(meta=False, period_s=5.0)
-        at.step = 40
-        world.watch(at.load(10).train(40))
+        world.watch(Story(meta=False, period_s=5.0, step=40).load(10).train(40))
         save(world, name, None, "created").watch(Story(meta=False).dead(700))
     assert len(world.hangs) == 3
     assert "same" not in " ".join(e.reason for e in world.of(GiveUp))

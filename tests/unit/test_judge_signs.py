@@ -124,9 +124,7 @@ def test_new_checkpoint_resets_the_checkpoint_age() -> None:
 def test_step_while_evidence_is_taken_cancels_the_stop() -> None:
     world = World(silent={"capture_stacks"}).begin().watch(Story(meta=False).load(10).train(100).dead(144))
     assert world.word == "hung"
-    after = Story(meta=False)
-    after.step = 100
-    world.watch(after.train(2))
+    world.watch(Story(meta=False, step=100).train(2))
     assert world.word == "running"
     assert not world.incidents[0].open
     assert "stop_attempt" not in world.decisions

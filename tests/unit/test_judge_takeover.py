@@ -5,16 +5,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.builders import Story, World, judge
+from tests.builders import Story, World, judge, story_of
 from tests.unit.test_judge_nan import told
 from tests.unit.test_judge_recovery import crash, quick, running, save
 from trainwatch.core.judge.run_states import BackingOff, Machine, RestartPlan, Starting
 from trainwatch.core.judge.state import JudgeState, from_snapshot, to_snapshot
-from trainwatch.core.model.decision import ClearGpu, Record, StartAttempt, StopAttempt
+from trainwatch.core.model.decision import ClearGpu, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import AttemptEnded, AttemptStarted, RunCreated, StateChanged
 from trainwatch.core.model.observation import Exit, LogChunk, Outcome, Start
 from trainwatch.core.model.story import RunStory
-from trainwatch.core.model.story_fold import apply
 
 RESUMES = ["end_leftovers", "clear_gpu", "list_checkpoints", "verify_checkpoint", "list_checkpoints", "start_attempt"]
 
@@ -139,14 +138,8 @@ def test_a_trainer_that_ended_while_nobody_watched_is_judged_by_its_status() -> 
 
 
 def journal_of(world: World) -> RunStory:
-    told = RunStory()
     first = RunCreated(run="r", name="r", command=("x",), cwd="/", preset="generic", max_restarts=3)
-    bodies: list[tuple[float, Any]] = [(0.0, first), *world.entries]
-    for seq, (t, entry) in enumerate(bodies, start=1):
-        decided = entry.__struct_config__.tag_field == "decision"
-        record = Record(seq=seq, t=t, wall=t, decision=entry) if decided else Record(seq=seq, t=t, wall=t, fact=entry)
-        told = apply(told, record)
-    return told
+    return story_of([(0.0, first), *world.entries])
 
 
 def from_journal(world: World, snapshot: Any = None, newest_folder: int | None = None) -> World:

@@ -5,14 +5,13 @@ import pytest
 
 from tests.builders import World
 from tests.shipped import CATALOGUE
+from tests.unit.test_judge_endings import SENTENCE, reason, see
 from trainwatch.core.judge.knowledge import Knowledge
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import EndWatch
-from trainwatch.core.model.fact import StateChanged
-from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk
+from trainwatch.core.model.observation import CheckpointEvent, Exit
 from trainwatch.core.model.progress import ToldLength
 
-SENTENCE = "nothing in the log says that this was the end"
 STEPS = ToldLength(steps=200, steps_by="--steps 200")
 EPOCHS = ToldLength(epochs=7, epochs_by="--epochs 7")
 
@@ -36,18 +35,11 @@ def epoch_bars(last: int) -> str:
 
 def trained(text: str, told: ToldLength, *, hidden: str = "") -> World:
     """A trainer that printed these lines, one a second."""
-    world = World(Judge(Knowledge(catalogue=CATALOGUE, told={"": told}, status_hidden=hidden))).begin()
-    for line in text.splitlines(keepends=True):
-        world.see(LogChunk(t=world.t + 1.0, text=line))
-    return world
+    return see(World(Judge(Knowledge(catalogue=CATALOGUE, told={"": told}, status_hidden=hidden))).begin(), text)
 
 
 def left(world: World, after_s: float = 1.0) -> World:
     return world.see(Exit(t=world.t + after_s, code=0))
-
-
-def reason(world: World) -> str:
-    return str(world.of(StateChanged)[-1].reason)
 
 
 EARLY = {
@@ -181,9 +173,7 @@ def test_a_checkpoint_that_holds_the_last_step_is_in_the_unit_of_the_settings() 
 def test_an_attempt_that_resumed_at_step_100_of_200(first: int, last: int, word: str) -> None:
     world = trained("", STEPS)
     world.change("attempt", resume_from="out/step-100", resume_step=100, weights_only=first == 1)
-    for line in json_lines(last, first).splitlines(keepends=True):
-        world.see(LogChunk(t=world.t + 1.0, text=line))
-    assert left(world).word == word, reason(world)
+    assert left(see(world, json_lines(last, first))).word == word, reason(world)
 
 
 def test_an_early_end_behind_a_pipe_is_not_restarted_by_the_settings_alone() -> None:

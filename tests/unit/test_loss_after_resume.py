@@ -56,6 +56,10 @@ def language_model(step: int) -> float:
     return 3.0 + 7.8 / (1 + step / 20)
 
 
+def again(step: int) -> float:
+    return falls(step - 240)
+
+
 def noisy(loss: Losses, share: float, seed: int = 0) -> Losses:
     chance = random.Random(seed)
     return lambda step: loss(step) * (1 + chance.uniform(-share, share))
@@ -64,9 +68,9 @@ def noisy(loss: Losses, share: float, seed: int = 0) -> Losses:
 @pytest.mark.parametrize(
     ("before", "after", "killed", "resumed"),
     [
-        (falls, lambda step: falls(step - 240), 244, 240),
+        (falls, again, 244, 240),
         (falls, lambda step: falls(step - 120), 128, 120),
-        (noisy(falls, 0.3), noisy(lambda step: falls(step - 240), 0.3, 1), 244, 240),
+        (noisy(falls, 0.3), noisy(again, 0.3, 1), 244, 240),
         (language_model, lambda step: language_model(step - 5000), 5003, 5000),
         (noisy(language_model, 0.05), noisy(lambda step: language_model(step - 240), 0.05, 1), 244, 240),
         (lambda step: -falls(step), lambda step: -falls(step - 240), 244, 240),  # it rises by design
@@ -130,18 +134,12 @@ def test_a_healthy_resume_of_a_loss_that_wanders_is_not_called_so(seed: int) -> 
 
 
 def test_an_epoch_that_begins_with_the_resume_explains_it_if_nothing_was_seen_of_it_before() -> None:
-    def again(step: int) -> float:
-        return falls(step - 240)
-
     assert judged(falls, again, killed=240, new_epoch=True) is None
     assert judged(falls, again, killed=240) is not None
     assert judged(falls, again, killed=260, new_epoch=True) is not None  # its loss was seen, and was low
 
 
 def test_a_learning_rate_that_begins_high_again_explains_it() -> None:
-    def again(step: int) -> float:
-        return falls(step - 240)
-
     def decays(step: int) -> float:
         return 1e-3 * (1 - step / 1000)
 
@@ -171,7 +169,7 @@ def resumed_with(loss: Losses, *, pieces: int = 1) -> World:
 
 @pytest.mark.parametrize("pieces", [1, 3, 30, 200])
 def test_a_run_whose_weights_were_not_restored_needs_a_person_and_goes_on(pieces: int) -> None:
-    world = resumed_with(lambda step: falls(step - 240), pieces=pieces)
+    world = resumed_with(again, pieces=pieces)
     (found,) = [i for i in world.state.journal.incidents if i.kind == "resume"]
     assert (found.class_, found.severity, found.open) == ("weights_not_loaded", "danger", True)
     assert "the step was restored from step-240, the weights apparently not" in found.reason
@@ -194,9 +192,9 @@ def test_a_run_whose_loss_goes_on_is_verified_and_needs_nobody(pieces: int) -> N
 
 
 def test_it_stays_open_when_the_run_is_resumed_again() -> None:
-    world = resumed_with(lambda step: falls(step - 240))
+    world = resumed_with(again)
     save(world, "out/step-270", 270)
-    crash(world).see(LogChunk(t=world.t + 5.0, text=lines(271, 290, lambda step: falls(step - 240))))
+    crash(world).see(LogChunk(t=world.t + 5.0, text=lines(271, 290, again)))
     assert world.state.attempt.number == 3
     assert [i.class_ for i in world.state.journal.incidents if i.open] == ["weights_not_loaded"]
 

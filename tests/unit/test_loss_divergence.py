@@ -5,14 +5,13 @@ from typing import Any
 
 import pytest
 
-from tests.builders import World, judge
+from tests.builders import World, judge, story_of
 from tests.unit.test_judge_recovery import crash, save
-from trainwatch.core.model.decision import Decision, NotifyPeople, Record, StartAttempt
+from trainwatch.core.model.decision import NotifyPeople, StartAttempt
 from trainwatch.core.model.observation import Command, Exit, LogChunk
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import LossSettings, Settings
-from trainwatch.core.model.story import RunStory, Situation
-from trainwatch.core.model.story_fold import apply
+from trainwatch.core.model.story import Situation
 from trainwatch.core.views.checkpoint_list import checkpoint_views, how_to_resume
 from trainwatch.core.views.report import ReportSources
 from trainwatch.core.views.report_building import build_report
@@ -38,10 +37,7 @@ def train(world: World, line: str, values: list[float], start: int = 0) -> World
 
 
 def now_of(world: World) -> Situation:
-    told = RunStory()
-    for seq, (t, entry) in enumerate(world.entries, 1):
-        body = {"decision": entry} if isinstance(entry, Decision) else {"fact": entry}
-        told = apply(told, Record(seq=seq, t=t, wall=1000.0 + t, **body))
+    told = story_of(world.entries)
     return Situation(story=told, now_t=world.t, now_wall=told.wall0 + world.t, supervisor_alive=True)
 
 

@@ -41,6 +41,18 @@ READ = {
         "step,loss,gnorm\n40,0.5,1.5\nstep 41 loss 0.25 speed 2.5\n",
         {"step": 41.0, "loss": 0.25, "gnorm": 1.5, "speed": 2.5},
     ),
+    "a number that prints itself as an object": (
+        "step 4 loss tensor(0.5, device='cuda:0') lr np.float32(0.25)\n", {"step": 4.0, "loss": 0.5, "lr": 0.25},
+    ),
+    "a learning rate of caching, evaluation or download is none": (
+        (
+            "caching latents: step 12/90, lr=0.5\n"
+            "Caching:  41%|####      | 41/100 [00:11<00:16,  3.61it/s, lr=0.5]\n"
+            "Downloading 41%|####      | 4.1G/10.0G [00:11<00:16, 361MB/s, lr=0.5]\n"
+            "Evaluating: 12/90, lr 0.5\n"
+        ),
+        {},
+    ),
     "the record of a container has those of its line": (
         json.dumps(RECORD) + "\n", {"step": 40.0, "loss": 0.5, "gnorm": 1.5},
     ),
@@ -65,12 +77,9 @@ def test_names_beyond_the_bound_are_counted_and_left_out() -> None:
     assert len(reader.values) == MOST_METRICS
     assert reader.left_out == 9
     assert "loss" in reader.values
-
-
-def test_names_beyond_the_bound_are_counted_once_each_and_no_further_than_the_bound() -> None:
     line = "step 1 loss 0.5 " + " ".join(f"layer{n}_x={n}" for n in range(3 * MOST_METRICS))
     reader = read(f"{line}\n{line.replace('step 1', 'step 2')}\n")
-    assert reader.left_out == MOST_METRICS
+    assert reader.left_out == MOST_METRICS, "once each, and no further than the bound"
 
 
 def test_values_are_taken_once_and_without_those_that_are_not_finite() -> None:
@@ -154,23 +163,6 @@ def test_progress_all_shows_the_metrics(tmp_path: Path, capsys: pytest.CaptureFi
     assert "grad_norm  NaN or infinite" in capsys.readouterr().out
     assert main(["progress", str(log), "--json"]) == 0
     assert "metrics" not in json.loads(capsys.readouterr().out)
-
-
-def test_a_number_that_prints_itself_as_an_object_is_a_number() -> None:
-    reader = Metrics()
-    reader.read_text("step 4 loss tensor(0.5, device='cuda:0') lr np.float32(0.25)\n")
-    assert dict(reader.take()) == {"step": 4.0, "loss": 0.5, "lr": 0.25}
-
-
-def test_a_learning_rate_of_caching_evaluation_or_download_is_no_metric() -> None:
-    reader = Metrics()
-    reader.read_text(
-        "caching latents: step 12/90, lr=0.5\n"
-        "Caching:  41%|####      | 41/100 [00:11<00:16,  3.61it/s, lr=0.5]\n"
-        "Downloading 41%|####      | 4.1G/10.0G [00:11<00:16, 361MB/s, lr=0.5]\n"
-        "Evaluating: 12/90, lr 0.5\n"
-    )
-    assert dict(reader.take()) == {}
 
 
 def test_what_a_preamble_prints_once_is_no_metric() -> None:
