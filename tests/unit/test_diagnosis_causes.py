@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.shipped import CATALOGUE, FAILURES, LOG_SHAPES, SHAPES
+from tests.shipped import CATALOGUE, FAILURES, LOG_SHAPES
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
 from trainwatch.core.judge.failure.diagnosis import START_EVIDENCE, diagnose, is_news
 from trainwatch.core.judge.recovery.ending import diagnosis_of
@@ -113,14 +113,6 @@ def test_diagnosis_of_a_report_after_which_the_program_went_on_is_not_sure(code:
     text = "Traceback (most recent call last):\n  File 'a.py', line 1\nModuleNotFoundError: No module named 'x'\n"
     assert diagnosis_of([text], CATALOGUE, code).confidence == 0.9
     assert diagnosis_of([f"{text}the sample ends here\n4000 samples\n"], CATALOGUE, code).confidence == 0.6
-
-
-def test_diagnosis_own_patterns_of_a_project_count_most() -> None:
-    catalogue = CompiledCatalogue(FAILURES, SHAPES, {"io_error": (r"tape robot", r"drum \d+ jammed")})
-    answer = diagnosis_of(
-        ["RuntimeError: CUDA error: unknown error\nthe tape robot says drum 9 jammed\n"], catalogue, 1
-    )
-    assert (answer.failure, answer.confidence, answer.cause and answer.cause.line) == ("io_error", 0.97, 2)
 
 
 def test_diagnosis_unknown_shows_the_last_lines_and_all_that_was_suspicious() -> None:

@@ -2,13 +2,13 @@
 
 import pytest
 
-from tests.builders import GB, Story, World, judge
+from tests.builders import GB, World
 from tests.unit.test_judge_recovery import running
 from trainwatch.core.judge.findings import health
 from trainwatch.core.model.fact import HealthChanged, Note
 from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample, LogChunk
 from trainwatch.core.model.progress import Level, metrics
-from trainwatch.core.model.settings import Health, Profiles, Settings
+from trainwatch.core.model.settings import Health
 
 TABLE = metrics(Health())
 
@@ -100,14 +100,6 @@ def test_gpu_readings_that_are_missing_for_longer_are_the_same_trouble() -> None
         "GPU readings: GPU telemetry has not answered for 3 s",
         "GPU readings are back",
     ]
-
-
-def test_stable_profile_of_the_run_selects_its_levels() -> None:
-    world = World(judge(Settings(profiles=Profiles(use="stable")))).begin()
-    world.watch(Story(meta=False).load(5).train(5))
-    for n in range(4):
-        world.see(gpu(world.t + 5.0 * n, mem_used_bytes=15.5 * GB, mem_total_bytes=16 * GB, util_pct=97.0))
-    assert levels(world, "gpu0.vram")[-1] == "warning"
 
 
 LINE = "\rsteps: 1%| | {}/9000 [01:00<1:00:00, 1.0s/it, avr_loss={}]"

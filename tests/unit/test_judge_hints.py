@@ -101,7 +101,9 @@ def test_a_lower_learning_rate_is_proposed_from_the_curve_and_never_taken(rises:
     assert (proposed.name, proposed.failure) == ("half-learning-rate", "plateau")
     assert [(c.key, c.before, c.after) for c in proposed.changes] == [("learning_rate", 1e-4, 5e-5)]
     assert ("keeps rising" in proposed.why) is rises
-    assert world.incidents[0].id == proposed.incident
+    (found,) = world.incidents
+    assert (found.id, found.kind, found.open) == (proposed.incident, "loss", False)
+    assert (found.class_, found.severity) == (("diverging", "warning") if rises else ("plateau", "info"))
     assert world.of(RemedyApplied) == []
     assert world.decisions == ["start_attempt"]
 

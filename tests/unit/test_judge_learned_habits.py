@@ -8,7 +8,7 @@ from trainwatch.core.judge.handlers.hints import habits_of
 from trainwatch.core.judge.state import changed, from_snapshot, to_snapshot
 from trainwatch.core.model.fact import IncidentOpened
 from trainwatch.core.model.observation import Learned
-from trainwatch.core.model.run import FADE, GpuHabit, Habits, PhaseHabit, faded, without_pace
+from trainwatch.core.model.run import GpuHabit, Habits, PhaseHabit
 from trainwatch.core.replay import Replay
 
 
@@ -84,26 +84,6 @@ def test_known_pauses_lengthen_the_deadline() -> None:
     pause = begun().go(200, gpu=idle, cpu=0.0).train(50)
     assert hangs(replayed(pause))
     assert hangs(replayed(pause, Habits(runs=1, lull_s=110.0))) == []
-
-
-def test_learned_lengths_fade_from_run_to_run() -> None:
-    habit = PhaseHabit(times=2, longest_s=100.0, quiet_s=50.0)
-    habits = Habits(runs=1, start=habit, phases={"save": habit}, lull_s=10.0, pause_s=20.0, spin_s=30.0, line_s=2.0)
-    less = faded(habits)
-    assert less.phases["save"] == PhaseHabit(times=2, longest_s=FADE * 100.0, quiet_s=FADE * 50.0)
-    assert (less.lull_s, less.pause_s, less.spin_s, less.line_s) == (FADE * 10.0, FADE * 20.0, FADE * 30.0, 2.0)
-
-
-def test_changed_config_keeps_lengths_and_drops_the_pace() -> None:
-    habits = Habits(
-        runs=1,
-        start=PhaseHabit(times=2, longest_s=9.0, quiet_s=5.0),
-        lull_s=10.0,
-        line_s=2.0,
-        cpu_cores=1.0,
-        gpus=(GpuHabit(index=0, busy_w=300.0),),
-    )
-    assert without_pace(habits) == Habits(runs=1, start=PhaseHabit(quiet_s=5.0), lull_s=10.0)
 
 
 def test_spin_before_the_first_step_is_measured_by_power_of_earlier_runs() -> None:

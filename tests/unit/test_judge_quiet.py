@@ -1,5 +1,7 @@
 """The incident *quiet*: people are told of a silence before anything is decided."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -18,12 +20,37 @@ def of_kind(world: World, kind: str) -> list[Incident]:
     return [incident for incident in world.incidents if incident.kind == kind]
 
 
-def test_stacks_of_the_silence_name_the_kind_of_the_hang() -> None:
-    world = running(steps=100)
-    world.answer("capture_stacks", frames={"7": ["_try_get_data (dataloader.py:1243)"]})
+LOADER = ["select (selectors.py:416)", "_try_get_data (torch/utils/data/dataloader.py:1291)"]
+SYNC = ["cudaStreamSynchronize (libcudart.so.12)", "item (train.py:3)"]
+KERNELS = "process 7 waits for the GPU to finish its kernels: cuEventSynchronize (libcuda.so.1)"
+
+
+@pytest.mark.parametrize(
+    ("frames", "more", "kind", "said"),
+    [
+        (LOADER, {}, "starved", "process 7 waits for a data loader worker"),
+        (SYNC, {}, "spin", "process 7 waits "),
+        (["poll (libc.so.6)", "ncclAllReduce (libnccl.so.2)", "step (train.py:8)"], {}, "spin", "process 7 waits "),
+        (["all_reduce (torch/distributed/distributed_c10d.py:2501)"], {}, "spin", "process 7 waits "),
+        (["synchronize (torch/cuda/__init__.py:985)", "step (train.py:8)"], {}, "spin", "process 7 waits "),
+        (
+            ["0x7f739dbd3697 (libcuda.so.580.159.04)"],
+            {},
+            "spin",
+            "process 7 waits ",
+        ),  # an H200: the driver has no names
+        (["item (train.py:3)"], {"native": {"7": ["cuEventSynchronize (libcuda.so.1)"]}}, "spin", KERNELS),
+        (SYNC, {"frames": {"7": SYNC, "8": LOADER}}, "starved", "process 7 waits "),
+        (LOADER, {"moved": {"7": True}}, "idle", ""),
+    ],
+)
+def test_stacks_of_the_silence_name_the_kind_of_the_hang(
+    frames: list[str], more: dict[str, Any], kind: str, said: str
+) -> None:
+    world = running(steps=100).answer("capture_stacks", **{"frames": {"7": frames}, **more})
     world.watch(Story(meta=False).dead(200))
-    assert world.hangs[0].class_ == "starved"
-    assert any("data loader worker" in e.what for e in of_kind(world, "quiet")[0].evidence)
+    assert world.hangs[0].class_ == kind
+    assert any(said in e.what for e in of_kind(world, "quiet")[0].evidence)
 
 
 def test_stopped_rank_names_the_kind_whatever_the_others_wait_for() -> None:
@@ -157,9 +184,7 @@ def test_loop_whose_stop_waits_for_evidence_is_not_over_by_its_steps() -> None:
     story = Story(meta=False).load(10).train(100)
     world.watch(story)
     for _ in range(6):
-        again = Story(meta=False)
-        again.step = 60
-        world.watch(again.train(40))
+        world.watch(Story(meta=False, step=60).train(40))
         if world.word == "hung":
             break
     world.wait(40)
@@ -173,9 +198,7 @@ def test_a_training_that_a_script_began_again_once_is_no_loop_until_it_falls_bac
     world.watch(Story(meta=False, total=1000).load(10).train(200))
     for _ in range(2):
         assert (world.word, of_kind(world, "stall")) == ("running", [])
-        again = Story(meta=False, total=1000)
-        again.step = 60
-        world.watch(again.train(130))  # 325 s
+        world.watch(Story(meta=False, total=1000, step=60).train(130))  # 325 s
     assert [i.class_ for i in world.hangs] == ["spin"]
 
 
@@ -226,9 +249,7 @@ def test_an_open_question_is_among_the_evidence() -> None:
 
 def test_silent_evaluation_of_an_hour_ends_the_run_once_at_most() -> None:
     def part(step: int) -> Story:
-        told = Story(meta=False, period_s=10.0)
-        told.step = step
-        return told
+        return Story(meta=False, period_s=10.0, step=step)
 
     world = World().begin().watch(part(0).load(20).train(200).evaluate(3600, announce=False, bar=False))
     assert [i.class_ for i in world.hangs] == ["spin"]

@@ -90,21 +90,11 @@ CASES: dict[str, tuple[FailureInput, Answer]] = {
         failure("exiting", kind="hang", remedy=HALF, rung=CLIMBED, spent=True, ran_before=RAN), Finish(),
     ),
     # person_ended_it
-    "a trainer that a person ended stays ended": (failure("killed_by_user"), Hold("a person ended the trainer", "ordered")),
     "a launcher that ended its other ranks is no person": (failure("killed_by_user", confidence=0.5), Again(back_off=True)),
     "whatever else could be done": (failure("killed_by_user", remedy=HALF, rung=CLIMBED, ran_before=RAN), Hold("a person ended the trainer", "ordered")),
-    "a signal from an unknown sender is a crash": (
-        failure("killed_by_user", cause=SIGNALLED), Again(back_off=True, delay_s=5.0),
-    ),
-    "but an end that was ordered is none": (failure("unknown", cause=SIGNALLED, ordered="it was ordered"), Hold("it was ordered", "ordered")),
     # wsl_channel_is_broken
     "a GPU that Windows took away does not come back": (
         failure(gpu_channel="lost", remedy=HALF, ran_before=RAN), GiveUpRun(BROKEN, policy.windows_side(), counted=False),
-    ),
-    "one failed message of the channel may be a busy host": (failure(gpu_channel="failing"), Again(back_off=True)),
-    "two in a row are the channel": (
-        failure(gpu_channel="failing", history=before("cuda_unknown_error", position=1)),
-        GiveUpRun(BROKEN, policy.windows_side(), counted=False),
     ),
     "another failure has nothing to do with the channel": (failure("segfault", gpu_channel="lost"), Again(back_off=True)),
     # new_settings_do_not_start
@@ -115,34 +105,18 @@ CASES: dict[str, tuple[FailureInput, Answer]] = {
     "a hang before the first step is restarted with them first": (failure("idle", kind="hang", ran_before=RAN), Again(back_off=True)),
     # rung_is_too_high
     "a rung that the ramp climbed to is left": (failure(rung=CLIMBED, remedy=HALF), Again(rung=CLIMBED)),
-    "also for a failure that settings are likely to cause": (failure(settings="likely", rung=CLIMBED), Again(rung=CLIMBED)),
     "not for one that settings never cause": (failure("gpu_lost", settings="never", rung=CLIMBED), Again(back_off=True)),
     "not without restarts": (failure(rung=CLIMBED, spent=True, restart=SETTINGS, waiting=()), GiveUpRun(SPENT, (ENDED_IT, REPORT))),
-    "a chosen rung is left if nothing else helps": (
-        failure("cuda_oom", settings="likely", curable=False, rung=CHOSEN), Again(rung=CHOSEN),
-    ),
     "not if a remedy fits": (
         failure("cuda_oom", settings="likely", curable=False, rung=CHOSEN, remedy=HALF), Again(remedy=HALF),
     ),
     "not if a restart may help": (failure(settings="likely", rung=CHOSEN), Again(back_off=True)),
-    "not if the settings are not likely to be the cause": (
-        failure("code_bug", curable=False, trained=False, rung=CHOSEN, position=None),
-        GiveUpRun(
-            f"{NEVER}: exit code 1: the message",
-            ("failures: attempt 2: crash (code_bug)", REPORT),
-        ),
-    ),
     # remedy_applies
-    "a remedy is applied and the others are proposed": (
-        failure("cuda_oom", curable=False, remedy=HALF, waiting=(LESS,)), Again(remedy=HALF, proposed=(LESS,)),
-    ),
     "a remedy goes before waiting for the network": (failure("network_error", remedy=HALF), Again(remedy=HALF)),
     # network_failed
     # site_ended_it
     "a preempted job goes on in the next one": (failure("killed_by_user", job="preempted", spent=True, remedy=HALF), Again(charged=False, delay_s=0.0)),
     "a failed node is waited for": (failure("unknown", job="node", history=before("unknown")), Again(charged=False, delay_s=10.0)),
-    "the network is waited for": (failure("network_error", waiting=(LESS,)), Again(charged=False, delay_s=30.0)),
-    "longer each time": (failure("network_error", history=before("network_error")), Again(charged=False, delay_s=60.0)),
     "without restarts, too, and whatever else": (
         failure("network_error", spent=True, curable=False, remedy=HALF, ran_before=None), Again(charged=False, delay_s=30.0),
     ),
@@ -164,7 +138,6 @@ CASES: dict[str, tuple[FailureInput, Answer]] = {
     "no restart onto a lost GPU": (failure("gpu_lost", gpus_usable=False), Again(needs_gpu=True)),
     "another failure does not wait for a GPU": (failure(gpus_usable=False), Again(back_off=True)),
     # budget_is_spent
-    "without restarts the run is given up": (failure(spent=True), GiveUpRun(SPENT, (ENDED_IT, REPORT))),
     "the settings allow no restart": (
         failure(spent=True, restarts_made=0),
         GiveUpRun("no restart is allowed (max_restarts = 0): a person is needed", (ENDED_IT, REPORT)),
@@ -189,9 +162,6 @@ CASES: dict[str, tuple[FailureInput, Answer]] = {
     "nor does one that failed too often": (failure("config_error", kind="launch", spent=True), GiveUpRun(f"{SPENT}: the trainer cannot be started: exit code 1: the message")),
     "memory that no remedy helps ends the new settings and not the run": (
         failure("cuda_oom", settings="likely", curable=False, ran_before=RAN), Again(to=RAN, charged=False),
-    ),
-    "a class that is not certain is not known": (
-        failure("code_bug", curable=False, trained=False, confidence=0.79), Again(back_off=True),
     ),
     "a certain one is": (
         failure("code_bug", curable=False, trained=False, confidence=0.8, position=None),
@@ -234,13 +204,6 @@ CASES: dict[str, tuple[FailureInput, Answer]] = {
         ),
     ),
     "another failure is not meant by that": (failure(nan_action="stop"), Again(back_off=True)),
-    "NaN again on the way to the next checkpoint is given up": (
-        failure("nan_loss", history=before("nan_loss", position=60)),
-        GiveUpRun(
-            "NaN again at step 100, and no new checkpoint since the last NaN: exit code 1: the message",
-            ("failures: attempt 1: crash (nan_loss) at step 60; attempt 2: crash (nan_loss) at step 100", REPORT),
-        ),
-    ),
     "also where no step is printed": (
         failure("nan_loss", history=before("nan_loss", position=None), position=None),
         GiveUpRun(
@@ -262,7 +225,6 @@ CASES: dict[str, tuple[FailureInput, Answer]] = {
         failure(history=before("cuda_unknown_error", position=98), stride=2, ran_before=RAN, settings="likely"), Again(to=RAN, charged=False),
     ),
     # restart_as_it_was
-    "else the attempt is restarted and what a person may do is proposed": (failure(waiting=(LESS,)), Again(back_off=True, proposed=(LESS,))),
     "nothing is proposed for settings that are new": (
         failure("idle", kind="hang", waiting=(LESS,), ran_before=RAN), Again(back_off=True),
     ),

@@ -105,13 +105,6 @@ def own_shapes(*patterns: str) -> ShapeTable:
     return ShapeTable(LOG_SHAPES, patterns)
 
 
-def test_progress_own_shape_is_tried_first() -> None:
-    shapes = own_shapes(r"^tick=(?P<step>\d+)/(?P<total_steps>\d+) cost=(?P<loss>[\d.]+)")
-    progress = log_progress.progress_of(["tick=5/50 cost=0.5\n" * 3], shapes)
-    assert (progress.step, progress.total_steps, progress.loss) == (5, 50, 0.5)
-    assert log_progress.progress_of([f"{QUIET}tick=6/50 cost=0.25\n"], shapes).step == 6
-
-
 @pytest.mark.parametrize("pattern", ["(", r"step \d+", r"(?P<stepp>\d+)"])
 def test_progress_own_shape_that_cannot_work_is_refused_in_one_line(pattern: str) -> None:
     with pytest.raises(ValueError, match="progress shape") as refused:

@@ -22,7 +22,7 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "trainwatch.toml").write_text(PROJECT)
     (tmp_path / "logs").mkdir()
     path = tmp_path / "logs" / "train.log"
-    path.write_text("tour=5 of 90 cost=0.25\nthe tape robot is on strike\n")
+    path.write_text("tour=5 of 90 cost=0.25\nRuntimeError: CUDA error: unknown error\nthe tape robot is on strike\n")
     monkeypatch.chdir(path.parent)
     return path
 
@@ -45,7 +45,8 @@ def test_an_own_shape_may_use_the_abbreviations_of_the_shipped_ones(
 
 def test_diagnose_uses_the_patterns_of_the_project(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diagnose", str(log), "--exit-code", "1", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["failure"] == "io_error"
+    said = json.loads(capsys.readouterr().out)
+    assert (said["failure"], said["confidence"], said["cause"]["line"]) == ("io_error", 0.97, 3), "they count most"
 
 
 def test_a_broken_project_file_is_reported_and_ignored(log: Path, capsys: pytest.CaptureFixture[str]) -> None:

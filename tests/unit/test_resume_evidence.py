@@ -5,11 +5,11 @@ import math
 import pytest
 
 from tests.builders import World, judge
+from tests.unit.test_judge_branches import notes
 from tests.unit.test_judge_recovery import crash, quick, save
-from trainwatch.core.judge.resume.resume_check import says_that_it_loads
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import CopyAside, GiveUp, NotifyPeople, StartAttempt, StopAttempt
-from trainwatch.core.model.fact import Note, ProgressMade
+from trainwatch.core.model.fact import ProgressMade
 from trainwatch.core.model.observation import CheckpointEvent, LogChunk
 
 FORMS = {
@@ -54,10 +54,6 @@ def began_anew(world: World) -> World:
     return world
 
 
-def notes(world: World) -> str:
-    return "\n".join(n.text for n in world.of(Note))
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_a_trainer_that_restores_and_counts_from_the_beginning_trains_on(form: str) -> None:
     """It was ended after four steps, and the run given up: musubi-tuner, XGBoost."""
@@ -74,36 +70,31 @@ def test_a_trainer_that_restores_and_counts_from_the_beginning_trains_on(form: s
 
 
 @pytest.mark.parametrize(
-    "words", ["resume training from local state: out/step-60", "[INFO] Loaded checkpoint 'out/step-60' (epoch 3)"]
-)
-def test_the_words_of_the_trainer_show_that_it_resumed(words: str) -> None:
-    world = flat(words)
-    assert "resume verified: the trainer says that it loads step-60" in notes(world)
-    assert not [i for i in world.incidents if i.open]
-
-
-@pytest.mark.parametrize(
-    ("line", "path", "says"),
+    ("words", "path", "says"),
     [
-        ("Loading 2048 images of 20 classes", "runs/x/20", False),
+        ("resume training from local state: out/step-60", "out/step-60", True),
+        ("[INFO] Loaded checkpoint 'out/step-60' (epoch 3)", "out/step-60", True),
         ("restored runs/x/20", "/w/runs/x/20", True),
-        ("load the best model of all", "out/best", False),
         ("=> loaded checkpoint 'out/best' (epoch 3)", "/w/out/best", True),
         ("Loads checkpoint by local backend from path: /w/out/last.pt", "/w/out/last.pt", True),
         ("resuming from last.pt", "/w/out/last.pt", True),
         ("resuming from not-last.pt", "/w/out/last.pt", False),
+        ("Loading 2048 images of 20 classes", "runs/x/20", False),
+        ("load the best model of all", "out/best", False),
         ("loading data/step-60/images, not out/step-60", "/w/out/step-60", False),
     ],
 )
-def test_which_lines_say_that_a_checkpoint_is_loaded(line: str, path: str, *, says: bool) -> None:
-    assert says_that_it_loads(line, path) is says
+def test_the_words_of_the_trainer_show_that_it_resumed(words: str, path: str, says: bool) -> None:
+    world = flat(words, path)
+    verified = f"resume verified: the trainer says that it loads {path.rpartition('/')[2]}"
+    assert (verified in notes(world), bool([i for i in world.incidents if i.open])) == (says, not says)
 
 
-def flat(words: str) -> World:
+def flat(words: str, path: str = "out/step-60") -> World:
     """A loss that tells nothing: it never falls."""
     world = World(judge()).begin()
     world.see(LogChunk(t=5.0, text="".join(f"step {n}/400 loss 0.5\n" for n in range(1, 61))))
-    save(world, "out/step-60", 60)
+    save(world, path, 60)
     world.answer("start_attempt", told_resume=True, resume="state")
     world.answer("copy_aside", folder="out.kept/1")
     crash(world).see(LogChunk(t=world.t + 2.0, text=words + "\n"))

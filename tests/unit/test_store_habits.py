@@ -2,14 +2,20 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from trainwatch.core.model.run import GpuHabit, Habits, PhaseHabit
 from trainwatch.core.store import learned as store
 from trainwatch.core.store.learned import HabitsFile, job_key, normalised
 
-TAUGHT = Habits(runs=1, start=PhaseHabit(times=1, longest_s=40.0, quiet_s=4.0), gpus=(GpuHabit(index=0, busy_w=300.0),))
+PACE: dict[str, Any] = {"line_s": 2.0, "cpu_cores": 1.0, "gpus": (GpuHabit(index=0, busy_w=300.0),)}
+SAVE, LESS = PhaseHabit(times=2, longest_s=100.0, quiet_s=50.0), PhaseHabit(times=2, longest_s=90.0, quiet_s=45.0)
+START = PhaseHabit(times=1, longest_s=40.0, quiet_s=4.0)
+TAUGHT = Habits(runs=1, start=START, phases={"save": SAVE}, lull_s=10.0, pause_s=20.0, spin_s=30.0, **PACE)
+FADED = Habits(runs=1, start=PhaseHabit(quiet_s=3.6), phases={"save": LESS}, lull_s=9.0, pause_s=18.0, spin_s=27.0)
 
 
 @pytest.mark.parametrize(
@@ -54,9 +60,7 @@ def test_job_key_depends_on_the_working_folder() -> None:
 def test_habits_are_decayed_when_they_are_read(tmp_path: Path) -> None:
     HabitsFile(tmp_path, ["python", "t.py"], "/a").write(TAUGHT)
     again = HabitsFile(tmp_path, ["python3", "t.py", "--resume", "x"], "/a").read()
-    assert again is not None
-    assert again.gpus == TAUGHT.gpus
-    assert again.start.longest_s == pytest.approx(36.0)
+    assert again == replace(FADED, start=PhaseHabit(times=1, longest_s=36.0, quiet_s=3.6), **PACE)
     assert HabitsFile(tmp_path, ["python", "other.py"], "/a").read() is None
 
 
@@ -71,7 +75,7 @@ def test_a_changed_config_discards_the_learned_pace(tmp_path: Path) -> None:
     gone = HabitsFile(tmp_path, ["t"], "/a", config).read()
     assert same is not None
     assert same.gpus
-    assert changed == gone == Habits(runs=1, start=PhaseHabit(quiet_s=0.9 * 4.0))
+    assert changed == gone == FADED, "lengths stay, but a silence of the start makes no deadline shorter"
 
 
 @pytest.mark.parametrize(
