@@ -14,14 +14,12 @@ from trainwatch.core.store.run_directory import RunDirectory
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
-    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
-    out = tmp_path / "out"
+def run(folder: Path) -> RunDirectory:
+    out = folder / "out"
     spec = RunSpec(id="luca-1", name="luca", command=("x",), cwd="/w", created_wall=1.0, output_dir=str(out))
     out.mkdir()
     (out / "checkpoint.pt").write_bytes(b"precious")
-    return RunDirectory.create(tmp_path / "home", spec)
+    return RunDirectory.create(folder / "home", spec)
 
 
 def test_run_is_forgotten_and_its_outputs_stay(

@@ -63,12 +63,10 @@ def test_a_run_derives_launch_and_restart_once_and_reads_profiles_once(world: Wo
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "train.py").touch()
-    (tmp_path / "cfg.yaml").write_text("training:\n  batch_size: 4\n")
-    return tmp_path
+def folder(folder: Path) -> Path:
+    (folder / "train.py").touch()
+    (folder / "cfg.yaml").write_text("training:\n  batch_size: 4\n")
+    return folder
 
 
 def plan_here() -> LaunchPlan:

@@ -12,10 +12,8 @@ RUN = '[run]\nname = "luca"\ncommand = ["python", "train.py"]\n'
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path / "trainwatch.toml"
+def project(folder: Path) -> Path:
+    return folder / "trainwatch.toml"
 
 
 def test_notice_arrives_at_the_command(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

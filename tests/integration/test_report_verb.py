@@ -33,19 +33,17 @@ Say = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
+def run(folder: Path) -> RunDirectory:
     """A run that crashed once and was given up, with its log and its losses."""
-    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
-    log = tmp_path / "train.log"
+    log = folder / "train.log"
     log.write_text(
         'loading\nsteps: 1% | 3/300 Traceback (most recent call last):\n  File "t.py", line 1\nOSError: token=q1w2e3r4t5\n\n'
     )
     spec = RunSpec(
-        id="luca-1a2b3c4d", name="luca", command=("python", "t.py", "--api-key", "zxcvbnm1"), cwd=str(tmp_path),
+        id="luca-1a2b3c4d", name="luca", command=("python", "t.py", "--api-key", "zxcvbnm1"), cwd=str(folder),
         created_wall=WALL0,
     )  # fmt: skip
-    directory = RunDirectory.create(tmp_path / "home", spec)
+    directory = RunDirectory.create(folder / "home", spec)
     facts: list[tuple[float, tuple[Fact, ...]]] = [
         (0.0, created()),
         (1.0, (AttemptStarted(attempt=1, pid=1, log=str(log)), *started(1)[:1])),

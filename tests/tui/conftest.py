@@ -3,7 +3,7 @@
 import functools
 import importlib
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -14,6 +14,7 @@ from tests.fakes.feed import PROFILES, FakePicker, open_run
 from trainwatch.core.model.story import Situation
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.cards import Card
+from trainwatch.tui.panes.pane import Pane
 from trainwatch.tui.screens.dashboard import Dashboard
 
 
@@ -88,6 +89,19 @@ def board(app: TrainwatchApp) -> Dashboard:
 def look(app: TrainwatchApp) -> None:
     """One look, drawn."""
     board(app).look()
+
+
+def fills(panes: Mapping[str, Pane], width: int, height: int) -> None:
+    """Assert that the panes cover the screen, none of them another one, and that no line is cut."""
+    covered: set[tuple[int, int]] = set()
+    for pane in panes.values():
+        if pane.display:
+            region = pane.region
+            cells = {(x, y) for x in range(region.x, region.right) for y in range(region.y, region.bottom)}
+            assert not covered & cells, f"{pane.id} overlaps at {width}×{height}"
+            covered |= cells
+            assert all(len(line) <= region.width for line in pane.plain_lines())
+    assert covered == {(x, y) for x in range(width) for y in range(height)}, f"at {width}×{height}"
 
 
 async def until(pilot: Pilot[None], true: Callable[[], bool], what: str = "condition") -> None:

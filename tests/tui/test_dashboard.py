@@ -5,7 +5,7 @@ import pytest
 
 from tests.fakes.feed import SCENES, FakeLog, healthy, hung, progress
 from tests.tiers import second
-from tests.tui.conftest import board, look, showing
+from tests.tui.conftest import board, fills, look, showing
 from tests.unit.test_views_header import NAN, incident, replace, stepped, told, with_incidents
 from trainwatch.core.model.fact import ProgressMade
 from trainwatch.core.model.observation import GpuReading, GpuSample
@@ -29,18 +29,7 @@ async def test_dashboard_fits_every_terminal_size(scene: str) -> None:
             await pilot.resize_terminal(width, height)
             look(app)
             await pilot.pause()
-            covered: set[tuple[int, int]] = set()
-            for pane in board(app).panes.values():
-                if not pane.display:
-                    continue
-                region = pane.region
-                assert region.right <= width
-                assert region.bottom <= height
-                cells = {(x, y) for x in range(region.x, region.right) for y in range(region.y, region.bottom)}
-                assert not covered & cells, f"{pane.id} overlaps"
-                covered |= cells
-                assert all(len(line) <= region.width for line in pane.plain_lines())
-            assert len(covered) == width * height, "part of the screen is unused"
+            fills(board(app).panes, width, height)
             assert board(app).head.plain_lines()[0].strip()
             assert "leave" in board(app).key_bar.plain_lines()[0]
 

@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 
 from tests.fakes.feed import FakePicker, empty, finished, open_run
 from tests.fakes.launcher import CHECKS, FAILED, FakeLauncher
-from tests.tui.conftest import look, until
+from tests.tui.conftest import fills, look, until
 from trainwatch.core.model.launch import LaunchPreview, LaunchRequest
 from trainwatch.core.model.story import Situation
 from trainwatch.tui.app import TrainwatchApp
@@ -215,14 +215,7 @@ async def test_launch_screen_fits_every_size(trouble: str) -> None:
         for width, height in SIZES:
             await pilot.resize_terminal(width, height)
             await pilot.pause()
-            covered: set[tuple[int, int]] = set()
-            for pane in front(app).panes.values():
-                if pane.display:
-                    region = pane.region
-                    cells = {(x, y) for x in range(region.x, region.right) for y in range(region.y, region.bottom)}
-                    assert not covered & cells, f"{pane.id} overlaps at {width}×{height}"
-                    covered |= cells
-            assert len(covered) == width * height
+            fills(front(app).panes, width, height)
             if height >= 24 and not trouble:
                 assert "disk" in text(app, "checks")
 

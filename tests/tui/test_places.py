@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from tests.fakes.feed import FakeFeed, FakePicker, empty, healthy, hung, in_state
 from tests.fakes.screen_jobs import FakeCheckpoints, FakeIncidentFiles, FakeLaunch, rich_run, troubled
 from tests.tiers import SECOND_TIER, second
-from tests.tui.conftest import choose, look, until
+from tests.tui.conftest import choose, fills, look, until
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.preset import Profile
 from trainwatch.core.model.run import Evidence
@@ -109,18 +109,7 @@ async def test_every_screen_fits_every_terminal_size(place: str, scene: str) -> 
         for width, height in SIZES:
             await pilot.resize_terminal(width, height)
             await pilot.pause()
-            covered: set[tuple[int, int]] = set()
-            for pane in front(app).panes.values():
-                if not pane.display:
-                    continue
-                region = pane.region
-                assert region.right <= width
-                assert region.bottom <= height
-                cells = {(x, y) for x in range(region.x, region.right) for y in range(region.y, region.bottom)}
-                assert not covered & cells, f"{pane.id} overlaps at {width}×{height}"
-                covered |= cells
-                assert all(len(line) <= region.width for line in pane.plain_lines())
-            assert len(covered) == width * height, f"part of the screen is unused at {width}×{height}"
+            fills(front(app).panes, width, height)
 
 
 async def test_number_keys_open_every_screen_and_escape_returns() -> None:

@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 from tests.fakes.feed import FakePicker, healthy
 from tests.fakes.screen_jobs import rich_run
 from tests.tiers import second
-from tests.tui.conftest import look, until
+from tests.tui.conftest import fills, look, until
 from trainwatch.core.model.checkpoint import Sample
 from trainwatch.core.sense.files.checkpoint_values import find_samples
 from trainwatch.tui.app import TrainwatchApp
@@ -156,14 +156,7 @@ async def test_samples_screen_fits_every_size(tmp_path: Path, size: tuple[int, i
         view = front(app).view
         width, height = front(app).picture.pixels.size
         assert width == view.size.width or height >= view.size.height * 2 - 1, "it takes the room there is"
-        covered: set[tuple[int, int]] = set()
-        for pane in front(app).panes.values():
-            if pane.display:
-                region = pane.region
-                cells = {(x, y) for x in range(region.x, region.right) for y in range(region.y, region.bottom)}
-                assert not covered & cells
-                covered |= cells
-        assert len(covered) == size[0] * size[1]
+        fills(front(app).panes, *size)
 
 
 def chunk(kind: bytes, data: bytes) -> bytes:

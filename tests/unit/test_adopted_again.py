@@ -18,11 +18,9 @@ def said(**words: Any) -> Overrides:
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
-    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "out").mkdir()
-    return RunDirectory.create(tmp_path / "home", spec(tmp_path))
+def run(folder: Path) -> RunDirectory:
+    (folder / "out").mkdir()
+    return RunDirectory.create(folder / "home", spec(folder))
 
 
 def spec(folder: Path, **more: Any) -> RunSpec:

@@ -19,12 +19,10 @@ KOHYA = 'network_weights = "out/name-000004.safetensors"\nlearning_rate = 1e-4\n
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "dit.yaml").write_text(DIT)
-    (tmp_path / "kohya.toml").write_text(KOHYA)
-    return tmp_path
+def folder(folder: Path) -> Path:
+    (folder / "dit.yaml").write_text(DIT)
+    (folder / "kohya.toml").write_text(KOHYA)
+    return folder
 
 
 def plan_of(*command: str) -> LaunchPlan:

@@ -64,10 +64,8 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
-    return Place(tmp_path, {10: 3.5, 20: 2.25, 30: None})
+def place(folder: Path) -> Place:
+    return Place(folder, {10: 3.5, 20: 2.25, 30: None})
 
 
 def listed(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:

@@ -19,11 +19,9 @@ TOML = '[runs.a]\ncommand = ["true"]\n[runs.b]\ncommand = ["true"]\noutput_dir =
 
 
 @pytest.fixture(autouse=True)
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "trainwatch.toml").write_text(TOML)
-    return tmp_path
+def project(folder: Path) -> Path:
+    (folder / "trainwatch.toml").write_text(TOML)
+    return folder
 
 
 def test_status_of_a_run_that_was_never_started_is_idle(capsys: pytest.CaptureFixture[str], project: Path) -> None:

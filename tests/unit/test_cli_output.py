@@ -20,11 +20,9 @@ TAMED = "a\\x1b[31mred\\nsecond\\x07"
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
-    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
-    spec = RunSpec(id="nasty-1", name=NASTY, command=("c",), cwd=str(tmp_path), created_wall=0.0)
-    directory = RunDirectory.create(tmp_path / "home", spec)
+def run(folder: Path) -> RunDirectory:
+    spec = RunSpec(id="nasty-1", name=NASTY, command=("c",), cwd=str(folder), created_wall=0.0)
+    directory = RunDirectory.create(folder / "home", spec)
     with JournalWriter(directory.journal) as journal:
         journal.append_all(
             0.0, 0.0, (RunCreated(run="nasty-1", name=NASTY, command=("c", NASTY), cwd="/", preset="g"),)
@@ -72,15 +70,11 @@ def test_events_keep_line_breaks_and_escape_control_characters() -> None:
     assert line(IncidentOpened(incident=incident)).split("\n")[1].endswith("evidence: RuntimeError: \\x1b[1mbold")
 
 
-def test_a_dry_run_shows_problems_and_changes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
+def test_a_dry_run_shows_problems_and_changes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "--dry-run", "--json", "--", "nosuchcmd", "--output_dir", "out"]) == 0
     plan = json.loads(capsys.readouterr().out)
     assert "nosuchcmd" in plan["problem"]
-    assert plan["output_dir"] == str(tmp_path / "out")
+    assert plan["output_dir"] == str(folder / "out")
     assert main(["check", "--json", "--", "nosuchcmd"]) == 1
     failed = {c["name"] for c in json.loads(capsys.readouterr().out)["checks"] if c["result"] == "fail"}
     assert failed == {"command"}
@@ -88,7 +82,7 @@ def test_a_dry_run_shows_problems_and_changes(
     assert json.loads(capsys.readouterr().out).keys() == plan.keys()
     assert main(["run", "--dry-run", "--", "nosuchcmd"]) == 0
     assert "problem  " in capsys.readouterr().out
-    (tmp_path / "train_network.py").touch()
+    (folder / "train_network.py").touch()
     kohya = ["run", "--dry-run", "--preset", "kohya", "--profile", "balanced", "--", sys.executable, "train_network.py"]
     assert main(kohya) == 0
     told = capsys.readouterr().out
@@ -128,18 +122,14 @@ SECRETS = ("hf_AbCdEfGhIjKlMnOp1234", "hunter22xyz", "k3y-of-ann", "s3cr3tw0rd")
      ["run", "--dry-run", "--output-dir", "o", "--", "echo", "--api_key", "k3y-of-ann", "https://u:hunter22xyz@h/"],
      ["run", "--", "./nope", "--api_key=k3y-of-ann"], ["diagnose", "train.log"], ["diagnose", "train.log", "--json"]],
 )  # fmt: skip
-def test_no_verb_prints_a_secret(
-    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
+def test_no_verb_prints_a_secret(words: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     error = "RuntimeError: 401 for https://u:hunter22xyz@h/ hf_AbCdEfGhIjKlMnOp1234 (s3cr3tw0rd)"
     command = ("python", "t.py", "--api_key", "k3y-of-ann", "--url", "https://u:hunter22xyz@h/")
     spec = RunSpec(
-        id="r-1", name="r", command=command, cwd=str(tmp_path), created_wall=0.0, env={"X_TOKEN": "s3cr3tw0rd"}
+        id="r-1", name="r", command=command, cwd=str(folder), created_wall=0.0, env={"X_TOKEN": "s3cr3tw0rd"}
     )  # fmt: skip
-    run = RunDirectory.create(tmp_path / "home", spec)
-    (tmp_path / "train.log").write_text(f"Traceback (most recent call last):\n{error.replace('s3cr3tw0rd', 'x')}\n")
+    run = RunDirectory.create(folder / "home", spec)
+    (folder / "train.log").write_text(f"Traceback (most recent call last):\n{error.replace('s3cr3tw0rd', 'x')}\n")
     incident = Incident(
         id=1, t=1.0, wall=1.0, attempt=1, kind="crash", class_="unknown", reason=error, evidence=(Evidence(what=error),)
     )  # fmt: skip
@@ -148,7 +138,7 @@ def test_no_verb_prints_a_secret(
         journal.append_all(0.0, 0.0, (created, IncidentOpened(incident=incident), Note(text=error)))
     main(words)
     told = capsys.readouterr()
-    written = "".join(path.read_text() for path in tmp_path.glob("r.md"))
+    written = "".join(path.read_text() for path in folder.glob("r.md"))
     assert told.out + told.err + written
     for secret in SECRETS:
         assert secret not in told.out + told.err + written

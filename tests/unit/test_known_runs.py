@@ -16,10 +16,8 @@ from trainwatch.core.store.run_directory import RunDirectory
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path / "home"
+def home(folder: Path) -> Path:
+    return folder / "home"
 
 
 def known(home: Path, name: str, cwd: Path, state: RunState, wall: float) -> RunDirectory:

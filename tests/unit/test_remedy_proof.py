@@ -17,8 +17,8 @@ from trainwatch.core.model.observation import LogChunk
 from trainwatch.core.model.settings import Restart, Settings
 
 
-def second_attempt(preset: str, values: dict[str, Any]) -> World:
-    """After an OOM the second attempt has half the batch and twice the accumulation; it has printed nothing yet."""
+def second_attempt(preset: str, values: dict[str, Any], remedy: str = "half-batch") -> World:
+    """After an OOM the second attempt has a remedy, such as half the batch; it has printed nothing yet."""
     settings = Settings(restart=Restart(max_restarts=3, backoff_s=(0.0,)))
     mind = judge(
         settings,
@@ -28,7 +28,7 @@ def second_attempt(preset: str, values: dict[str, Any]) -> World:
         families=FAMILIES,
     )
     world = crash(running(mind), OOM)
-    assert [r.name for r in world.of(RemedyApplied)] == ["half-batch"]
+    assert [r.name for r in world.of(RemedyApplied)] == [remedy]
     return world
 
 
@@ -91,16 +91,7 @@ def test_a_remedy_that_shows_or_of_which_nothing_is_said_stays(preset: str, valu
 
 
 def test_a_remedy_of_one_setting_is_withdrawn_without_a_new_start() -> None:
-    values = {"train_batch_size": 1, "vae_batch_size": 4}
-    settings = Settings(restart=Restart(max_restarts=3, backoff_s=(0.0,)))
-    mind = judge(
-        settings,
-        msgspec.structs.replace(shipped("kohya"), resume="state"),
-        remedies=load_remedies(),
-        values={"": {**PLAIN, **values}},
-        families=FAMILIES,
-    )
-    world = crash(running(mind), OOM)
+    world = second_attempt("kohya", {"train_batch_size": 1, "vae_batch_size": 4}, "vae-batch-1")
     prints(world, "vae_batch_size: 4\n")
     assert world.of(RemediesDropped)[0].names == ("vae-batch-1",)
     assert world.of(StopAttempt) == []

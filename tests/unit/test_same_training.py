@@ -5,10 +5,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.unit.test_start_choice import chosen, folder, ran, refused, saved
+from tests.unit.test_start_choice import chosen, ran, refused, saved
 from trainwatch.core.store.run_directory import RunDirectory
 
-__all__ = ["folder"]
 TYPED = ("python3", "src/train.py", "--config", "a.yaml", "--lr", "1e-4")
 
 

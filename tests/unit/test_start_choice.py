@@ -39,6 +39,7 @@ from trainwatch.core.store.run_directory import RunDirectory
 COMMAND = ("true", "--resume", "{resume}", "--output_dir", "out")
 NO_PLACE = ("true", "--output_dir", "out")
 replace = msgspec.structs.replace
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 class Usage(NamedTuple):
@@ -47,13 +48,6 @@ class Usage(NamedTuple):
     total: int
     used: int
     free: int
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def saved(name: str = "model-step00000020.safetensors") -> Path:

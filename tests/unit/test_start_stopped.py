@@ -32,14 +32,12 @@ LOADS = "import torch\nstate = torch.load(args.resume)\n"
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "train.py").write_text(STRICT + LOADS)
-    (tmp_path / "torch.py").touch()
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "1.png").touch()
-    return tmp_path
+def folder(folder: Path) -> Path:
+    (folder / "train.py").write_text(STRICT + LOADS)
+    (folder / "torch.py").touch()
+    (folder / "data").mkdir()
+    (folder / "data" / "1.png").touch()
+    return folder
 
 
 def sentence(*words: str, command: tuple[str, ...] = ("python3", "train.py"), forced: bool = False) -> str | None:

@@ -21,15 +21,13 @@ KOHYA = ("accelerate", "launch", "train_network.py", "--config_file", "cfgs/sdxl
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "cfgs").mkdir()
+def folder(folder: Path) -> Path:
+    (folder / "cfgs").mkdir()
     text = '[saving]\noutput_dir = "outputs/luca"\nlogging_dir = "logs"\nmax_train_epochs = 6\nnetwork_module = "l"\n'
-    (tmp_path / "cfgs" / "sdxl.toml").write_text(text)
-    (tmp_path / "cfgs" / "dit.yaml").write_text("training:\n  use_ema: true\n  output_dir: /data/dit\n")
-    (tmp_path / "notes.txt").touch()
-    return tmp_path
+    (folder / "cfgs" / "sdxl.toml").write_text(text)
+    (folder / "cfgs" / "dit.yaml").write_text("training:\n  use_ema: true\n  output_dir: /data/dit\n")
+    (folder / "notes.txt").touch()
+    return folder
 
 
 def spec(folder: Path, *command: str, preset: str = "generic", config: str | None = None) -> RunSpec:
