@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -20,53 +21,26 @@ WATCH = Watch(interval_s=0.1, gpu_timeout_s=0.5)
 NEW_CHILD_AFTER_S = (0.0, 0.1, 0.3)
 
 
-class Driver:
-    """What a scenario does to the GPUs, as states of the fake library."""
-
-    def __init__(self, nvml: FakeNvml) -> None:
-        self.nvml = nvml
-        self.count = 1
-
-    def gpus(self, count: int) -> None:
-        self.count = count
-        self.nvml.show(f"gpus = {count}\n")
-
-    def no_power(self, count: int) -> None:
-        self.nvml.show(f"gpus = {count}\n[gpu *]\nfault = notsupported:power\n")
-
-    def busy(self, count: int) -> None:
-        self.nvml.show(f"gpus = {count}\n[gpu *]\nutil_gpu = 97\n")
-
-    def lose(self, index: int) -> None:
-        self.nvml.show(f"gpus = {self.count}\n[gpu {index}]\nfault = lost\n")
-
-    def hang_one(self, index: int) -> None:
-        self.nvml.show(f"gpus = {self.count}\n[gpu {index}]\nfault = hang:60000\n")
-
-    def hang(self) -> None:
-        self.nvml.show(f"gpus = {self.count}\nhang = 3000\n")
-
-    def mismatch(self) -> None:
-        self.nvml.show("init_error = driver_mismatch\n")
-
-    def not_loaded(self) -> None:
-        self.nvml.show("init_error = not_loaded\n")
-
-
 class Rig:
-    """A sensor, the driver under it, and what it said."""
+    """A sensor, the driver library under it, and what it said."""
 
-    def __init__(self, nvml: FakeNvml) -> None:
-        self.driver = Driver(nvml)
+    def __init__(self, nvml: FakeNvml, watch: Watch, **more: Any) -> None:
+        self.show = nvml.show
         self.inbox = ListInbox()
         self.sensor = GpuSensor(
             inbox=self.inbox,
             clock=RunClock(),
-            watch=WATCH,
-            own_gpus=(0, 2),
+            watch=watch,
             start_limit_s=5.0,
             backoff_s=NEW_CHILD_AFTER_S,
+            **more,
         )
+
+    def begin(self, count: int) -> GpuSample:
+        """The first sample in which all of so many GPUs were read."""
+        self.show(f"gpus = {count}\n")
+        self.sensor.start()
+        return self.sees(f"{count} GPUs", lambda s: healthy(s) and len(s.gpus) == count)
 
     def sees(self, what: str, condition: Callable[[GpuSample], bool]) -> GpuSample:
         """The first sample from now on of which the condition holds."""
@@ -79,7 +53,7 @@ class Rig:
 
 @pytest.fixture
 def rig(fake_nvml: FakeNvml) -> Iterator[Rig]:
-    made = Rig(fake_nvml)
+    made = Rig(fake_nvml, WATCH, own_gpus=(0, 2))
     yield made
     made.sensor.stop()
 
@@ -103,9 +77,7 @@ def first_read(inbox: ListInbox) -> GpuSample:
 
 
 def test_all_values_of_eight_gpus_are_read(rig: Rig) -> None:
-    rig.driver.gpus(8)
-    rig.sensor.start()
-    sample = rig.sees("eight GPUs", lambda s: healthy(s) and len(s.gpus) == 8)
+    sample = rig.begin(8)
     assert [g.index for g in sample.gpus] == list(range(8))
     assert [g.own for g in sample.gpus] == [True, False, True, False, False, False, False, False]
     first = sample.gpus[0]
@@ -114,7 +86,7 @@ def test_all_values_of_eight_gpus_are_read(rig: Rig) -> None:
     assert first.mem_used_bytes == pytest.approx(1.4e9, rel=0.05)
     assert first.mem_total_bytes == pytest.approx(17.2e9, rel=0.01)
     assert (first.name, first.clock_mhz, first.throttle) == ("NVIDIA GeForce RTX 4080", 2505.0, ())
-    assert first.trouble is None
+    assert (first.trouble, first.own_mem_bytes) == (None, None)
     assert not sample.simulated
 
 
@@ -137,10 +109,8 @@ def test_what_is_charted_only_is_read_and_a_card_without_a_fan_has_none(fake_nvm
 
 
 def test_lost_gpu_stays_listed_and_the_others_are_read(rig: Rig) -> None:
-    rig.driver.gpus(8)
-    rig.sensor.start()
-    rig.sees("eight GPUs", lambda s: healthy(s) and len(s.gpus) == 8)
-    rig.driver.lose(3)
+    rig.begin(8)
+    rig.show("gpus = 8\n[gpu 3]\nfault = lost\n")
     sample = rig.sees(
         "GPU 3 lost", lambda s: len(s.gpus) == 8 and "lost" in (gpu(s, 3).trouble or "") and read(s, but=3)
     )
@@ -152,32 +122,28 @@ def test_lost_gpu_stays_listed_and_the_others_are_read(rig: Rig) -> None:
 
 
 def test_one_gpu_that_hangs_leaves_the_others_readable(rig: Rig) -> None:
-    rig.driver.gpus(4)
-    rig.sensor.start()
-    rig.sees("four GPUs", lambda s: healthy(s) and len(s.gpus) == 4)
-    rig.driver.hang_one(1)
+    rig.begin(4)
+    rig.show("gpus = 4\n[gpu 1]\nfault = hang:60000\n")
     sample = rig.sees("GPU 1 silent", lambda s: len(s.gpus) == 4 and gpu(s, 1).trouble is not None and read(s, but=1))
     assert "no answer for" in (gpu(sample, 1).trouble or "")
-    assert gpu(sample, 1).util_pct is None
+    assert (gpu(sample, 1).util_pct, gpu(sample, 1).name) == (None, "NVIDIA GeForce RTX 4080")
     assert all(gpu(sample, index).util_pct == 12.0 for index in (0, 2, 3))
     assert sample.trouble is None
 
 
 def test_hanging_calls_are_reported_and_the_child_is_ended(rig: Rig) -> None:
-    rig.driver.gpus(2)
-    rig.sensor.start()
-    rig.sees("two GPUs", lambda s: healthy(s) and len(s.gpus) == 2)
-    rig.driver.hang()
+    rig.begin(2)
+    rig.show("gpus = 2\nhang = 3000\n")
     sample = rig.sees("no_answer", lambda s: s.trouble is not None)
     assert "has not answered for" in (sample.trouble or "")
     assert [g.index for g in sample.gpus] == [0, 1]
     assert all(g.trouble is not None and g.util_pct is None for g in sample.gpus)
-    rig.driver.gpus(2)
+    rig.show("gpus = 2\n")
     rig.sees("two GPUs again", lambda s: healthy(s) and len(s.gpus) == 2)
 
 
 def test_child_that_hangs_at_its_start_is_reported_and_blocks_nothing(rig: Rig) -> None:
-    rig.driver.hang()
+    rig.show("gpus = 1\nhang = 3000\n")
     rig.sensor.start()
     sample = rig.sees("no_answer", lambda s: s.trouble is not None)
     assert "has not answered for" in (sample.trouble or "")
@@ -185,23 +151,23 @@ def test_child_that_hangs_at_its_start_is_reported_and_blocks_nothing(rig: Rig) 
 
 
 def test_a_driver_version_mismatch_message_contains_the_remedy(rig: Rig) -> None:
-    rig.driver.mismatch()
+    rig.show("init_error = driver_mismatch\n")
     rig.sensor.start()
     sample = rig.sees("mismatch", lambda s: "versions differ" in (s.trouble or ""))
     assert "reboot" in (sample.trouble or "")
-    rig.driver.gpus(1)
+    rig.show("gpus = 1\n")
     rig.sees("a GPU after the driver came back", healthy)
 
 
 def test_a_missing_gpu_driver_gives_a_one_line_message(rig: Rig) -> None:
-    rig.driver.not_loaded()
+    rig.show("init_error = not_loaded\n")
     rig.sensor.start()
     sample = rig.sees("no driver", lambda s: (s.trouble or "").startswith("No NVIDIA GPU seen: driver not loaded"))
     assert sample.gpus == ()
 
 
 def test_power_that_is_not_supported_is_unknown_not_zero(rig: Rig) -> None:
-    rig.driver.no_power(2)
+    rig.show("gpus = 2\n[gpu *]\nfault = notsupported:power\n")
     rig.sensor.start()
     sample = rig.sees("two GPUs", lambda s: healthy(s) and len(s.gpus) == 2)
     assert all(g.power_w is None and g.power_limit_w is None and g.trouble is None for g in sample.gpus)
@@ -209,14 +175,9 @@ def test_power_that_is_not_supported_is_unknown_not_zero(rig: Rig) -> None:
 
 
 def test_changed_gpu_values_are_reported(rig: Rig) -> None:
-    rig.driver.gpus(1)
-    rig.sensor.start()
-    rig.sees("idle", lambda s: healthy(s) and s.gpus[0].util_pct == 12.0)
-    rig.driver.busy(1)
+    assert rig.begin(1).gpus[0].util_pct == 12.0
+    rig.show("gpus = 1\n[gpu *]\nutil_gpu = 97\n")
     rig.sees("busy", lambda s: healthy(s) and s.gpus[0].util_pct == 97.0)
-
-
-# --- what only the real one has ---
 
 
 @pytest.fixture
@@ -225,16 +186,11 @@ def watch() -> Watch:
 
 
 @pytest.fixture
-def real(fake_nvml: FakeNvml, watch: Watch) -> Iterator[tuple[FakeNvml, GpuSensor, ListInbox]]:
-    inbox = ListInbox()
-    sensor = GpuSensor(
-        inbox=inbox, clock=RunClock(), watch=watch, trust_pids=True, start_limit_s=5.0, backoff_s=NEW_CHILD_AFTER_S
-    )
-    yield fake_nvml, sensor, inbox
-    sensor.stop()
-
-
-Real = tuple[FakeNvml, GpuSensor, ListInbox]
+def trusted(fake_nvml: FakeNvml, watch: Watch) -> Iterator[Rig]:
+    """A sensor that takes the pids of the driver for those of this machine."""
+    made = Rig(fake_nvml, watch, trust_pids=True)
+    yield made
+    made.sensor.stop()
 
 
 def children_of(pid: int) -> list[int]:
@@ -242,46 +198,43 @@ def children_of(pid: int) -> list[int]:
 
 
 @pytest.mark.parametrize("watch", [Watch(interval_s=0.1, gpu_timeout_s=2.0)])  # a busy machine delays the child, too
-def test_two_gpus_that_hang_at_once_hide_no_other_and_one_comes_back(real: Real) -> None:
-    nvml, sensor, inbox = real
-    nvml.show("gpus = 8\n")
-    sensor.start()
-    wait_until(lambda: [s for s in inbox.of(GpuSample) if healthy(s) and len(s.gpus) == 8], "eight GPUs")
-    nvml.show("gpus = 8\n[gpu 2]\nfault = hang:4000\n[gpu 5]\nfault = hang:60000\n")
-    hung = len(inbox.of(GpuSample))
+def test_two_gpus_that_hang_at_once_hide_no_other_and_one_comes_back(trusted: Rig) -> None:
+    trusted.show("gpus = 8\n")
+    trusted.sensor.start()
+    wait_until(lambda: [s for s in trusted.inbox.of(GpuSample) if healthy(s) and len(s.gpus) == 8], "eight GPUs")
+    trusted.show("gpus = 8\n[gpu 2]\nfault = hang:4000\n[gpu 5]\nfault = hang:60000\n")
+    hung = len(trusted.inbox.of(GpuSample))
 
     def silent(sample: GpuSample) -> list[int]:
         return [g.index for g in sample.gpus if g.trouble is not None]
 
-    wait_until(lambda: silent(inbox.of(GpuSample)[-1]) == [2, 5], "GPU 2 and 5 silent")
-    nvml.show("gpus = 8\n[gpu 5]\nfault = hang:60000\n")
-    wait_until(lambda: silent(inbox.of(GpuSample)[-1]) == [5], "GPU 2 back")
-    after = inbox.of(GpuSample)[hung:]
+    wait_until(lambda: silent(trusted.inbox.of(GpuSample)[-1]) == [2, 5], "GPU 2 and 5 silent")
+    trusted.show("gpus = 8\n[gpu 5]\nfault = hang:60000\n")
+    wait_until(lambda: silent(trusted.inbox.of(GpuSample)[-1]) == [5], "GPU 2 back")
+    after = trusted.inbox.of(GpuSample)[hung:]
     assert all(s.trouble is None and len(s.gpus) == 8 for s in after)
     assert all(gpu(s, index).util_pct == 12.0 for s in after for index in (0, 1, 3, 4, 6, 7)), "read all the time"
 
 
-def test_gpu_throttling_is_reported_as_text(real: Real) -> None:
-    nvml, sensor, inbox = real
-    nvml.show("[gpu 0]\nthrottle = 0x45\n")
-    sensor.start()
-    sample = first_read(inbox)
+def test_gpu_throttling_is_reported_as_text(trusted: Rig) -> None:
+    trusted.show("[gpu 0]\nthrottle = 0x45\n")
+    trusted.sensor.start()
+    sample = first_read(trusted.inbox)
     assert sample.gpus[0].throttle == ("power cap", "thermal (hardware)")
 
 
-def test_memory_of_own_processes_is_reported_separately(real: Real) -> None:
-    nvml, sensor, inbox = real
+def test_memory_of_own_processes_is_reported_separately(trusted: Rig) -> None:
     with python("import time; print('up', flush=True); time.sleep(60)") as trainer:
         assert said(trainer) == "up"
-        nvml.show(f"[gpu 0]\nproc = {trainer.pid} 5120 C\nproc = 1 2048 C\n")
-        sensor.follow(target(identity(trainer.pid)))
-        sensor.start()
-        sample = first_read(inbox)
+        trusted.show(f"[gpu 0]\nproc = {trainer.pid} 5120 C\nproc = 1 2048 C\n")
+        trusted.sensor.follow(target(identity(trainer.pid)))
+        trusted.sensor.start()
+        sample = first_read(trusted.inbox)
         assert sample.gpus[0].own_mem_bytes == 5120 * 2**20
-        nvml.show(f"[gpu 0]\nproc = {trainer.pid} n/a C\n")
-        wait_until(lambda: inbox.of(GpuSample)[-1].gpus[0].own_mem_bytes is None, "an amount that is hidden")
-        nvml.show("[gpu 0]\nproc = 1 2048 C\n")
-        wait_until(lambda: inbox.of(GpuSample)[-1].gpus[0].own_mem_bytes == 0.0, "none of it ours")
+        trusted.show(f"[gpu 0]\nproc = {trainer.pid} n/a C\n")
+        wait_until(lambda: trusted.inbox.of(GpuSample)[-1].gpus[0].own_mem_bytes is None, "an amount that is hidden")
+        trusted.show("[gpu 0]\nproc = 1 2048 C\n")
+        wait_until(lambda: trusted.inbox.of(GpuSample)[-1].gpus[0].own_mem_bytes == 0.0, "none of it ours")
 
 
 class Desk:
@@ -348,23 +301,22 @@ def test_processes_that_the_driver_cannot_list_are_unknown_and_not_none(fake_nvm
         sensor.stop()
 
 
-def test_own_gpus_are_those_of_the_trainers_environment(real: Real, monkeypatch: pytest.MonkeyPatch) -> None:
-    nvml, sensor, inbox = real
-    nvml.show("gpus = 3\n")
+def test_own_gpus_are_those_of_the_trainers_environment(trusted: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    trusted.show("gpus = 3\n")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,GPU-fa4e0000-0000-4000-8000-000000000002")
     with python("import time; print('up', flush=True); time.sleep(60)") as trainer:
         assert said(trainer) == "up"
-        sensor.follow(target(identity(trainer.pid)))
-        sensor.start()
-        sample = first_read(inbox)
+        trusted.sensor.follow(target(identity(trainer.pid)))
+        trusted.sensor.start()
+        sample = first_read(trusted.inbox)
     assert [g.own for g in sample.gpus] == [False, True, True]
 
 
-def test_a_gpu_field_that_fails_leaves_the_other_fields(real: Real) -> None:
-    nvml, sensor, inbox = real
-    nvml.show("[gpu 0]\nfault = error:999:procs\nmem_used = n/a\n")
-    sensor.start()
-    sample = first_read(inbox)
+def test_a_gpu_field_that_fails_leaves_the_other_fields(trusted: Rig) -> None:
+    trusted.show("[gpu 0]\nfault = error:999:procs\nmem_used = n/a\n")
+    trusted.sensor.follow(target(identity(os.getpid())))
+    trusted.sensor.start()
+    sample = first_read(trusted.inbox)
     assert sample.gpus[0].mem_used_bytes is None
     assert sample.gpus[0].own_mem_bytes is None
     assert sample.gpus[0].util_pct == 12.0
@@ -389,13 +341,12 @@ def test_the_gpu_child_process_ends_with_its_parent(fake_nvml: FakeNvml) -> None
         wait_until(lambda: not Path(f"/proc/{child}").exists(), "the child's end")
 
 
-def test_stopping_the_sensor_ends_a_hanging_child(real: Real) -> None:
-    nvml, sensor, _ = real
-    nvml.show("hang = 60000\n")
+def test_stopping_the_sensor_ends_a_hanging_child(trusted: Rig) -> None:
+    trusted.show("hang = 60000\n")
     before = set(children_of(os.getpid()))
-    sensor.start()
+    trusted.sensor.start()
     child = wait_until(lambda: set(children_of(os.getpid())) - before, "the child").pop()
-    sensor.stop()
+    trusted.sensor.stop()
     assert not Path(f"/proc/{child}").exists()
 
 

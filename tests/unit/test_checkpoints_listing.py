@@ -78,7 +78,7 @@ def test_files_that_are_not_checkpoints_are_not_listed(tmp_path: Path) -> None:
     write_zip(tmp_path / "compiled.pt", {"w": np.zeros(3, dtype=np.float32)})
     with zipfile.ZipFile(tmp_path / "compiled.pt", "a") as archive:  # as torch.jit.save does
         archive.writestr("archive/constants.pkl", pickled([], []))
-    for folder in ("samples", "logs", "step_500", "tokenizer"):
+    for folder in ("samples", "logs", "step_500", "tokenizer", "checkpoints"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "a.png").write_bytes(b"png")
     inner = tmp_path / "another_run"

@@ -3,7 +3,6 @@
 import pytest
 
 from trainwatch.core.model.checkpoint_files import (
-    is_checkpoint_directory_name,
     is_part,
     is_temporary,
     read_name,
@@ -89,19 +88,11 @@ def test_temporary_names_are_recognised(name: str) -> None:
     assert is_temporary(name)
 
 
-def test_checkpoint_directories_are_recognised_by_name() -> None:
-    assert is_checkpoint_directory_name("checkpoint-500")
-    assert is_checkpoint_directory_name("checkpoint-epoch-3")
-    assert is_checkpoint_directory_name("luca-000004-state")
-    assert not is_checkpoint_directory_name("samples")
-    assert not is_checkpoint_directory_name("step_500")
-    assert not is_checkpoint_directory_name("checkpoints")
-
-
 @pytest.mark.parametrize(
     ("names", "series"),
     [
         (("luca-000004.safetensors", "luca.safetensors", "luca-step00000500.safetensors"), "luca"),
+        (("luca-try2-000001.safetensors", "luca-try12.safetensors"), "luca"),
         (("luca-000004-state", "luca-000006-state"), "luca-state"),
         (
             ("checkpoint-500", "checkpoint-epoch-118", "epoch=3-step=1000.ckpt", "iter_900.pth", "epoch3.pt"),

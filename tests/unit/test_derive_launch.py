@@ -227,24 +227,20 @@ def test_shell_line_without_resume_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("name", "content", "says"),
     [
-        (b"a = 1\nb = [\n", r"c\.toml:\d: not readable as TOML"),
-        (b"a = 1\n\xff\n", r"c\.toml:2: not UTF-8"),
-        (None, "cannot be read"),
+        ("c.toml", b"a = 1\nb = = 2\n", r"c\.toml:2: not readable as TOML"),
+        ("c.toml", b"a = 1\n\xff\n", r"c\.toml:2: not UTF-8"),
+        ("c.yaml", b"a: 1\nb: [1, 2\n", r"c\.yaml:[23]: not readable as YAML"),
+        ("c.yaml", b"- 1\n", "must be a mapping"),
+        ("c.toml", None, "cannot be read"),
     ],
 )
-def test_configs_that_cannot_be_read_are_named(tmp_path: Path, content: bytes | None, says: str) -> None:
-    if content is not None:
-        (tmp_path / "c.toml").write_bytes(content)
-    spec = RunSpec(
-        id="r",
-        name="r",
-        command=("t.py", "{config}"),
-        cwd=str(tmp_path),
-        created_wall=0.0,
-        config=str(tmp_path / "c.toml"),
-    )
+def test_configs_that_cannot_be_read_are_named(tmp_path: Path, name: str, content: bytes | None, says: str) -> None:
+    (tmp_path / name).write_bytes(content or b"")
+    spec = run(tmp_path, "t.py", "{config}", config=name)
+    if content is None:
+        (tmp_path / name).unlink()
     with pytest.raises(DeriveError, match=says):
         derive(spec, preset("kohya"), None, None, (), tmp_path / "a")
     assert not (tmp_path / "a").exists()

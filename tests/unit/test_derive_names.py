@@ -6,7 +6,6 @@ import pytest
 
 from tests.unit.test_derive_launch import KOHYA, SDXL, checkpoint, preset, profile, run
 from trainwatch.core.act.config.trainer_config import own_name
-from trainwatch.core.model.checkpoint_files import series_of
 from trainwatch.core.model.run import RunSpec
 
 
@@ -54,8 +53,3 @@ def test_name_is_kept_if_nothing_could_be_overwritten(tmp_path: Path) -> None:
     shell = run(tmp_path, "bash", "-c", "python train_network.py --output_name luca", output_dir=str(tmp_path))
     assert named(shell, None, 2) is None
     assert own_name(spec, preset("kohya"), profile("stable"), None, 1) == ()
-
-
-def test_all_attempts_are_one_series() -> None:
-    names = ("luca-000004.safetensors", "luca.safetensors", "luca-try2-000001.safetensors", "luca-try12.safetensors")
-    assert {series_of(name) for name in names} == {"luca"}

@@ -43,23 +43,6 @@ def test_gpu_that_the_driver_no_longer_lists_stays_with_a_message() -> None:
 
 
 @pytest.mark.parametrize(
-    ("procs", "pids", "memory"),
-    [
-        (((7, 100), (8, 50), (9, 1)), frozenset({7, 8}), 150.0),
-        ((), frozenset({7}), 0.0),
-        (((7, None),), frozenset({7}), None),
-        (None, frozenset({7}), None),
-        (((7, 100),), None, None),
-    ],
-)
-def test_gpu_memory_of_own_processes_is_unknown_if_it_could_be_wrong(
-    procs: Any, pids: frozenset[int] | None, memory: float | None
-) -> None:
-    (reading,) = picture(GpuList(), device(0, procs=procs), pids=pids)
-    assert reading.own_mem_bytes == memory
-
-
-@pytest.mark.parametrize(
     ("value", "choice"),
     [
         (None, None),

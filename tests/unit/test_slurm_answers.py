@@ -13,16 +13,9 @@ RECORDED = Path(__file__).parents[1] / "fixtures" / "slurm"
 @pytest.mark.parametrize(
     ("state", "expected"),
     [
-        ("PENDING", ("queued", None)),
         ("REQUEUE_HOLD", ("queued", None)),
-        ("RUNNING", ("running", None)),
-        ("COMPLETING", ("ending", None)),
-        ("COMPLETED", ("ended", "ok")),
         ("CANCELLED by 1000", ("ended", "cancelled")),
         ("CANCELLED+", ("ended", "cancelled")),
-        ("TIMEOUT", ("ended", "time_limit")),
-        ("PREEMPTED", ("ended", "preempted")),
-        ("NODE_FAIL", ("ended", "node")),
         ("OUT_OF_MEMORY", ("ended", "memory")),
         ("A_STATE_OF_LATER", ("unknown", None)),
         ("", ("unknown", None)),

@@ -11,14 +11,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from trainwatch.core.model.decision import Record, StartAttempt
-from trainwatch.core.model.fact import JudgeSnapshot, Note, RunCreated, StateChanged
-from trainwatch.core.model.observation import Outcome
+from trainwatch.core.model.decision import Record
+from trainwatch.core.model.fact import Note
 from trainwatch.core.store.journal import (
     JournalFollower,
     JournalTooNew,
     JournalWriter,
-    latest_snapshot,
     load_story,
     read_journal,
 )
@@ -30,41 +28,6 @@ def note(text: str) -> Note:
 
 def texts(records: list[Record]) -> list[str]:
     return [r.fact.text for r in records if isinstance(r.fact, Note)]
-
-
-def test_journal_records_are_read_in_order_with_their_numbers(tmp_path: Path) -> None:
-    path = tmp_path / "journal.jsonl"
-    with JournalWriter(path) as writer:
-        first = writer.append_all(0.0, 100.0, [RunCreated(run="r", name="n", command=("c",), cwd="/", preset="p")])[0]
-        rest = writer.append_all(
-            1.5,
-            101.5,
-            [
-                StateChanged(state="running", reason="step 1"),
-                StartAttempt(id=1, reason="first", attempt=1),
-                Outcome(t=1.5, decision=1, action="start_attempt", ok=True),
-            ],
-        )
-    assert list(read_journal(path)) == [first, *rest]
-    assert [r.seq for r in (first, *rest)] == [1, 2, 3, 4]
-    story = load_story(path)
-    assert (story.state, story.wall0, story.seq) == ("running", 100.0, 4)
-    assert path.stat().st_mode & 0o777 == 0o600
-
-
-def test_a_torn_last_line_is_closed_and_kept(tmp_path: Path) -> None:
-    path = tmp_path / "j"
-    with JournalWriter(path) as writer:
-        writer.append_all(0, 0, [note("whole")])
-    torn = b'{"v":1,"seq":2,"t":1,"wa'
-    with path.open("ab") as file:
-        file.write(torn)
-    with JournalWriter(path) as writer:
-        assert writer.append_all(2, 2, [note("after")])[0].seq == 2
-    reading = read_journal(path)
-    assert texts(list(reading)) == ["whole", "after"]
-    assert reading.skipped == 1
-    assert torn in path.read_bytes()
 
 
 def test_unknown_record_kinds_are_skipped_and_their_numbers_not_reused(tmp_path: Path) -> None:
@@ -89,22 +52,6 @@ def test_a_journal_of_a_newer_major_version_is_not_changed(tmp_path: Path) -> No
         with pytest.raises(JournalTooNew, match=r"journal version 2, this one reads 1\); update trainwatch"):
             attempt()
     assert path.read_bytes() == line
-
-
-def test_a_missing_journal_is_empty(tmp_path: Path) -> None:
-    assert list(read_journal(tmp_path / "no")) == []
-    assert load_story(tmp_path / "no").seq == 0
-    assert latest_snapshot(tmp_path / "no") is None
-
-
-def test_the_newest_snapshot_of_the_journal_is_found(tmp_path: Path) -> None:
-    with JournalWriter(tmp_path / "j") as writer:
-        writer.append_all(0, 0, [JudgeSnapshot(version=1, state={"a": 1})])
-        writer.append_all(0, 0, [JudgeSnapshot(version=1, state={"a": 2})])
-        writer.append_all(0, 0, [note("after")])
-    snapshot = latest_snapshot(tmp_path / "j")
-    assert snapshot is not None
-    assert snapshot.state == {"a": 2}
 
 
 def test_file_names_that_are_not_utf8_do_not_stop_the_journal(tmp_path: Path) -> None:

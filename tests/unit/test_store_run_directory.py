@@ -28,25 +28,10 @@ def test_state_folder_is_trainwatch_home_then_xdg_then_the_home_folder() -> None
     assert trainwatch_home({"TRAINWATCH_HOME": "here"}).is_absolute()
 
 
-def test_every_folder_of_a_new_run_is_readable_by_its_user_only(tmp_path: Path) -> None:
-    directory = RunDirectory.create(tmp_path / "a" / "b", spec("x-1", "x"))
-    for folder in (tmp_path / "a", tmp_path / "a" / "b" / "runs", directory.path, directory.attempts):
-        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert stat.S_IMODE(directory.spec.stat().st_mode) == 0o600
-
-
 def test_folders_that_exist_keep_their_mode(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     make_private(tmp_path / "new")
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
-
-
-def test_run_spec_is_read_back_as_it_was_written(tmp_path: Path) -> None:
-    written = spec("x-1", "x", project="/p/trainwatch.toml")
-    directory = RunDirectory.create(tmp_path, written)
-    assert directory.load_spec() == written
-    assert directory.attempt(3) == directory.path / "attempts" / "0003"
-    assert [d.id for d in list_runs(tmp_path)] == ["x-1"]
 
 
 def test_a_run_id_that_exists_is_refused(tmp_path: Path) -> None:
