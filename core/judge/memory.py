@@ -393,6 +393,15 @@ def in_a_row(history: History, class_: str) -> int:
     return sum(1 for _ in takewhile(lambda known: known.class_ == class_, reversed(history)))
 
 
+TOLD_STARTS = 2
+"""Starts in a row without a step, each of which is told; a wait for a mount makes 50 in a night."""
+
+
+def failed_starts(history: History) -> int:
+    """How many of the newest attempts, one after the other, made no step."""
+    return sum(1 for _ in takewhile(lambda known: not known.stepped, reversed(history)))
+
+
 def in_words(history: Iterable[Cause]) -> str:
     """The newest causes as one line for people."""
     return "; ".join(

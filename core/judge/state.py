@@ -269,10 +269,12 @@ class StepBuilder:
             self.notify_of(kind, class_, title or reason, body, number)
         return number
 
-    def notify_of(self, kind: IncidentKind, class_: str, title: str, body: str, number: int) -> None:
+    def notify_of(
+        self, kind: IncidentKind, class_: str, title: str, body: str, number: int, *, event: NoticeEvent = "warning"
+    ) -> None:
         """Notify people of an incident of this kind and class, and remember when."""
         self.change("journal", warned={**self.state.journal.warned, f"{kind}:{class_}": self.t})
-        self.notify("warning", title, body, incident=number)
+        self.notify(event, title, body, incident=number)
 
     def warned_lately(self, kind: IncidentKind, class_: str) -> bool:
         """Return whether people were notified of such an incident less than ``WARN_AGAIN_S`` ago."""

@@ -105,8 +105,11 @@ def test_what_an_earlier_attempt_had_and_a_start_misses_is_waited_for(line: str,
     head = 'Traceback (most recent call last):\n  File "t.py", line 3, in <module>\n    main()\n'
     world = saved(running(judge(settings, catalogue=CATALOGUE, output_dir="/data/out")), 1e6)
     crash(world, f"{head}{first}\n" if first else CUDA).wait(0.0)
-    for _ in range(4 if waits else 2):
+    before = len(world.of(NotifyPeople))
+    for _ in range(8 if waits else 2):
         crash(world, f"{head}{line}\n").wait(61.0, every_s=5.0)
+    told = [notice.event for notice in world.of(NotifyPeople)[before:]]
+    assert told == (["incident", "restart", "incident"] if waits else ["incident", "restart", "incident", "give_up"])
     assert (world.word, len(world.of(BudgetChanged))) == (("starting", 1) if waits else ("given_up", 2))
 
 

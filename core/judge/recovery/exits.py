@@ -23,9 +23,9 @@ from ..findings import pace
 from ..handlers import checkpoint_jobs
 from ..hang import ranks
 from ..knowledge import Knowledge
-from ..memory import Cause, Failed
+from ..memory import TOLD_STARTS, Cause, Failed, failed_starts
 from ..scales import LAST_LINES, LIKELY
-from ..state import JudgeState, StepBuilder
+from ..state import WARN_AGAIN_S, JudgeState, StepBuilder
 from . import attempts, gate, policy, restarts
 from .apply import answer_failure
 from .attempts import PASSING, TERMINATION, conclude, end_facts, ended, launch_again_later, over, starts_again
@@ -158,7 +158,12 @@ def _crashed(
     )
     lost = observation.code is None and observation.signal is None
     ended(builder, "killed" if class_ == KILLED else "lost" if lost else "crashed", observation)
-    builder.notify("incident", title or f"crash ({class_})", reason, incident=incident)
+    signalled = class_ == KILLED and observation.job is None and _is_bare_signal(diagnosis, observation)
+    ended_of = _cause(builder, observation, diagnosis, end, signalled=signalled)
+    again = 0 if ended_of.stepped else failed_starts(builder.state.policy.history)
+    if again < TOLD_STARTS or not builder.warned_lately("crash", class_):
+        told = f"\nwhile starts fail in this way, that is told every {WARN_AGAIN_S / 60:.0f} min" if again else ""
+        builder.notify_of("crash", class_, title or f"crash ({class_})", reason + told, incident, event="incident")
     builder.decide(CaptureStacks, CAPTURE, incident=incident)
     what = f": {title}" if title else f" after crash ({class_})"
     node, known = builder.state.job.culprit, builder.state.policy.bad_nodes
@@ -170,8 +175,6 @@ def _crashed(
         else:
             nodes = builder.state.job.nodes
             builder.note(f"a GPU of the job failed ({class_}), and it cannot be told on which of {nodes}")
-    signalled = class_ == KILLED and observation.job is None and _is_bare_signal(diagnosis, observation)
-    ended_of = _cause(builder, observation, diagnosis, end, signalled=signalled)
     failed = Failed(
         cause=msgspec.structs.replace(ended_of, ended_early=ended_early),
         incident=incident,
