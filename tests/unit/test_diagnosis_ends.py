@@ -125,6 +125,11 @@ ENDS = {
     ),
     "a loss beyond its limit": (STEPS + "loss=1e12 exceeds limit, stop\n", 1, "nan_loss"),
     "words of an end to come": (STEPS + "Upload starts once training is done\n", 0, "unknown"),
+    "ranks that leave one after the other": (
+        f"{WHOLE}training done\n[rank3]:[W903 22:18:02.4 TCPStore.cpp:125] [c10d] recvValue failed: got 0 bytes\n",
+        0,
+        "success",
+    ),
     "an early stop": (STEPS + "Early stopping: val_loss did not improve\n", 0, "success"),
 }
 

@@ -194,7 +194,7 @@ def _shown(
     ``status``: the exit code, or the signal as a negative number. A program may not have failed by what it reported if
     it went on for two steps, or if it went on at all and ended with success or by a signal from outside.
     """
-    follow = _follow(state)
+    follow = _follow(state, handled=status == 0)
     if follow is not None and (cause is None or evidence.GENERIC > cause.weight < follow.weight):
         return follow.failure, follow.weight, follow
     if cause is None:
@@ -310,13 +310,13 @@ _NONZERO = LazyPattern(
 """A launcher or ``make`` reports that its command failed."""
 
 
-def _follow(state: DiagnosisState) -> Finding | None:
-    """The strongest line that follows from a failure.
+def _follow(state: DiagnosisState, *, handled: bool) -> Finding | None:
+    """The strongest line that follows from a failure. ``handled``: what was only warned of was.
 
     A launcher ends its other processes with SIGTERM once one has failed: that is a person's doing only if no line
     says that a process failed.
     """
-    found = [each for each in state.findings if each.role == "cascade"]
+    found = [each for each in state.findings if each.role == "cascade" and not (handled and each.warned)]
     failed = [each for each in found if each.failure != "killed_by_user"]
     by_itself = any(_FAILED_RANK.search(each.text) for each in state.cascade)
     return max(failed if failed or by_itself else found, key=lambda each: each.weight, default=None)

@@ -266,7 +266,7 @@ def _with_line(state: DiagnosisState, mine: Finding, weighed: Iterable[Proof]) -
         elif each.role == "cascade" and not mine.failure:
             state = evidence.with_cascade_line(state, mine.line, mine.text)
             if each.failure != "unknown":
-                state = evidence.with_finding(state, other)
+                state = evidence.with_finding(state, replace(other, warned=each.warned))
     return state
 
 

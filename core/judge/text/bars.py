@@ -88,7 +88,8 @@ def read_bar(
         _read_columns(news, groups, before)
     trusted = phase == "train" or loss is not None or news.epoch is not None
     unknown = reading.main is None or reading.main.label != label.key
-    if loss is not None and phase is None and label.epoch is None and unknown and reading.heading(number) == "eval":
+    heads = reading.heading(number) == "eval" and find_lr(rest) is None
+    if loss is not None and phase is None and label.epoch is None and unknown and heads:
         return enter(reading, "eval")
     if not trusted:
         other = _side_phase(reading, label.key, total, number)
@@ -184,7 +185,7 @@ def _label(before: str) -> str:
         text = text[:-1].rstrip("0123456789.")
     if len(text) > LABEL_CHARS:  # names of files say nothing about the task, and hide the words that do
         text = _PATH.sub("", text)
-    return text[-LABEL_CHARS:].rstrip(" :").lower().strip()
+    return text[-LABEL_CHARS:].rstrip(" :.…").lower().strip()
 
 
 @lru_cache(maxsize=256)

@@ -16,11 +16,12 @@ from .fields import (
     find_loss,
     find_lr,
     find_pair,
+    parse_count,
     parse_number,
     position_in,
     position_of,
 )
-from .run_count import TrainingFields
+from .run_count import Rule, TrainingFields
 
 LEAST_CELLS, MOST_CELLS = 2, 40
 EMPTY_CELLS = 2
@@ -38,8 +39,9 @@ _NUMERIC = LazyPattern(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|nan|-?inf")
 _VALUE = LazyPattern(r"(?<![a-z])\d|=|:\s|:$")
 _CELL = LazyPattern(
     r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?\s?(?:%|m?s|sec|min|[hkmg]|[kmgt]i?b)?"
-    r"|nan|-?inf|none|no log|-*|[\d:]+|\[[^\]]{0,60}\]"
+    r"|nan|-?inf|none|no log|-*|[\d:]+|\d+ ?/ ?\d+|\[[^\]]{0,60}\]"
 )
+_COUNT = LazyPattern(rf"{_NUMERIC.text}|\d+ ?/ ?\d+")
 _FRAMES = ("|", "│", "┃")
 """What the rows of a table begin with if some of its cells are words: Ray Tune's table of trials."""
 _MEASURES = ("loss", "reward", "return")
@@ -91,9 +93,13 @@ def row_in(columns: Columns, low: str) -> TrainingFields | None:
         return None
     step, epoch, lr = (None if at is None else cells[at] for at in (columns.step, columns.epoch, columns.lr))
     loss = next((Loss(parse_number(cells[at]), 0) for at in columns.losses if _NUMERIC.fullmatch(cells[at])), None)
-    value = parse_number(epoch)
-    epoch_now = None if value is None else Position(value)  # "7.0" in a column is a whole epoch
-    news = TrainingFields(count=position_of(step), epoch=epoch_now, lr=parse_number(lr), loss=loss)
+    first, _, epochs = (epoch or "").partition("/")
+    value = parse_number(first)
+    epoch_now = None if value is None else Position(value, parse_count(epochs))  # "7.0" in a column is a whole epoch
+    now, _, total = (step or "").partition("/")
+    news = TrainingFields(count=position_of(now, total), epoch=epoch_now, lr=parse_number(lr), loss=loss)
+    if news.count is not None and news.count.total is not None and epoch_now is not None:
+        news.rule = Rule(per_epoch=True)
     return None if news.bare else news
 
 
@@ -113,9 +119,10 @@ def _row_cells(columns: Columns, low: str) -> list[str] | None:
         cells, spans = _cells(low, divider)
         if divider is _DIVIDERS[1] and len(columns.names) - EMPTY_CELLS <= len(cells) < len(columns.names):
             cells = _placed(columns.spans, cells, spans)
-        if len(cells) != len(columns.names) or not any(_NUMERIC.fullmatch(cells[at]) for at in counters):
-            continue
         odd = sum(_CELL.fullmatch(cell) is None for cell in cells)
+        count = _NUMERIC if odd else _COUNT  # "3/150  9.1G  640: 58%|███": a bar below a head
+        if len(cells) != len(columns.names) or not any(count.fullmatch(cells[at]) for at in counters):
+            continue
         if odd <= len(cells) // 3 or (low.lstrip()[:1] in _FRAMES and _CELL.fullmatch(cells[-1])):
             return cells
     return None
