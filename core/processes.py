@@ -83,7 +83,7 @@ class ProcessIo(NamedTuple):
 # --- files of the kernel ---
 
 
-def kernel_bytes(path: str) -> bytes:
+def kernel_bytes(path: str | os.PathLike[str]) -> bytes:
     """The whole file; empty if it cannot be read."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -97,14 +97,9 @@ def kernel_bytes(path: str) -> bytes:
         os.close(descriptor)
 
 
-def kernel_text(path: str) -> str:
+def file_text(path: str | os.PathLike[str]) -> str:
     """The whole file; empty if it cannot be read."""
     return kernel_bytes(path).decode("utf-8", "replace")
-
-
-def text_of(path: str | os.PathLike[str]) -> str:
-    """The same of any file."""
-    return kernel_text(os.fspath(path))
 
 
 def status_of(path: str | os.PathLike[str]) -> os.stat_result | None:
@@ -126,7 +121,7 @@ def link_of(path: str) -> str:
 @lru_cache(maxsize=1)
 def boot_id() -> str:
     """Id of this boot, "unknown" if the kernel does not say. Start ticks of different boots cannot be compared."""
-    return kernel_text("/proc/sys/kernel/random/boot_id").strip() or "unknown"
+    return file_text("/proc/sys/kernel/random/boot_id").strip() or "unknown"
 
 
 # --- one process ---
@@ -135,7 +130,7 @@ def boot_id() -> str:
 def read_process(pid: int) -> Process | None:
     """Return the process with this pid, zombies included, or None."""
     # The name is in parentheses and may contain spaces and parentheses: the last ")" ends it.
-    head, _, rest = kernel_text(f"/proc/{pid}/stat").rpartition(")")
+    head, _, rest = file_text(f"/proc/{pid}/stat").rpartition(")")
     fields = rest.split()
     if len(fields) < 22:
         return None
@@ -159,7 +154,7 @@ def read_process(pid: int) -> Process | None:
 def _state_of_threads(pid: int) -> str:
     """D if a thread is in state D, else the state of a thread that has not ended; Z if all have ended."""
     try:
-        threads = [kernel_text(f"/proc/{pid}/task/{tid}/stat") for tid in os.listdir(f"/proc/{pid}/task")]
+        threads = [file_text(f"/proc/{pid}/task/{tid}/stat") for tid in os.listdir(f"/proc/{pid}/task")]
     except OSError:
         return "Z"
     living = {text.rpartition(")")[2].split()[0] for text in threads if text} - DEAD_STATES
@@ -168,7 +163,7 @@ def _state_of_threads(pid: int) -> str:
 
 def read_io(pid: int) -> ProcessIo | None:
     """Bytes of a process; None if it has ended, belongs to another user, or the kernel does not count."""
-    words = kernel_text(f"/proc/{pid}/io").split()
+    words = file_text(f"/proc/{pid}/io").split()
     values = dict(zip(words[::2], words[1::2]))  # noqa: B905  Python 3.8
     try:
         return ProcessIo(
@@ -217,12 +212,12 @@ def words_of(pid: int) -> list[bytes]:
 
 def comm_of(pid: int) -> str:
     """The program's name; empty if there is no such process."""
-    return kernel_text(f"/proc/{pid}/comm").strip()
+    return file_text(f"/proc/{pid}/comm").strip()
 
 
 def status_fields(pid: int) -> dict[str, str]:
     """``/proc/PID/status`` by name (``SigCgt``, ``Tgid``, ``NSpid``); empty if it has ended."""
-    pairs = (line.partition(":") for line in kernel_text(f"/proc/{pid}/status").splitlines())
+    pairs = (line.partition(":") for line in file_text(f"/proc/{pid}/status").splitlines())
     return {name: value.strip() for name, _, value in pairs}
 
 

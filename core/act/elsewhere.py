@@ -153,7 +153,7 @@ def container_of(directory: str) -> Container | None:
 def _is_of(pid: int, container: str) -> bool:
     """Whether the process is the first of a container: its control group names it, or it is number 1 of a namespace."""
     spaces = processes.status_fields(pid).get("NSpid", "").split()
-    return container in processes.kernel_text(f"/proc/{pid}/cgroup") or (len(spaces) > 1 and spaces[-1] == "1")
+    return container in processes.file_text(f"/proc/{pid}/cgroup") or (len(spaces) > 1 and spaces[-1] == "1")
 
 
 FIRST_S, LONGEST_S = 1.0, 30.0

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from ..model.observation import GpuReading
 from ..model.run import RunSpec
 from ..model.text import memory
-from ..processes import Process, all_processes, kernel_text, open_files
+from ..processes import Process, all_processes, file_text, open_files
 
 TOLERANCE_BYTES = 512e6
 """Memory above the baseline that still counts as released: a driver keeps some for its context."""
@@ -179,5 +179,5 @@ def gpu_holders() -> tuple[Holder, ...]:
 def _opened(pid: int) -> frozenset[str]:
     """Its GPU devices by open files, else by mappings; empty if it has ended or is another user's."""
     found = {path for _, path, _ in open_files(pid) if path.startswith(DEVICES)}
-    lines = () if found else kernel_text(f"/proc/{pid}/maps").splitlines()
+    lines = () if found else file_text(f"/proc/{pid}/maps").splitlines()
     return frozenset(found or {path for line in lines if (path := line[line.find("/") :]).startswith(DEVICES)})

@@ -28,7 +28,7 @@ import msgspec
 from ..bound_process import bound
 from ..model.launch import LABEL, Queue, QueueEntry
 from ..model.text import memory, typed
-from ..processes import ATTEMPT_VARIABLE, boot_id, text_of, variables_of
+from ..processes import ATTEMPT_VARIABLE, boot_id, file_text, variables_of
 from ..store.home import make_private, runs_folder
 from ..store.journal import load_story
 from ..store.learned import QueueFile, newest_trials
@@ -261,7 +261,7 @@ class QueueWorker:
         run = _run_of(self._home, entry)
         if run is None:  # a start that was cut off before there was a run waits as before
             return entry if entry.run is None else _over(entry, "gone", f"the run {entry.run} is not known any more")
-        died = bool(text_of(run.lock).strip()) and not is_held(run.lock)  # it leaves its pid there
+        died = bool(file_text(run.lock).strip()) and not is_held(run.lock)  # it leaves its pid there
         trains = trainer_pid(run) is not None
         if is_held(run.lock) or (trains and not died):
             return replace(entry, state="started", run=run.id, why="", boot=self._boot)

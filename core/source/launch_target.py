@@ -16,7 +16,7 @@ import msgspec
 
 from ..model.run import RunSpec
 from ..model.wrappers import POSIX_SHELLS, end_of_word
-from ..processes import text_of
+from ..processes import file_text
 from . import shell_text
 from .shell_text import LONGEST_BYTES, ShellCommand, Variables, commands_run, shell_program, without_assignments
 
@@ -167,7 +167,7 @@ def _first_of(root: Path, *names: Path) -> Path | None:
 def _editable(root: Path, top: str) -> Path | None:
     """The folder of a package that is installed as a link (a ``.pth`` file beside the others)."""
     for path in sorted(root.glob("*.pth"))[:50]:
-        for line in text_of(path).splitlines():
+        for line in file_text(path).splitlines():
             folder = Path(line.strip()) if line.strip().startswith("/") else None
             if folder is not None and (folder / top).is_dir():
                 return folder
@@ -206,7 +206,7 @@ def _is_python_text(path: Path) -> bool:
 
 def _script(path: Path) -> str:
     """The text of a file; "" if it is too large for a script."""
-    return text_of(path) if path.stat().st_size < LONGEST_BYTES else ""
+    return file_text(path) if path.stat().st_size < LONGEST_BYTES else ""
 
 
 _OF_ONE_LAUNCH = re.compile(

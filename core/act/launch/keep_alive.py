@@ -23,7 +23,7 @@ from typing import Any
 
 from ... import spool
 from ...atomic_files import opened
-from ...processes import kernel_text, read_process
+from ...processes import file_text, read_process
 from . import spawn
 
 LOOKS = 6
@@ -91,7 +91,7 @@ class SupervisorWatch:
                 return True
             self._replace(f"the supervisor (pid {holder}) ended without saying why")
             return False
-        sign = kernel_text(wanted["life_sign"]).strip()
+        sign = file_text(wanted["life_sign"]).strip()
         self._same = self._same + 1 if sign and sign == self._sign else 0
         self._sign = sign
         if self._same >= LOOKS:

@@ -214,7 +214,7 @@ def _fork_off(argv: list[str], directory: Path, deadline: float) -> bool:
 def _silent(directory: Path) -> LaunchError:
     """The runner died early: Python's last words about it, and their number. Without words nothing is known."""
     path = directory / spool.RUNNER_LOG
-    lines = processes.text_of(path).strip().splitlines()
+    lines = processes.file_text(path).strip().splitlines()
     last = f": {lines[-1]}" if lines else ""
     number = ERRNO.search(last)
     errno_ = int(number[1]) if number is not None else None if lines else errno.ETIMEDOUT

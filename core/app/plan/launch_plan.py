@@ -20,7 +20,7 @@ from ...model.decision import StartAttempt
 from ...model.preset import OF_OPTIONS, Change, Preset, Profile, leaves
 from ...model.run import RunSpec
 from ...model.wrappers import hides_trainer, options_start
-from ...processes import text_of
+from ...processes import file_text
 from ...source.trainer_source import read_source
 from ...store.home import runs_folder
 from ...store.run_directory import RunDirectory
@@ -261,5 +261,5 @@ def _knows(spec: RunSpec, known: Mapping[str, Profile], family: str) -> bool:
         return True
     if spec.config is None:
         return False
-    text = text_of(Path(spec.cwd, spec.config))
+    text = file_text(Path(spec.cwd, spec.config))
     return any(flag in text for flag in own)

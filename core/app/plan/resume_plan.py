@@ -36,7 +36,7 @@ from ...model.preset import (
 )
 from ...model.run import RunSpec
 from ...model.shipped import Remedy
-from ...processes import text_of
+from ...processes import file_text
 from ...source.launch_target import Target
 from ...source.options import Option
 from ...source.parsers import BEFORE
@@ -432,7 +432,7 @@ def _declared(source: TrainerSource, names: Collection[str]) -> list[tuple[str, 
     The source is parsed only if one of them is in the script's text.
     """
     wanted = {spelled: name for name in names for spelled in (name.replace("_", "-"), name)}
-    text = text_of(source.target.file)
+    text = file_text(source.target.file)
     options = source.options if any(name in text for name in wanted) else ()
     return [(wanted[o.name[2:]], o) for o in options if o.name.startswith("--") and o.name[2:] in wanted]
 

@@ -16,7 +16,7 @@ from ...model.checkpoint import Checkpoint
 from ...model.run import RunSpec, need_bytes, place_of
 from ...model.text import typed
 from ...mounts import filesystem_type, is_network_filesystem
-from ...processes import is_alive, text_of
+from ...processes import file_text, is_alive
 from ...sense.files.checkpoint_scan import disk_bytes
 from ...sense.host.kernel_log import kernel_tail
 from ...store.lock import holder_pid, is_held
@@ -177,7 +177,7 @@ def _logind(root: Path) -> Iterator[tuple[str, str]]:
         path = root / place
         files = sorted(path.glob("*.conf")) if path.is_dir() else [path]
         for file in files:
-            for line in text_of(file).splitlines():
+            for line in file_text(file).splitlines():
                 key, equals, value = line.strip().partition("=")
                 if equals and not key.startswith(("#", ";")):
                     yield key.strip().lower(), value.strip()
@@ -308,7 +308,7 @@ def check_state_folder(machine: Machine) -> Check:
     found, remedy = f"{machine.home}, {text.size(float(free))} free", f"free some space, or {elsewhere}"
     if free < STATE_MIN_BYTES / 10:
         return failed(found, remedy)
-    mounts = text_of(machine.root / "proc/self/mountinfo")
+    mounts = file_text(machine.root / "proc/self/mountinfo")
     if is_network_filesystem(str(folder.resolve()), mounts):
         kind = filesystem_type(str(folder.resolve()), mounts)
         return warned(f"{machine.home} is on {kind}, where locks and file events are not reliable", elsewhere)

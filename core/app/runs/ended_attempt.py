@@ -11,7 +11,7 @@ from ...model.decision import StartAttempt
 from ...model.ports import AttemptTarget
 from ...model.run import EndFacts
 from ...model.story import RunStory
-from ...processes import text_of
+from ...processes import file_text
 from ...store.history_reader import HistoryReader
 from ...store.journal import load_story, read_journal
 from ...store.run_directory import RunDirectory
@@ -56,10 +56,10 @@ def ended_attempt(run: RunDirectory) -> EndedAttempt:
     about = Circumstances(
         **msgspec.structs.asdict(facts),
         earlier=tuple(each.class_ for each in crashes if each.attempt < attempt.number),
-        stack="".join(text_of(file)[:STACK_CHARS] for file in evidence if file.name.startswith(STACKS)),
+        stack="".join(file_text(file)[:STACK_CHARS] for file in evidence if file.name.startswith(STACKS)),
     )
     if attempt.facts is None:  # an older supervisor, or none when it ended
-        kept = "".join(text_of(file)[:STACK_CHARS] for file in evidence if file.name == "kernel-log.txt")
+        kept = "".join(file_text(file)[:STACK_CHARS] for file in evidence if file.name == "kernel-log.txt")
         lines = [line for line in kept.splitlines() if attempt.pid and f"{attempt.pid}" in line]
     return EndedAttempt(log, code, about, "".join(f"{line}\n" for line in lines))
 

@@ -9,7 +9,7 @@ from typing import Literal, Unpack
 
 from ...model.ports import AttemptTarget
 from ...mounts import is_network_filesystem, unmounted_place
-from ...processes import kernel_text
+from ...processes import file_text
 from ..sampler import DRAIN_S, Common
 from .checkpoint_scan import CheckpointScan, Looks, candidates, is_candidate
 from .inotify import ANY_CHANGE, Inotify
@@ -58,8 +58,8 @@ class CheckpointDirectory(CheckpointScan):
         globs: Sequence[str] = (),
         known: Iterable[str] = (),
         rescan_s: float = RESCAN_S,
-        mountinfo: Callable[[], str] = lambda: kernel_text("/proc/self/mountinfo"),
-        fstab: Callable[[], str] = lambda: kernel_text("/etc/fstab"),
+        mountinfo: Callable[[], str] = lambda: file_text("/proc/self/mountinfo"),
+        fstab: Callable[[], str] = lambda: file_text("/etc/fstab"),
         **common: Unpack[Common],
     ) -> None:
         folder = Path(directory)

@@ -14,7 +14,7 @@ from ...model.machine_details import HostDetails, Mount, Traffic
 from ...model.observation import HostSample
 from ...model.ports import AttemptTarget, DetailDesk
 from ...mounts import MountPoint, mount_points
-from ...processes import PAGE_BYTES, kernel_text
+from ...processes import PAGE_BYTES, file_text
 from ..sampler import Common, Sampler
 from .disk_space import DiskSpace
 
@@ -53,7 +53,7 @@ _V1 = _Layout("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_
 
 def memory_limit(pid: int | str = "self", *, proc: Path = Path("/proc")) -> MemoryLimit | None:
     """The limit of a process, or None (no limit, no cgroups, not readable)."""
-    found = (_read(folder, layout) for layout, folder in _groups(kernel_text(f"{proc}/{pid}/cgroup"), proc))
+    found = (_read(folder, layout) for layout, folder in _groups(file_text(f"{proc}/{pid}/cgroup"), proc))
     return min((limit for limit in found if limit is not None), key=lambda limit: limit.limit_bytes, default=None)
 
 
@@ -63,7 +63,7 @@ def _groups(cgroup: str, proc: Path) -> Iterator[tuple[_Layout, Path]]:
     For a path outside the mount (``/../…``) only the mount point.
     """
     mounts: dict[_Layout, MountPoint] = {}
-    for each in mount_points(kernel_text(f"{proc}/self/mountinfo")):
+    for each in mount_points(file_text(f"{proc}/self/mountinfo")):
         if each.kind == "cgroup2":
             mounts[_V2] = each
         elif each.kind == "cgroup" and "memory" in each.options.split(","):
@@ -81,11 +81,11 @@ def _groups(cgroup: str, proc: Path) -> Iterator[tuple[_Layout, Path]]:
 
 
 def _read(folder: Path, layout: _Layout) -> MemoryLimit | None:
-    limit, used = (kernel_text(str(folder / name)).strip() for name in (layout.limit, layout.used))
+    limit, used = (file_text(folder / name).strip() for name in (layout.limit, layout.used))
     if not limit.isdecimal() or not used.isdecimal() or int(limit) >= UNLIMITED_BYTES:
         return None
-    droppable = value_in(kernel_text(str(folder / "memory.stat")), layout.cache) or 0
-    kills = value_in(kernel_text(str(folder / layout.events)), "oom_kill")
+    droppable = value_in(file_text(folder / "memory.stat"), layout.cache) or 0
+    kills = value_in(file_text(folder / layout.events), "oom_kill")
     return MemoryLimit(int(limit), max(0, int(used) - droppable), kills, folder)
 
 
@@ -137,17 +137,17 @@ class MachineNow(msgspec.Struct, frozen=True):
 
 
 def read_machine(proc: Path = Path("/proc")) -> MachineNow:
-    vmstat = kernel_text(f"{proc}/vmstat")
-    pressure = re.search(r"^some avg10=([\d.]+)", kernel_text(f"{proc}/pressure/memory"), re.MULTILINE)
+    vmstat = file_text(f"{proc}/vmstat")
+    pressure = re.search(r"^some avg10=([\d.]+)", file_text(f"{proc}/pressure/memory"), re.MULTILINE)
     swap_in, swap_out = value_in(vmstat, "pswpin"), value_in(vmstat, "pswpout")
     return MachineNow(
         memory=read_memory(proc),
-        busy=parse_busy(kernel_text(f"{proc}/stat")),
+        busy=parse_busy(file_text(f"{proc}/stat")),
         psi_pct=None if pressure is None else float(pressure[1]),
         oom_kills=value_in(vmstat, "oom_kill"),
         read_s=monotonic(),
-        disks=parse_disks(kernel_text(f"{proc}/diskstats")),
-        networks=parse_networks(kernel_text(f"{proc}/net/dev")),
+        disks=parse_disks(file_text(f"{proc}/diskstats")),
+        networks=parse_networks(file_text(f"{proc}/net/dev")),
         swap=None if swap_in is None or swap_out is None else (swap_in * PAGE_BYTES, swap_out * PAGE_BYTES),
     )
 
@@ -184,7 +184,7 @@ class TrainerMemory(NamedTuple):
 
 
 def read_memory(proc: Path = Path("/proc")) -> HostMemory:
-    text = kernel_text(f"{proc}/meminfo")
+    text = file_text(f"{proc}/meminfo")
     kib = [value_in(text, f"{name}:") for name in ("MemTotal", "MemAvailable", "SwapTotal", "SwapFree")]
     return HostMemory(*(None if value is None else value * 1024.0 for value in kib))
 
@@ -407,5 +407,5 @@ GPU_CHANNEL = "dev/dxg"
 
 def is_wsl(root: Path = Path("/")) -> bool:
     """Detect WSL2 by the kernel's name, or for a self-built kernel by the GPU channel. ``root``: for tests."""
-    named = any("microsoft" in kernel_text(str(root / name)).lower() for name in KERNEL_NAMES)
+    named = any("microsoft" in file_text(root / name).lower() for name in KERNEL_NAMES)
     return named or (root / GPU_CHANNEL).exists()

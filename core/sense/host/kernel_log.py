@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, Unpack
 from ...atomic_files import opened
 from ...model.observation import KernelLine, TerminationNotice
 from ...model.ports import AttemptTarget
-from ...processes import kernel_text
+from ...processes import file_text
 from ..sampler import Common, Sampler
 
 RELEVANT = re.compile(
@@ -233,7 +233,7 @@ def cloud_of(root: Path = Path("/")) -> Cloud | None:
     """The cloud that this machine's firmware tables (DMI) name; None if they name none or cannot be read."""
 
     def field(name: str) -> str:
-        return kernel_text(str(root / "sys/class/dmi/id" / name)).strip()
+        return file_text(root / "sys/class/dmi/id" / name).strip()
 
     if field("sys_vendor") == "Amazon EC2":
         return "aws"

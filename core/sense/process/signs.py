@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from ...bound_process import bound
 from ...mounts import mount_points
-from ...processes import PAGE_BYTES, Process, kernel_text, link_of
+from ...processes import PAGE_BYTES, Process, file_text, link_of
 from ..host.host_sensor import value_in
 
 # Bytes over the TCP sockets of a process tree, loopback left out (sock_diag(7), ``tcp_info``). No root is needed.
@@ -237,7 +237,7 @@ class MountProbe:
         return () if answers and all(answers.values()) else None
 
     def _mounts(self, stuck: list[Process]) -> list[str]:
-        points = [each.point for each in mount_points(kernel_text(f"{self._proc}/self/mountinfo"))]
+        points = [each.point for each in mount_points(file_text(f"{self._proc}/self/mountinfo"))]
         found: dict[str, None] = {}
         for place in (f"{self._proc}/{stat.pid}" for stat in stuck):
             # Working folder and open files, as the kernel names them; no file is touched.
@@ -271,7 +271,7 @@ class Paging:
 
     def read_back(self) -> int:
         """Bytes since the last look; 0 for the first one, or if it cannot be read."""
-        table = kernel_text(self._path)
+        table = file_text(self._path)
         if not table:
             return 0
         now = sum(value_in(table, name) or 0 for name in PAGING_COUNTERS)
@@ -327,7 +327,7 @@ class TerminalWait:
         return found
 
     def _waits(self, pid: int) -> Wait | None:
-        call = kernel_text(f"{self._proc}/{pid}/syscall").split()
+        call = file_text(f"{self._proc}/{pid}/syscall").split()
         if len(call) > 1:
             try:
                 number, first = int(call[0]), int(call[1], 16)
@@ -337,4 +337,4 @@ class TerminalWait:
             return "yes" if reads or (first == 1 and number in SELECTS.get(self._machine, ())) else None
         if call:  # "running"
             return None
-        return "maybe" if kernel_text(f"{self._proc}/{pid}/wchan").strip() in WAITING_IN else None
+        return "maybe" if file_text(f"{self._proc}/{pid}/wchan").strip() in WAITING_IN else None
