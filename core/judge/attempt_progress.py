@@ -17,6 +17,8 @@ PLACES = 10
 """Printed lines that an attempt must have made for two ends at the same step to count as more than coincidence."""
 EPOCH_SHARE = 0.2
 """A save this near to the end of an epoch, as a share of the epoch, was made there: saves are noticed a little late."""
+ACCUMULATED = 64
+"""Most printed counts of one optimizer step. What holds a smaller share of the log's count numbers epochs or saves."""
 READINGS, READING_S = 40, 1.0
 """Distance of the readings of the log that are kept; of the oldest quarter every second one goes to make room."""
 
@@ -248,9 +250,7 @@ def with_saved(attempt: AttemptProgress, saved_step: int, *, least: int | None, 
     if attempt.step is None and attempt.log_epoch is not None:  # the log prints no step: the checkpoint tells it
         made = saved_step + (attempt.offset if attempt.offset is not None else _first_offset(attempt))
         return replace(attempt, position=max(made, position or 0))
-    if late or least is None or position is None or attempt.step is None:
-        return attempt
-    if before is not None and saved_step <= before[1]:
+    if late or least is None or position is None or attempt.step is None or (before and saved_step <= before[1]):
         return attempt
     stride = attempt.stride
     if before is not None:
@@ -259,7 +259,9 @@ def with_saved(attempt: AttemptProgress, saved_step: int, *, least: int | None, 
         low, high = (least - before[0] - between) / made, ratio + between / made
         if between and round(low) != round(high):
             return attempt
-        if round(low) == round(ratio) >= 1 and abs(ratio - round(ratio)) <= TOLERANCE * round(ratio):
+        if round(low) == round(ratio) in range(1, ACCUMULATED + 1) and abs(ratio - round(ratio)) <= TOLERANCE * round(
+            ratio
+        ):
             stride = round(ratio)
     return replace(attempt, stride=stride, saved_at=(position, saved_step))
 

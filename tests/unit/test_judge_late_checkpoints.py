@@ -99,3 +99,13 @@ def test_one_that_is_seen_an_epoch_later_holds_the_step_of_the_run_and_not_of_th
 
     world.see(Exit(t=world.t + 0.5, signal=9)).wait(2.0)
     assert world.of(StartAttempt)[-1].steps_done == 10
+
+
+def test_the_number_of_an_epoch_is_no_step_of_accumulated_counts() -> None:
+    """Epochs of 100 steps: an end 80 steps after the one before was "at the same step again", and gave the run up."""
+    world = train(run(), range(1, 101))
+    see_save(world, world.t - 0.1, "out/checkpoint_1.pt", 1)
+    done, crash = resumed(train(world, range(101, 111)), range(101, 191))
+    assert (done, crash.lost_steps, world.state.attempt.stride) == (100, 10, 1)
+    world.see(Exit(t=world.t + 0.5, signal=9)).wait(2.0)
+    assert len(world.of(StartAttempt)) == 3

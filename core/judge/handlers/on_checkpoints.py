@@ -9,7 +9,7 @@ from ...model.fact import CheckpointsSetAside, OutputKnown
 from ...model.observation import CheckpointEvent, Outcome, OutputSeen
 from ...model.run import OTHER_TRAINER, VANISHED, is_below
 from .. import memory
-from ..attempt_progress import AttemptProgress, places_at, with_saved
+from ..attempt_progress import ACCUMULATED, AttemptProgress, places_at, with_saved
 from ..findings import slow
 from ..hang import liveness
 from ..recovery import commands, exits, gate, ramp, remedies, restarts, resume_choice
@@ -42,7 +42,7 @@ def saved_position(
         return None, 0
     if saved_step is not None:
         stored = attempt.offset + saved_step * attempt.stride
-        if attempt.adopted or stored <= most + TWICE * attempt.printed_every:
+        if attempt.adopted or (least or 0) / ACCUMULATED <= stored <= most + TWICE * attempt.printed_every:
             return stored, 0
     least = attempt.offset if least is None else least
     if since or most - least <= slack:

@@ -21,7 +21,7 @@ import msgspec
 
 from ...model.run import VANISHED, Incident
 from ...model.text import LazyPattern
-from ..attempt_progress import STARTED_OVER_STEPS, AttemptProgress
+from ..attempt_progress import ACCUMULATED, STARTED_OVER_STEPS, AttemptProgress
 from ..hang.deadlines import AGAIN_SHARE
 from ..scales import KNOWN_STEPS, LAG_S, LATE_LINES, SMALL_SHARE, SURE_TIMES, TINY_SHARE, TOLERANCE, TWICE
 from ..text.loss_run import FEW, LossCurve, Mark, Point, moved
@@ -399,7 +399,7 @@ def _placed(
     if at - before <= first <= latest + slack + 1 or (first > at and gap):
         return attempt
     ratio = (first - 1) / stored if stored and first > at else 0.0
-    if stored is not None and round(ratio) > 1 and abs(ratio - round(ratio)) <= TOLERANCE:
+    if stored is not None and 1 < round(ratio) <= ACCUMULATED and abs(ratio - round(ratio)) <= TOLERANCE:
         return replace(attempt, resume_position=min(first - 1, stored * round(ratio)), stride=round(ratio))
     if first > at and at < STARTED_OVER_STEPS:
         return attempt  # a line that is printed now and then
