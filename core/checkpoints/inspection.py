@@ -207,7 +207,7 @@ def inspect_any(
         finding = None if subject is None else subject.examine(None)
         if subject is not None and finding is not None and not finding.is_bare:
             return conclude(subject, finding)
-        if finding is not None and finding.is_compiled:
+        if finding is not None and finding.is_other:
             return None
         part = (SHARD.match(path.name) or RANK_FOLDER.match(path.name)) is not None and finding is None
         unknown = None if part else unknown_subject(path, rewritten=rewritten, named=named)
@@ -334,7 +334,7 @@ def conclude(subject: Subject, finding: Finding) -> Checkpoint:
 def _is_damaged(path: Path) -> bool:
     """Whether a file is cut off or contradicts itself."""
     try:
-        subject = subject_of(path)
+        subject = file_subject(path) if is_part(path.name) else subject_of(path)
         deciding = None if subject is None else worst([*subject.examine(None).damages])
     except OSError:
         return True

@@ -70,6 +70,7 @@ def test_files_that_are_not_checkpoints_are_not_listed(tmp_path: Path) -> None:
     kohya(tmp_path, "luca-000002.safetensors")
     write_zip(tmp_path / "optimizer.pt", {})
     write_zip(tmp_path / "rng_state.pth", {})
+    write_zip(tmp_path / "opt010000.pt", {"state": {0: {"exp_avg": np.zeros(3, dtype=np.float32)}}, "param_groups": []})
     for name in ("train.log", "config.toml", "vocab.bin", "events.out.tfevents.1.host", "x.png", "tokenizer.json"):
         (tmp_path / name).write_bytes(b"\x00\x01 no tensors")
     (tmp_path / "luca-000004.safetensors.tmp").write_bytes(b"half")

@@ -244,11 +244,8 @@ def check_shards(members: Members, findings: Findings) -> list[Damage]:
         folder = index.rpartition("/")[0]
         try:
             weight_map = read_index(members, index)
-        except FileNotFoundError:
-            damages.append(Torn(f"{index} was removed"))
-            continue
-        except Damage as damage:
-            damages.append(damage.within(index))
+        except (Damage, FileNotFoundError) as why:
+            damages.append(why.within(index) if isinstance(why, Damage) else Torn(f"{index} was removed"))
             continue
         by_file: dict[str, set[str]] = {}
         for tensor, file in weight_map.items():

@@ -10,7 +10,7 @@ from ...model.checkpoint_files import TEXT_SUFFIXES, NameCounts, is_part, tensor
 from ...model.checkpoint_suffixes import DCP_SUFFIX
 from ..formats.byte_range import Damage, NoCounts, Opaque, Torn
 from ..formats.tensor_file import FileFinding, counts_in, read_json
-from ..formats.tensors import TORCHSCRIPT, FileContents, Mapping
+from ..formats.tensors import TORCHSCRIPT, FileContents, Mapping, PickleValue, Tensor
 from ..unknown_state import UNKNOWN, holds_state, holds_text
 from .sets import Members
 
@@ -45,20 +45,17 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     def is_bare(self) -> bool:
         """A single undamaged file from which nothing can be resumed.
 
-        Plain values (a vocabulary, a list of names), or a model compiled for inference.
+        Plain values (a vocabulary, a list of names), or something else than the state of a training.
         """
         held = [found.contents for found in self.files.values()]
-        return (
-            self.layout == "file"
-            and not self.damages
-            and all(
-                c is not None and (TORCHSCRIPT in c.opaque or not (c.tensors or c.opaque or c.metadata)) for c in held
-            )
-        )
+        plain = all(c is not None and not (c.tensors or c.opaque or c.metadata) for c in held)
+        return self.layout == "file" and not self.damages and (plain or self.is_other)
 
     @property
-    def is_compiled(self) -> bool:
-        return any(f.contents is not None and TORCHSCRIPT in f.contents.opaque for f in self.files.values())
+    def is_other(self) -> bool:
+        """Whether it is a model compiled for inference, or an optimizer alone, which belongs to weights beside it."""
+        held = [found.contents for found in self.files.values() if found.contents is not None]
+        return any(TORCHSCRIPT in c.opaque or _is_optimizer(c.tree, c.tensors) for c in held)
 
     @property
     def objects(self) -> tuple[str, ...]:
@@ -101,11 +98,15 @@ def optimizer_in(members: Members, findings: Findings | None = None) -> bool:
 def file_has_optimizer(contents: FileContents) -> bool:
     """Whether one file holds optimizer state beside its weights: by its name, its tensors, or its own two keys."""
     parts = contents.tree.texts if isinstance(contents.tree, Mapping) else {}
-    # What ``Optimizer.state_dict()`` returns; of plain SGD that holds no tensor.
-    whole = (part for part in parts.values() if isinstance(part, Mapping))
-    if any(key.startswith("optim") for key in parts) or any({"state", "param_groups"} <= p.texts.keys() for p in whole):
+    if any(key.startswith("optim") for key in parts) or any(map(_is_optimizer, parts.values())):
         return True
     return any(_MOMENTS.search(tensor.name) for tensor in contents.tensors)
+
+
+def _is_optimizer(value: PickleValue, tensors: tuple[Tensor, ...] = ()) -> bool:
+    """Whether it is what ``Optimizer.state_dict()`` returns, with these tensors alone; of plain SGD it holds none."""
+    whole = isinstance(value, Mapping) and {"state", "param_groups"} <= value.texts.keys()
+    return whole and all(tensor.name.startswith("state.") for tensor in tensors)
 
 
 def no_weights(
@@ -138,11 +139,8 @@ def read_counts(members: Members, name: str, damages: list[Damage]) -> NameCount
         return NameCounts()
     try:
         counts = counts_in(read_json(members.files[name].path, "a state file"))
-    except Damage as damage:
-        damages.append(damage.within(name))
-        return NameCounts()
-    except FileNotFoundError:
-        damages.append(Torn(f"{name} was removed"))
+    except (Damage, FileNotFoundError) as why:
+        damages.append(why.within(name) if isinstance(why, Damage) else Torn(f"{name} was removed"))
         return NameCounts()
     if counts.is_final:
         damages.append(NoCounts(f"{name}: holds neither a step nor an epoch"))

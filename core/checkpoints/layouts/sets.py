@@ -20,6 +20,7 @@ import msgspec
 
 from ...file_walk import leaves
 from ...model.checkpoint_files import (
+    is_companion,
     is_other_file,
     is_part,
     is_temporary,
@@ -34,7 +35,7 @@ from ..formats.tensors import shown
 
 MAX_DEPTH = 4
 MAX_MEMBERS = 20_000
-"""A directory with more files is a data set, not a checkpoint."""
+"""A directory with more files is a data set: no checkpoint, and not searched."""
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,8 +141,6 @@ PAIRS = (("G", "D"), ("netG", "netD"), ("gen", "disc"), ("generator", "discrimin
 """First words of two files of one save: both are needed to go on (VITS, so-vits-svc, RVC, pix2pix)."""
 _WORD = re.compile(r"^([A-Za-z]+)(?=[-_.\d])")
 _NUMBERS = re.compile(r"\d+")
-_MOST = 20_000
-"""A folder with more entries is not searched."""
 _TICK_NS = 50_000_000
 """Names that were listed so soon after a change may lack what came in the same tick of the kernel's clock."""
 
@@ -201,7 +200,7 @@ def _half(path: Path, folder: Folder, is_damaged: Callable[[Path], bool]) -> str
     """Of two files that are saved together, what is wrong with the other.
 
     They are such by their names (``PAIRS``), or because each earlier save has both. Known false alarm of the second: a
-    file beside it that was cut off and is not needed; then the older save is the resume point.
+    file beside it that was cut off, or is a part that is no longer saved; then the older save is the resume point.
     """
     numbers, kind = numbers_in(path.name), kind_of_name(path.name)
     if path.name not in folder.alike.get(numbers, {}).values():
@@ -209,9 +208,10 @@ def _half(path: Path, folder: Folder, is_damaged: Callable[[Path], bool]) -> str
     half = _other_half(path.name)
     if half is not None and half not in folder.names and kind_of_name(half) in folder.series:
         return f"{half} is missing: it is saved with it"
-    if len(folder.alike[numbers]) == 1:
-        return None
     earlier = folder.earlier(kind, numbers)
+    for other in sorted(folder.series.keys() - folder.alike[numbers].keys()) if len(earlier) > 1 else ():
+        if is_companion(other) and earlier == folder.earlier(other, numbers):
+            return f"{other} is missing: each earlier save has one"
     for other, name in sorted(folder.alike[numbers].items()):
         together = name == half or (earlier and earlier == folder.earlier(other, numbers))
         if other != kind and together and is_damaged(path.with_name(name)):
@@ -290,13 +290,13 @@ def _folder(path: Path) -> Folder | None:
 @lru_cache(maxsize=4)
 def _listed(key: tuple[str, int, int, int]) -> Folder | None:
     with os.scandir(key[0]) as entries:
-        names = frozenset(entry.name for _, entry in zip(range(_MOST + 1), entries, strict=False))
-    if len(names) > _MOST:
+        names = frozenset(entry.name for _, entry in zip(range(MAX_MEMBERS + 1), entries, strict=False))
+    if len(names) > MAX_MEMBERS:
         return None
     found = Folder(names, {}, {})
     for name in names:
         numbers = numbers_in(name)
-        if numbers and has_checkpoint_suffix(name) and not is_part(name) and not is_temporary(name):
+        if numbers and has_checkpoint_suffix(name) and not is_temporary(name):
             kind = kind_of_name(name)
             found.alike.setdefault(numbers, {})[kind] = name
             found.series.setdefault(kind, []).append(numbers)
