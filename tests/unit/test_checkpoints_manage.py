@@ -1,5 +1,6 @@
 """Prune, back up, compare and show: what they do, and what they must not touch."""
 
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -95,6 +96,10 @@ def test_prune_keeps_links_and_their_targets(tmp_path: Path) -> None:
     out = tmp_path / "out"
     paths = epochs(out, 1, 2, 3)
     (out / "best.safetensors").symlink_to(paths[0].name)
+    for number in (1, 2):
+        (out / f"epoch_{number}").mkdir()
+        write_zip(out / f"epoch_{number}" / "net.pth", weights(number))
+    (out / "best").symlink_to("epoch_1")
     (out / "luca-000009.safetensors").symlink_to(far)
 
     apply_prune(plan_prune(out, 1))
@@ -102,6 +107,17 @@ def test_prune_keeps_links_and_their_targets(tmp_path: Path) -> None:
     assert [path.exists() for path in paths] == [True, False, True]
     assert far.exists()
     assert (out / "best.safetensors").exists()
+    assert (out / "best" / "net.pth").exists()
+
+
+def test_prune_keeps_what_the_trainer_calls_its_best(tmp_path: Path) -> None:
+    """transformers loads that one at its end (``load_best_model_at_end``), if it is still there."""
+    first = transformers(tmp_path)
+    for number, best in ((1000, None), (1500, "out/checkpoint-500")):
+        later = shutil.copytree(first, tmp_path / f"checkpoint-{number}")
+        (later / "trainer_state.json").write_text(json.dumps({"global_step": number, "best_model_checkpoint": best}))
+        os.utime(later, (4e9 + number, 4e9 + number))
+    assert names(c.path for c in plan_prune(tmp_path, 1).delete) == ["checkpoint-1000"]
 
 
 def test_prune_does_not_delete_a_checkpoint_that_changed_since_the_plan(tmp_path: Path) -> None:

@@ -53,18 +53,14 @@ def _compare(
     a: Path, b: Path, first: dict[str, _Placed], second: dict[str, _Placed], progress: ProgressCallback | None
 ) -> Comparison:
     common = sorted(first.keys() & second.keys())
-    other_shape = [
-        (name, first[name].tensor.shape, second[name].tensor.shape)
-        for name in common
-        if first[name].tensor.shape != second[name].tensor.shape
-    ]
-    differing = {name for name, _, _ in other_shape}
+    other_shape: list[tuple[str, tuple[int, ...], tuple[int, ...]]] = []
     skipped: list[tuple[str, str]] = []
     changes: list[TensorChange] = []
     pace = Pace(sum(first[name].size_bytes + second[name].size_bytes for name in common), progress)
     moved = base = 0.0
     for name in common:
-        if name in differing:
+        if (shape := first[name].tensor.shape) != (other := second[name].tensor.shape):
+            other_shape.append((name, shape, other))
             continue
         why = _unreadable(first[name]) or _unreadable(second[name])
         if why is not None:

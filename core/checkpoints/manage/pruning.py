@@ -3,6 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -11,8 +12,10 @@ from ...atomic_files import sync_directory
 from ...model.checkpoint import Checkpoint, KeepReason, Kept, PrunePlan
 from ...model.checkpoint_files import series_of
 from ...model.checkpoint_suffixes import INDEX_SUFFIX
-from ..formats.byte_range import ProgressCallback
+from ..formats.byte_range import Damage, ProgressCallback
+from ..formats.tensor_file import read_json
 from ..inspection import inspect, subject_of, verify
+from ..layouts.frameworks import TRANSFORMERS_STATE
 from ..listing import list_checkpoints
 
 
@@ -40,17 +43,16 @@ def plan_prune(
     ``deep``: the ones kept as the newest are verified first, so that none is deleted in favour of one that holds
     NaN; ``verify_deep`` replaces ``verify`` (for a caller that remembers verdicts). Always kept: the resume point,
     what is not complete (damaged ones are evidence, unfinished ones are being written), the nearest complete
-    neighbour of each damaged one, and links. ``globs``: as for ``list_checkpoints``. ``good``: path → why it is
-    kept, by its quality. Raises ValueError for ``keep`` below 1, and as ``list_checkpoints``.
+    neighbour of each damaged one, links with their targets, and what transformers calls the best. ``globs``: as for
+    ``list_checkpoints``. ``good``: path → why it is kept. Raises ValueError for ``keep`` below 1, and as that.
     """
     if keep < 1:
         raise ValueError(f"--keep must be at least 1, not {keep}: the resume point is always kept")
     found = list(list_checkpoints(directory, globs).checkpoints)
-    complete = [checkpoint.verdict == "complete" for checkpoint in found]
     why: dict[str, KeepReason] = {}
     newest: Counter[str] = Counter()
     for place, checkpoint in enumerate(found):
-        if not complete[place]:
+        if checkpoint.verdict != "complete":
             why[checkpoint.path] = "not complete"
             continue
         series = series_of(checkpoint.name)
@@ -61,7 +63,6 @@ def plan_prune(
             checked = verify_deep(path) if verify_deep else verify(path, deep=True, progress=progress)
             if checked.verdict != "complete":
                 found[place] = checked
-                complete[place] = False
                 why[checkpoint.path] = "deep check failed"
                 continue
         newest[series] += 1
@@ -69,11 +70,18 @@ def plan_prune(
     resume = next((c for c in found if c.verdict == "complete"), None)
     if resume is not None:
         why[resume.path] = "resume point"
-    for good_path, reason in good(found).items():
-        why.setdefault(good_path, reason)
-    for neighbour in _neighbours(found, complete):
+    why = {**good(found), **why}
+    best = ""
+    for checkpoint in reversed(found):  # the newest that tells it
+        with suppress(Damage, OSError):
+            state = read_json(Path(checkpoint.path) / TRANSFORMERS_STATE, "a state file")
+            best = str(state.get("best_model_checkpoint") or best)
+    for checkpoint in found:
+        if checkpoint.name == Path(best).name:  # its trainer loads that one at its end
+            why.setdefault(checkpoint.path, "has the best score")
+    for neighbour in _neighbours(found):
         why.setdefault(neighbour, "next to a damaged one")
-    targets = {os.path.realpath(checkpoint.path) for checkpoint in found if Path(checkpoint.path).is_symlink()}
+    targets = {os.path.realpath(entry.path) for entry in os.scandir(directory) if entry.is_symlink()}
     for checkpoint in found:
         if Path(checkpoint.path).is_symlink() or os.path.realpath(checkpoint.path) in targets:
             why.setdefault(checkpoint.path, "a link")
@@ -89,14 +97,13 @@ def plan_prune(
     )
 
 
-def _neighbours(found: list[Checkpoint], complete: list[bool]) -> list[str]:
+def _neighbours(found: list[Checkpoint]) -> list[str]:
     """For each damaged checkpoint the nearest older complete one, or the nearest newer one if none is older."""
     kept: list[str] = []
-    for place, whole in enumerate(complete):
-        if whole:
-            continue
-        nearest = (*range(place + 1, len(found)), *range(place - 1, -1, -1))
-        kept += [found[index].path for index in nearest if complete[index]][:1]
+    for place, checkpoint in enumerate(found):
+        if checkpoint.verdict != "complete":
+            nearest = (*found[place + 1 :], *found[:place][::-1])
+            kept += [each.path for each in nearest if each.verdict == "complete"][:1]
     return kept
 
 
@@ -106,25 +113,24 @@ def apply_prune(plan: PrunePlan) -> PruneOutcome:
     Not deleted: what is no longer as planned (size, time, verdict), links, what is not directly in the directory.
     Never raises for a single checkpoint.
     """
-    directory = Path(plan.directory)
-    real = os.path.realpath(directory)
+    real = os.path.realpath(plan.directory)
     deleted: list[str] = []
     refused: list[tuple[str, str]] = []
     freed = 0
     for checkpoint in reversed(plan.delete):
         path = Path(checkpoint.path)
-        objection = _objection(checkpoint, path, real)
-        if objection is None:
-            try:
+        try:
+            objection = _objection(checkpoint, path, real)
+            if objection is None:
                 _delete(path)
-            except OSError as error:
-                objection = f"could not be deleted: {error.strerror}"
+        except OSError as error:
+            objection = f"could not be deleted: {error.strerror}"
         if objection is None:
             deleted.append(checkpoint.path)
             freed += checkpoint.size_bytes
         else:
             refused.append((checkpoint.path, objection))
-    sync_directory(directory)
+    sync_directory(plan.directory)
     return PruneOutcome(deleted=tuple(deleted), refused=tuple(refused), freed_bytes=freed)
 
 
@@ -148,11 +154,7 @@ def _delete(path: Path) -> None:
         path.rename(renamed)
         shutil.rmtree(renamed)
         return
-    if path.name.endswith(INDEX_SUFFIX):
-        subject = subject_of(path)
-        shards = [member.path for member in subject.members.files.values()] if subject is not None else []
-        path.unlink()
-        for shard in shards:
-            shard.unlink(missing_ok=True)
-        return
+    subject = subject_of(path) if path.name.endswith(INDEX_SUFFIX) else None
     path.unlink()
+    for shard in () if subject is None else subject.members.files.values():
+        shard.path.unlink(missing_ok=True)
