@@ -80,6 +80,14 @@ def test_from_weights_where_there_is_nothing_else() -> None:
     )
 
 
+@pytest.mark.parametrize("names", [("model000020.pt", "ema_0.9999_000020.pt"), ("step_20.pt", "step_20_ema.pt")])
+def test_the_main_file_of_a_save_comes_before_its_average(names: tuple[str, str]) -> None:
+    world = run_of(GENERIC, ANYWHERE)
+    for name in names:
+        saved(world, f"out/{name}", 20, "weights")
+    assert resumed(crash(world)) == f"out/{names[0]}"
+
+
 def test_weights_count_like_a_state_where_that_is_how_the_framework_goes_on() -> None:
     world = saved(run_of(KOHYA), "out/luca-000001-state", 10)
     assert resumed(crash(saved(world, "out/luca-000002.safetensors", 20, "weights"))) == "out/luca-000002.safetensors"

@@ -51,15 +51,22 @@ def newest_verified(
 ) -> KnownCheckpoint | None:
     """Return the resume point, or None. ``before_t``: completed before this run time.
 
-    One in doubt is passed over if there is another one.
-
+    One in doubt is passed over if there is another one, and so is a part of a save (an EMA) for its main file.
     ``keep``: a path from elsewhere that counts as well. Weights alone, such as an export, never replace a whole state,
     unless the framework resumes from weights.
     """
     usable = _without_copied_in([k for k in _usable(index, support, keep) if before_t is None or k.t < before_t])
     if not support.weights_are_enough and any(k.holds == "state" for k in usable):
         usable = [k for k in usable if k.holds != "weights"]
+    main = {_number(k) for k in usable if not is_companion(base_name(k.path))} - {None}
+    usable = [k for k in usable if not is_companion(base_name(k.path)) or _number(k) not in main]
     return newest_of([k for k in usable if not k.doubted] or usable)
+
+
+def _number(known: KnownCheckpoint) -> int | None:
+    """The last number in its name: files of one save share it (``model010000.pt``, ``ema_0.9999_010000.pt``)."""
+    name = base_name(known.path)
+    return next(map(int, reversed(re.findall(r"\d+", name.rpartition(".")[0] or name))), None)
 
 
 def _usable(index: CheckpointIndex, support: ResumeSupport, keep: str | None = None) -> list[KnownCheckpoint]:
