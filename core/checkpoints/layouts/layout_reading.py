@@ -86,11 +86,9 @@ def optimizer_in(members: Members, findings: Findings | None = None) -> bool:
         return True
     for name in members.files:
         base = name.rpartition("/")[2]
-        if base.startswith("optim") and "." + base.rpartition(".")[2] not in TEXT_SUFFIXES:
-            return True
-        if base.endswith("_optim_states.pt"):
-            return True
-        if name.startswith("optimizer") and base.endswith(DCP_SUFFIX):
+        named = base.startswith("optim") and (is_part(base) or not base.endswith(".safetensors"))
+        of_make = base.endswith("_optim_states.pt") or (name.startswith("optimizer") and base.endswith(DCP_SUFFIX))
+        if of_make or (named and "." + base.rpartition(".")[2] not in TEXT_SUFFIXES):
             return True
     return False
 
