@@ -184,6 +184,15 @@ def test_lightning_callbacks_start_at_infinity(tmp_path: Path) -> None:
     assert (found.verdict, found.step, found.epoch) == ("complete", 1000, 3)
 
 
+@pytest.mark.parametrize(
+    ("model", "verdict"), [({"w": {"w": np.ones(3)}}, "complete"), ({"w": np.ones(3)}, "nonfinite")]
+)
+def test_one_number_beside_the_states_is_no_weight(model: dict[str, Any], verdict: str, tmp_path: Path) -> None:
+    """``{"model": …, "loss": loss}``: a loss that is NaN in one step ended a trainer whose log shows none."""
+    write_zip(tmp_path / "a.pt", {**model, "loss": np.array(np.nan)})
+    assert verify(tmp_path / "a.pt", deep=True).verdict == verdict
+
+
 def test_a_wrong_checksum_that_torch_ignores_is_found(tmp_path: Path) -> None:
     path = tmp_path / "model_1.pt"
     write_zip(path, {"w": np.ones(1000, dtype=np.float32)})

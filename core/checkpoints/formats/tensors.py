@@ -202,7 +202,6 @@ def _join(path: str, key: PickleValue) -> str:
 
 FileFormat = Literal["safetensors", "torch_zip", "torch_legacy", "pickle"]
 Packing = Literal["stored", "deflated"]
-_LIGHTNING_MARK = "pytorch-lightning_version"
 _LIGHTNING_BOOKKEEPING = ("callbacks.", "loops.")
 """Lightning's callbacks start their best scores at infinity (EarlyStopping.best_score); no weight lies there."""
 
@@ -230,7 +229,7 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
 class Tensor(msgspec.Struct, frozen=True, kw_only=True):
     """A tensor as a view of a region. ``offset`` and ``strides`` in elements; ``strides`` None: contiguous.
 
-    ``region`` None: a tensor without bytes (meta device). ``tested`` False: may hold infinities.
+    ``region`` None: a tensor without bytes (meta device). ``tested`` False: may be NaN or infinite.
     """
 
     name: str
@@ -282,7 +281,9 @@ class FileContents(msgspec.Struct, frozen=True, kw_only=True):
 
 def describe_views(tree: PickleValue, region_of: dict[str, int | None]) -> tuple[Tensor, ...]:
     """Every tensor in the tree, by name. ``region_of``: storage key → region. Raises Corrupt for a missing storage."""
-    untested = _LIGHTNING_BOOKKEEPING if isinstance(tree, Mapping) and _LIGHTNING_MARK in tree.texts else ()
+    parts = tree.texts if isinstance(tree, Mapping) else {}
+    untested = _LIGHTNING_BOOKKEEPING if "pytorch-lightning_version" in parts else ()
+    beside = any(isinstance(part, Mapping) for part in parts.values())  # a number beside states: a loss, a best score
     tensors: list[Tensor] = []
     for name, view in tensors_in(tree):
         region = None
@@ -298,7 +299,7 @@ def describe_views(tree: PickleValue, region_of: dict[str, int | None]) -> tuple
                 region=region,
                 offset=view.offset,
                 strides=view.strides,
-                tested=not name.startswith(untested) if untested else True,
+                tested=not (name.startswith(untested) or (beside and not view.shape and name in parts)),
             )
         )
     return tuple(tensors)

@@ -285,8 +285,7 @@ MISMATCH, WEIGHTS_ONLY = "checkpoint_mismatch", "Weights only load failed"
 
 
 def _while_saving(builder: StepBuilder) -> None:
-    machine = builder.machine
-    if isinstance(machine, Stopping) and machine.saving is not None:
+    if isinstance(machine := builder.machine, Stopping) and machine.saving is not None:
         restarts.on_checkpoint_while_saving(builder, machine, machine.saving)
 
 
