@@ -19,11 +19,10 @@ from .checkpoint_list import checkpoint_rows, scores_of
 from .incidents import evidence_words, lasted_s, title_now
 from .length_words import by_words
 from .report import AttemptRow, Away, CheckpointRow, IncidentRow, Report, ReportSources, state_words, targets
-from .run_summary import is_over, summarise
+from .run_summary import is_over, summarise, time_lost
 from .state.concerns import DOUBTS, next_by_itself, reason_of
-from .state.lost_time import LostTime, last_step_of, lost_time, steps_redone
-from .state.run_progress import last_step, live_progress, overall_step
-from .state.verdict import last_seen_t, seen_by
+from .state.lost_time import LostTime, last_step_of, steps_redone
+from .state.run_progress import live_progress, overall_step
 from .words import STATES, change_words, would_have
 
 
@@ -37,7 +36,7 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
     step = known if in_log is None else max(known or 0, in_log + story.step_offset)
     total = said.position.total_steps
     redone = steps_redone(story, sources.log_steps)
-    lost = _lost(now, redone)
+    lost = time_lost(now, redone)
     changes = tuple(_changes(now, sources.particulars))
     made: Report = _redaction(sources.spec).value(
         Report(
@@ -87,22 +86,6 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
     return msgspec.structs.replace(made, summary=sentence)
 
 
-def _lost(now: Situation, redone: int, since_t: float = 0.0) -> LostTime | None:
-    """Where the time went. A late step counts as a silence before an incident tells of it.
-
-    Nobody knows what happened since the last record or reading of a run that nobody watches.
-    """
-    late = last_step(now)
-    return lost_time(
-        now.story,
-        now.now_t,
-        redone,
-        since_t=since_t,
-        silent_from_t=now.step_t if late is not None and late.level == "warning" else None,
-        unseen_from_t=None if seen_by(now) == "watched" else last_seen_t(now),
-    )
-
-
 def with_machine(report: Report, machine: Mapping[str, str], spec: RunSpec) -> Report:
     """The report with facts about driver, kernel … by name, for support."""
     facts: tuple[tuple[str, str], ...] = _redaction(spec).value(tuple(machine.items()))
@@ -119,7 +102,7 @@ def _away(now: Situation, since_wall: float, incidents: Sequence[IncidentRow]) -
     return Away(
         since_wall=since_wall,
         wall_s=max(0.0, now.now_wall - since_wall),
-        lost=_lost(now, sum(i.lost_steps or 0 for i in incidents if i.wall >= since_wall), since_t),
+        lost=time_lost(now, sum(i.lost_steps or 0 for i in incidents if i.wall >= since_wall), since_t),
         restarts=sum(a.t >= since_t for a in now.story.attempts[1:]),
     )
 

@@ -27,8 +27,9 @@ from .state.concerns import (
     room_now,
     since_step,
 )
+from .state.lost_time import LostTime, lost_time
 from .state.run_progress import LastStep, bounds_now, fraction, last_step, live_progress, run_progress
-from .state.verdict import Verdict, last_seen, seen_by, standstill, unconfirmed, verdict
+from .state.verdict import Verdict, last_seen, last_seen_t, seen_by, standstill, unconfirmed, verdict
 from .words import answers, question_text, sentence
 
 
@@ -105,7 +106,7 @@ def summarise(now: Situation, name: str = "") -> RunSummary:
         state=story.state,
         since_t=story.state_t,
         seen=seen,
-        last_seen="" if seen == "watched" else last_seen(now),
+        last_seen="" if seen == "watched" or is_over(story) else last_seen(now),
         level=said.level,
         sentence=said,
         troubles=concerns(now) if story.attempts else (),
@@ -145,6 +146,23 @@ def _next(now: Situation) -> Next | None:
         return Next(what="end", at_t=story.until_t)
     due_t = now.outlook.hang_t
     return Next(what="end", at_t=due_t) if story.state == "running" and due_t is not None else None
+
+
+def time_lost(now: Situation, redone: int | None = None, since_t: float = 0.0) -> LostTime | None:
+    """Where the time went. A late step counts as a silence before an incident tells of it.
+
+    ``redone``: steps, if known better than by the journal; ``since_t``: run seconds before which nothing counts.
+    Nobody knows what happened since the last record or reading of a run that nobody watches.
+    """
+    late = last_step(now)
+    return lost_time(
+        now.story,
+        now.now_t,
+        redone,
+        since_t=since_t,
+        silent_from_t=now.step_t if late is not None and late.level == "warning" else None,
+        unseen_from_t=None if seen_by(now) == "watched" else last_seen_t(now),
+    )
 
 
 # Whether somebody who opens the screen was away, or has to know something first.

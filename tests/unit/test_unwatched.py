@@ -9,6 +9,7 @@ import pytest
 from trainwatch.cli.status_text import status_lines
 from trainwatch.cli.watch import runs_verb as show_runs
 from trainwatch.core import processes, spool
+from trainwatch.core.app.runs.report import gather
 from trainwatch.core.app.runs.run_status import read_run
 from trainwatch.core.model.fact import AttemptStarted, RunCreated, StateChanged
 from trainwatch.core.model.progress import Outlook, Progress
@@ -18,9 +19,11 @@ from trainwatch.core.store.journal import JournalWriter
 from trainwatch.core.store.latest import ProgressPoint
 from trainwatch.core.store.lock import LifeSignWriter, SupervisorLock
 from trainwatch.core.store.run_directory import RunDirectory
+from trainwatch.core.views.report_building import build_report
 
 ENDED = 2**22 + 1
 """A pid that no process has."""
+HOURS = 20_000.0
 
 
 @pytest.fixture
@@ -63,6 +66,12 @@ def test_no_pid_is_shown_of_a_training_that_has_ended_without_a_supervisor(run: 
     followed(run, ENDED, 1)
     status = read_run(run).status
     assert (status["state"], status["pid"]) == ("interrupted", None)
+    spool.write(str(run.attempt(1)), spool.EXIT, {"attempt": 1, "wall": HOURS, "code": 0})
+    status, told = read_run(run).status, build_report(*gather(run))
+    assert (status["uptime_s"], told.ended_wall, told.wall_s) == (HOURS - 2.0, HOURS, HOURS - 2.0)
+    assert (told.attempts[0].ended, told.last_seen, told.ettr) == ("ended (exit code 0)", "", status["ettr"])
+    assert told.lost is not None
+    assert told.lost.unknown_s == pytest.approx(HOURS, rel=0.01)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from trainwatch import __version__
 
 from ...model.redact import EDGE
@@ -137,9 +135,6 @@ def gather(
     stored = fold_journal(run.journal)
     now, _ = read_situation(run, stored.story)
     story = now.story
-    if story is not stored.story:  # no supervisor saw its end: the time of the last record is all that is known
-        story = msgspec.structs.replace(story, state_t=story.t)
-        now = msgspec.structs.replace(now, story=story)
     with HistoryReader(run.history) as history:
         latest = history.latest()
         end_t = max(story.t, latest.progress.t if latest.progress is not None else 0.0) + 1.0

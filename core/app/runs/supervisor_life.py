@@ -117,7 +117,7 @@ def read_situation(
     latest, spec = latest_of(run.history), run.load_spec()
     story = story_now(run) if stored is None else as_found(run, stored)
     attempt = story.attempt
-    if story.state == "interrupted" and attempt is not None and attempt.ended_t is None and attempt.log:
+    if story.state == "interrupted" and attempt is not None and attempt.last_step is None and attempt.log:
         seen = progress_in(attempt.log, spec.settings.progress.shapes, resumed=attempt.resume_from is not None)
         known = None if latest.progress is None else latest.progress.progress.any_step
         if seen.any_step is not None and seen.any_step > (known or 0):
@@ -146,6 +146,7 @@ def story_now(run: RunDirectory) -> RunStory:
 def as_found(run: RunDirectory, story: RunStory) -> RunStory:
     """The story, as interrupted if it is in a live state and neither supervisor nor trainer exist.
 
+    It is so from the end in the exit record on; without one, the time of the last record is all that is known.
     The pid is that of the process that is followed as the trainer, also if the command left it behind and has ended.
     """
     story = with_attempts_on_disk(run, story)
@@ -160,17 +161,22 @@ def as_found(run: RunDirectory, story: RunStory) -> RunStory:
     if is_held(run.lock):
         return story
     ended, how = read_exit(folder), f"the trainer of attempt {attempt.number} has ended without an exit record"
+    attempt, ended_t = msgspec.structs.replace(attempt, pid=None, runner_pid=None), story.t
     if ended is not None:
         status = f"signal {ended.signal}" if ended.signal is not None else f"exit code {ended.code}"
         how = f"attempt {attempt.number} has ended ({status}), {clock(ended.wall, time.time())}, while nobody watched"
+        if attempt.ended_t is None:
+            ended_t = max(ended_t, ended.wall - story.wall0)
+            attempt = msgspec.structs.replace(attempt, ended_t=ended_t, code=ended.code, signal=ended.signal)
     return msgspec.structs.replace(
         story,
         state="interrupted",
+        state_t=ended_t,
         state_reason=f"no supervisor is running, and {how}"
         + (f"; the restart is held: {story.state_reason}" if story.state_why.holds else "")
         + (f"; {LOST}" if story.run is None else ""),
         state_why=Why(),
-        attempts=(*story.attempts[:-1], msgspec.structs.replace(attempt, pid=None, runner_pid=None)),
+        attempts=(*story.attempts[:-1], attempt),
     )
 
 

@@ -40,7 +40,6 @@ class Standing(NamedTuple):
 
     kind: EndKind
     state: str
-    step: int | None
     reason: str
 
     def reached(self, wanted: str) -> bool:
@@ -88,7 +87,7 @@ class Standings:
     def __init__(self, run: RunDirectory) -> None:
         self._run = run
         self._seen: tuple[int, int, bool] | None = None
-        self._now = Standing("unwatched", "idle", None, "")
+        self._now = Standing("unwatched", "idle", "")
 
     def now(self) -> Standing:
         """Without a supervisor it is read each time: its trainer may have ended."""
@@ -98,7 +97,7 @@ class Standings:
             self._seen, story = seen, story_now(self._run)
             asks, holds = story.question is not None, story.state_why.holds
             kind = kind_of(story.state, held=holds, asks=asks, watched=is_held(self._run.lock))
-            self._now = Standing(kind, story.state, story.progress.step, story.state_reason)
+            self._now = Standing(kind, story.state, story.state_reason)
         return self._now
 
     def over(self) -> bool:

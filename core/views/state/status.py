@@ -12,10 +12,9 @@ from ...model.story import Situation, SupervisorLife, Trouble, WithheldAction
 from ..checkpoint_list import scores_of
 from ..length_words import resume_object
 from ..metrics import view_command
-from ..run_summary import RunSummary, backup_state, summarise
+from ..run_summary import RunSummary, backup_state, summarise, time_lost
 from ..words import commands, title_of
 from .concerns import DOUBTS, current_readings, doubt_of, troubles
-from .lost_time import lost_time
 from .run_progress import bounds_now, live_progress
 from .verdict import unconfirmed
 
@@ -45,7 +44,7 @@ def status_object(
     summary = summarise(now, run) if summary is None else summary
     story, gpu, host, now_t = now.story, now.gpu, now.host, now.now_t
     attempt, seen = story.attempt, live_progress(now)
-    lost = lost_time(story, now_t)
+    lost = time_lost(now)
     read = [sample.t for sample in (gpu, host) if sample is not None]
     created, expected = story.run, None if story.run is None else story.run.expected
     folder = None if created is None else created.output_dir

@@ -351,7 +351,8 @@ def expected(now: Situation) -> tuple[str, ...]:
 
 def last_seen(now: Situation) -> str:
     """In which state the run was when something of it was read last, and how long ago that is."""
-    return f"last seen {STATE_WORDS[now.story.state]} {quantity.age(now.now_t - last_seen_t(now))}"
+    seen = now.story.states[-1].state if now.story.states else now.story.state  # that it is interrupted is found later
+    return f"last seen {STATE_WORDS[seen]} {quantity.age(now.now_t - last_seen_t(now))}"
 
 
 def last_seen_t(now: Situation) -> float:

@@ -261,6 +261,7 @@ def wait_verb(args: argparse.Namespace) -> int:
     """The exit code says how the run stands."""
     from typing import get_args
 
+    from trainwatch.core.app.runs.run_status import read_run
     from trainwatch.core.app.runs.waiting import wait_for
     from trainwatch.core.model.run import RunState
 
@@ -279,7 +280,7 @@ def wait_verb(args: argparse.Namespace) -> int:
     said = f"{name} is {now.state.replace('_', ' ')}{late}" + (f": {now.reason}" if now.reason else "")
     if now.kind == "unwatched":
         said += f"; no supervisor watches it: `{typed('resume', run.id)}` goes on with it"
-    put(args, {"run": name, "state": now.state, "step": now.step, "reason": now.reason}, said)
+    put(args, {"run": name, "state": now.state, "step": read_run(run).said.position.step, "reason": now.reason}, said)
     return code
 
 
