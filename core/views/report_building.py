@@ -355,7 +355,7 @@ def summary_sentence(
         how_often = times.get(recovered, f"{recovered} times") if recovered < troubles else "each time"
         again = "" if recovered == troubles == 1 else f" {how_often}"
         clauses.append(f"it {said}" + (f" and was restarted{again}" if recovered else ""))
-    elif r.wall_s is not None and not (r.loss_is_nan or diverged or r.unproven or r.last_seen):
+    elif r.wall_s is not None and not (r.loss_is_nan or diverged or r.unproven or any(need.is_due for need in r.needs)):
         clauses.append("its log shows an exception that it survived (below)" if survived else "nothing went wrong")
     if r.loss_is_nan or diverged:
         clauses.append("its loss is NaN" if r.loss_is_nan else "its loss diverged")

@@ -12,7 +12,7 @@ from trainwatch.core.model.fact import (
     RunCreated,
     StateChanged,
 )
-from trainwatch.core.model.progress import Progress
+from trainwatch.core.model.progress import Progress, Why
 from trainwatch.core.model.run import Incident, RunSpec
 from trainwatch.core.model.story import RunStory, Situation
 from trainwatch.core.model.story_fold import apply
@@ -82,7 +82,7 @@ def test_report_counts_steps_repeated_after_a_manual_restart() -> None:
         (70.0, AttemptEnded(attempt=3, how="killed", signal=9, last_step=345)),
         (71.0, began(4, "/out/checkpoint-200", 200)),
         (80.0, AttemptEnded(attempt=4, how="stopped", signal=2, last_step=262)),
-        (80.0, StateChanged(state="stopped", reason="by command line")),
+        (80.0, StateChanged(state="stopped", reason="by command line", why=Why("person"))),
     )
     shown = report(at(story), _2=334)
     assert [a.last_step for a in shown.attempts] == [183, 334, 345, 262]
