@@ -192,7 +192,7 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
 
 NeedKind = Literal[
     "given_up", "ended_early", "question", "held", "stopped", "paused", "unwatched", "frozen", "nan", "diverged",
-    "incident", "checkpoints", "unclear", "disk", "backup",
+    "incident", "checkpoints", "unclear", "disk", "backup", "own",
 ]  # fmt: skip
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from trainwatch.core.app.runs.report import gather
+from trainwatch.core.app.runs.run_status import read_run
 from trainwatch.core.app.runs.supervisor_life import supervisor_life, unusable
 from trainwatch.core.model.decision import Record
 from trainwatch.core.model.fact import AttemptStarted, Fact, IncidentOpened, RunCreated, StateChanged
@@ -14,20 +16,22 @@ from trainwatch.core.model.run import Incident, RunSpec, RunState
 from trainwatch.core.model.story import RESPONSIVE_S, RunStory, Situation, SupervisorLife, Trouble
 from trainwatch.core.model.story_fold import apply
 from trainwatch.core.processes import boot_id
+from trainwatch.core.store.journal import JournalWriter
 from trainwatch.core.store.lock import RECORD_BYTES, LifeSignWriter, SupervisorLock, read_life_sign
 from trainwatch.core.store.run_directory import RunDirectory
+from trainwatch.core.views.report_building import build_report
 from trainwatch.core.views.state.concerns import troubles
 from trainwatch.core.views.state.status import status_object
 
+CREATED = RunCreated(run="r", name="r", command=("x",), cwd="/", preset="generic")
 ALIVE = SupervisorLife(pid=7, alive=True, responsive=True, age_s=0.5)
 FROZEN = SupervisorLife(pid=7, alive=True, age_s=40.0, stopped=True)
 
 
 def story(state: RunState = "running", *more: Fact) -> RunStory:
-    created = RunCreated(run="r", name="r", command=("x",), cwd="/", preset="generic")
     found = RunStory()
     for seq, fact in enumerate(
-        (created, AttemptStarted(attempt=1, pid=9), StateChanged(state=state, reason=""), *more), 1
+        (CREATED, AttemptStarted(attempt=1, pid=9), StateChanged(state=state, reason=""), *more), 1
     ):
         found = apply(found, Record(seq=seq, t=float(seq), wall=1000.0 + seq, fact=fact))
     return found
@@ -43,17 +47,35 @@ def incident(number: int, severity: str) -> IncidentOpened:
 def test_troubles_are_listed_worst_first_and_a_healthy_run_has_none() -> None:
     assert troubles(Situation(story=story(), now_wall=1100.0), ALIVE) == ()
     own = Trouble(kind="state_disk", level="danger", text="full")
-    found = troubles(Situation(story=story("running", incident(1, "warning")), now_wall=1100.0), FROZEN, [own])
+    now = Situation(story=story("running", incident(1, "warning")), now_wall=1100.0, troubles=(own,))
+    found = troubles(now, FROZEN)
     assert [t.kind for t in found] == ["supervisor_frozen", "state_disk", "loss"]
     assert found[0].since == 1060.0
     assert "kill -CONT 7" in found[0].text
 
 
-def test_the_supervisors_own_report_replaces_what_is_seen_from_outside() -> None:
-    told_by_it = Trouble(kind="state_disk", level="danger", text="told", since=5.0)
-    seen = Trouble(kind="state_disk", level="danger", text="seen")
-    life = msgspec.structs.replace(ALIVE, troubles=(told_by_it,))
-    assert troubles(Situation(story=story()), life, [seen]) == (told_by_it,)
+@pytest.mark.parametrize(("state", "needed"), [("running", 2), ("finished", 0)])
+def test_trainwatchs_own_troubles_need_a_person_and_the_supervisors_report_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: RunState, needed: int
+) -> None:
+    """An output disk became read-only, the state disk full: "nothing needs you" stood in the report."""
+    spec = RunSpec(id="r", name="r", command=("c",), cwd="/", created_wall=0, output_dir=str(tmp_path))
+    run = RunDirectory.create(tmp_path, spec)
+    with JournalWriter(run.journal) as journal:
+        facts = (CREATED, AttemptStarted(attempt=1, pid=9), StateChanged(state=state, reason=""))
+        journal.append_all(1.0, 1001.0, facts)
+    life = msgspec.structs.replace(
+        ALIVE, troubles=(Trouble(kind="state_disk", level="danger", text="told", since=5.0),)
+    )
+    place = "trainwatch.core.app.runs.supervisor_life"
+    monkeypatch.setattr(f"{place}.supervisor_life", lambda *_, **__: life)
+    monkeypatch.setattr(f"{place}.unusable", lambda _: "it is read-only")
+    with SupervisorLock(run.lock):
+        status, said, _ = read_run(run)
+        assert build_report(*gather(run)).needs == said.needs
+    texts = [each["text"].partition(";")[0] for each in status["troubles"]]
+    assert sorted(texts) == [f"{tmp_path}: it is read-only", "told"]
+    assert [need.kind for need in said.needs] == ["own"] * needed
 
 
 @pytest.mark.parametrize(("state", "kinds"), [("running", ["supervisor_dead"]), ("finished", []), ("stopped", [])])

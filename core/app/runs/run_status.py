@@ -116,9 +116,9 @@ def read_run(run: RunDirectory, *, ask: bool = False) -> RunReading:
     from ...views.length_words import place_words
     from ...views.run_summary import summarise
     from ...views.state.status import status_object
-    from .supervisor_life import place_troubles, read_situation
+    from .supervisor_life import read_situation
 
-    spec, (now, life) = run.load_spec(), read_situation(run, ask=ask)
+    spec, (now, life) = run.load_spec(), read_situation(run, ask=ask, own=True)
     said = summarise(now, spec.name)
     status = status_object(
         now,
@@ -127,7 +127,6 @@ def read_run(run: RunDirectory, *, ask: bool = False) -> RunReading:
         act=spec.settings.restart.act,
         resume=spec.resume_way,
         supervisor=life,
-        own=tuple(place_troubles(run, spec, now.story, watched=life.alive)),
         summary=said,
     )
     status["place"] = place_words(spec.command)

@@ -108,11 +108,12 @@ def situation_of(
 
 
 def read_situation(
-    run: RunDirectory, stored: RunStory | None = None, *, ask: bool = False
+    run: RunDirectory, stored: RunStory | None = None, *, ask: bool = False, own: bool = False
 ) -> tuple[Situation, SupervisorLife]:
     """From its journal, its metric history, its lock and its sign of life. ``stored``: of the journal, if it was read.
 
-    ``ask``: ask the supervisor for its own troubles and its newest step, too.
+    ``ask``: ask the supervisor for its own troubles and its newest step, too. ``own``: with all of trainwatch's own
+    troubles; of one kind the supervisor's report counts.
     """
     latest, spec = latest_of(run.history), run.load_spec()
     story = story_now(run) if stored is None else as_found(run, stored)
@@ -124,6 +125,9 @@ def read_situation(
             latest = msgspec.structs.replace(latest, progress=ProgressPoint(t=story.t, progress=seen))
     life = supervisor_life(run, ask=ask)
     now = situation_of(story, life, latest, created_wall=spec.created_wall, health=spec.settings.health)
+    if own:
+        found = (*place_troubles(run, spec, story, watched=life.alive), *life.troubles)
+        now = msgspec.structs.replace(now, troubles=tuple({each.kind: each for each in found}.values()))
     if run.order.exists():
         from ...store.control_client import order_left
 

@@ -3,7 +3,7 @@
 An acknowledged incident is still one. What was wrong when the last attempt ended is still wrong after it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -296,11 +296,8 @@ def reason_now(incident: Incident, now: Situation) -> str:
 # What is wrong with a run now, the worst first: the supervisor, trainwatch's own files, and the open incidents.
 
 
-def troubles(
-    now: Situation, life: SupervisorLife, own: Iterable[Trouble] = (), *, run_id: str = ""
-) -> tuple[Trouble, ...]:
-    """All of them. ``own``: troubles of trainwatch's files; of one kind the supervisor's own report counts."""
-    found = _troubles(now, life, own, run_id)
+def troubles(now: Situation, life: SupervisorLife, *, run_id: str = "") -> tuple[Trouble, ...]:
+    found = _troubles(now, life, run_id)
     return tuple(sorted(found, key=lambda each: ("danger", "warning", "info").index(each.level)))
 
 
@@ -321,7 +318,7 @@ def nobody_watches(frozen: str, *run_id: str) -> str:
     )
 
 
-def _troubles(now: Situation, life: SupervisorLife, own: Iterable[Trouble], run_id: str) -> Iterator[Trouble]:
+def _troubles(now: Situation, life: SupervisorLife, run_id: str) -> Iterator[Trouble]:
     story = now.story
     if life.frozen:
         text = nobody_watches(frozen_text(life), run_id)
@@ -330,9 +327,7 @@ def _troubles(now: Situation, life: SupervisorLife, own: Iterable[Trouble], run_
     elif not life.alive and story.attempts and story.state not in TERMINAL_STATES:
         text = f"no supervisor is running, nobody watches the training: `{typed('resume', run_id)}` starts one"
         yield Trouble(kind="supervisor_dead", level="danger", text=text, since=story.wall0 + story.t)
-    yield from life.troubles
-    told = {trouble.kind for trouble in life.troubles}
-    yield from (trouble for trouble in own if trouble.kind not in told)
+    yield from now.troubles
     if (held := story.question) is not None:
         text = f"{question_text(held, story.wall0)} {answers(story)}"
         kind = "question" if held.fact.asks else "withheld"

@@ -1,6 +1,5 @@
 """The output of ``trainwatch status``: the story and the newest samples as one object."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -8,7 +7,7 @@ import msgspec
 from ...model.checkpoint import Evaluation
 from ...model.preset import ResumeWay
 from ...model.run import LIVE_STATES, OutputPlace
-from ...model.story import Situation, SupervisorLife, Trouble, WithheldAction
+from ...model.story import Situation, SupervisorLife, WithheldAction
 from ..checkpoint_list import scores_of
 from ..length_words import resume_object
 from ..metrics import view_command
@@ -27,7 +26,6 @@ def status_object(
     run: str,
     run_id: str = "",
     supervisor: SupervisorLife = NOBODY,
-    own: Iterable[Trouble] = (),
     act: str | None = None,
     resume: ResumeWay | None = None,
     summary: RunSummary | None = None,
@@ -39,7 +37,6 @@ def status_object(
     A live state whose supervisor is gone is reported as last known; ``supervisor.alive`` says so.
     ``readings_age_s``: of ``gpus`` and ``host``; nobody reads them without a supervisor, and after its end.
     ``still``: what is said while steps are due and none come.
-    ``own``: troubles of trainwatch's own files, of which ``troubles`` has one list with the others.
     """
     summary = summarise(now, run) if summary is None else summary
     story, gpu, host, now_t = now.story, now.gpu, now.host, now.now_t
@@ -118,7 +115,7 @@ def status_object(
         "resume": resume_object(resume),
         "loss": {"state": summary.loss_state, "floor": story.loss_floor},
         "supervisor": supervisor.shown(),
-        "troubles": [msgspec.to_builtins(each) for each in troubles(now, supervisor, own, run_id=run_id)],
+        "troubles": [msgspec.to_builtins(each) for each in troubles(now, supervisor, run_id=run_id)],
         "concerns": [
             {"level": e.level, "text": e.text, "incident": e.incident, "key": e.key or None, "does": e.does or None}
             for e in summary.troubles

@@ -20,7 +20,7 @@ from trainwatch.core.views.words import ACT_WORDS, STATE_WORDS, incident_words, 
 from .output import printable
 
 OWN_KINDS = frozenset(
-    {"supervisor_frozen", "folder_shared", "state_disk", "journal", "output_disk", "log", "state_folder", "notices"}
+    {"supervisor_frozen", "folder_shared", "state_disk", "journal", "output_disk", "state_folder", "program_gone"}
 )
 """Troubles that no incident line shows."""
 ABOUT_THEIR_TROUBLE = frozenset({"hung", "starting", "stopping", "cleaning", "backing_off", "given_up"})
