@@ -5,13 +5,13 @@ from typing import Any, Literal
 
 import msgspec
 
-from ..model.checkpoint import DAMAGED, Checkpoint
+from ..model.checkpoint import DAMAGED
 from ..model.progress import Level
 from ..model.run import ADVISED, LIVE_STATES, TERMINAL_STATES, RunState
 from ..model.story import Look, Need, RunStory, Situation
 from ..model.text import typed
 from ..views import quantity
-from .checkpoint_list import how_to_resume, point_before, resume_point
+from .checkpoint_list import how_to_resume, point_before
 from .incidents import title_now
 from .state.concerns import (
     NAN,
@@ -28,16 +28,9 @@ from .state.concerns import (
     since_step,
 )
 from .state.lost_time import LostTime, lost_time
-from .state.run_progress import LastStep, bounds_now, fraction, last_step, live_progress, run_progress
+from .state.run_progress import bounds_now, fraction, last_step, live_progress, run_progress
 from .state.verdict import Verdict, last_seen, last_seen_t, seen_by, standstill, unconfirmed, verdict
 from .words import answers, question_text, sentence
-
-
-class Next(msgspec.Struct, frozen=True, kw_only=True):
-    """What follows without a person. ``at_t``: when, in run seconds; None = as soon as it can."""
-
-    what: Literal["end", "restart"]
-    at_t: float | None = None
 
 
 class Position(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +50,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     ``seen``: who looks at it now; without a supervisor that works, state and numbers are those of the last record, and
     ``last_seen`` says from when. ``sentence``: all in one line. ``troubles``: the worst first, acknowledged ones
     marked. ``still``: what is said while steps are due and none come. ``needs``: what a person has to do, the most
-    urgent first. ``resume``: the checkpoint that a resume takes; ``restarts``: (counted against the budget, allowed).
+    urgent first. ``restarts``: (counted against the budget, allowed).
     """
 
     name: str
@@ -68,16 +61,13 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     level: Level
     sentence: Verdict
     troubles: tuple[Concern, ...]
-    next: Next | None
     position: Position
-    late: LastStep | None
     still: str
     loss: float | None
     loss_state: str
     nan: bool
     diverged: bool
     needs: tuple[Need, ...]
-    resume: Checkpoint | None
     resumed_at: int | None
     """The step at which the newest attempt began."""
     checkpoints: int
@@ -110,7 +100,6 @@ def summarise(now: Situation, name: str = "") -> RunSummary:
         level=said.level,
         sentence=said,
         troubles=concerns(now) if story.attempts else (),
-        next=_next(now),
         position=Position(
             step=progress.step,
             total_steps=progress.total_steps,
@@ -119,33 +108,17 @@ def summarise(now: Situation, name: str = "") -> RunSummary:
             eta_s=live.eta_s if advances else None,
             eta_by=live.total_by,
         ),
-        late=last_step(now),
         still=still,
         loss=progress.loss,
         loss_state=loss_state(story),
         nan=nan_since(story) is not None,
         diverged=diverged_since(story) is not None,
         needs=tuple(needs(now)),
-        resume=resume_point(now),
         resumed_at=None if story.attempt is None else story.attempt.resume_step,
         checkpoints=len(story.checkpoints),
         attempts=len(story.attempts),
         restarts=(story.budget_used, story.budget_max),
     )
-
-
-def _next(now: Situation) -> Next | None:
-    """A restart that is decided, or the end of a silence; None without a supervisor, and if a person is asked."""
-    story = now.story
-    if not now.watched or story.is_held_back or story.act not in {None, "all"}:
-        return None
-    if story.state in {"backing_off", "cleaning"}:
-        waits = story.state_why.holds and story.state_why.until_t is None
-        return None if waits else Next(what="restart", at_t=story.until_t)
-    if story.state == "hung":
-        return Next(what="end", at_t=story.until_t)
-    due_t = now.outlook.hang_t
-    return Next(what="end", at_t=due_t) if story.state == "running" and due_t is not None else None
 
 
 def time_lost(now: Situation, redone: int | None = None, since_t: float = 0.0) -> LostTime | None:
@@ -273,7 +246,7 @@ def _how_on(story: RunStory, run: tuple[str, ...]) -> str:
 def _of_incidents(now: Situation, run: tuple[str, ...]) -> Iterator[Need]:
     nan, diverged = nan_since(now.story), diverged_since(now.story)
     worthless = "what was saved since then may be worthless"
-    if nan is not None:
+    if nan is not None and not any(i.class_ in NAN and next_by_itself(i, now) for i in now.story.open_incidents):
         text = f"The loss is NaN{since_step(nan)}: {worthless}. Resume from a checkpoint before it."
         yield Need(kind="nan", text=text, incident=nan.id)
     if diverged is not None and not diverged.acknowledged:

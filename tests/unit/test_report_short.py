@@ -5,7 +5,7 @@ import pytest
 
 from tests.fakes.feed import asking, crashed, finished, given_up, healthy, hung
 from tests.unit.test_report_texts import report
-from tests.unit.test_views_header import NAN, with_incidents
+from tests.unit.test_views_header import NAN, NAN_CRASH, with_incidents
 from trainwatch.core.model.checkpoint import Evaluation
 from trainwatch.core.model.progress import Why
 from trainwatch.core.model.story import Situation, SupervisorLife
@@ -103,7 +103,15 @@ def silent(**changes: object) -> Situation:
     return msgspec.structs.replace(now, story=msgspec.structs.replace(running, **changes))
 
 
-@pytest.mark.parametrize("now", [silent(), hung(), crashed()], ids=["silence", "hang", "restart"])
+def waits_for_its_job() -> Situation:
+    return msgspec.structs.replace(crashed(), story=msgspec.structs.replace(crashed().story, state="queued"))
+
+
+@pytest.mark.parametrize(
+    "now",
+    [silent(), hung(), crashed(), with_incidents(crashed(), NAN, NAN_CRASH), waits_for_its_job()],
+    ids=["silence", "hang", "restart", "rollback", "preempted"],
+)
 def test_what_trainwatch_handles_by_itself_needs_nobody(now: Situation) -> None:
     text = short_report(report(now))
     assert text.splitlines()[-1] == "  nothing needs you"

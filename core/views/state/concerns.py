@@ -353,7 +353,7 @@ def next_by_itself(incident: Incident, now: Situation) -> str:
         return ""
     if story.state == "stopping":
         return "the training is being ended"
-    if story.state in {"cleaning", "backing_off", "starting"}:  # it is decided and charged
+    if story.state in {"cleaning", "backing_off", "starting", "queued"}:  # it is decided and charged
         return "trainwatch restarts the training"
     if story.budget_used >= story.budget_max or lacks_place(story) or incident.kind not in SILENT:
         return ""
