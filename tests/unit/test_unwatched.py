@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.goldens.asking import ask
 from trainwatch.cli.status_text import status_lines
 from trainwatch.cli.watch import runs_verb as show_runs
 from trainwatch.core import processes, spool
@@ -111,10 +112,12 @@ def test_status_and_runs_do_not_say_that_training_advances_while_no_step_is_seen
         LifeSignWriter(run.life_sign, start_ticks=own.start_ticks).beat()
     try:
         first, position, *_ = status_lines(read_run(run).status)
+        brief = ask("status", run.id, "--brief")
         show_runs(Namespace(json=False, all=True, on=None))
     finally:
         lock.release()
     assert first == said
     advances = said.endswith("(r)")
     assert ("done about" in position) == ("steps/s" in position) == advances
+    assert (brief["eta_s"] is not None) == advances
     assert advances or said.partition("(")[2][:-1] in capsys.readouterr().out

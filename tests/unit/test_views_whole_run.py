@@ -18,6 +18,7 @@ from trainwatch.core.model.story import RunStory, Situation
 from trainwatch.core.model.story_fold import apply
 from trainwatch.core.views.report import Report, ReportSources
 from trainwatch.core.views.report_building import build_report
+from trainwatch.core.views.run_summary import summarise
 from trainwatch.core.views.state.run_progress import overall_step
 
 
@@ -69,7 +70,15 @@ def test_the_overall_step_is_that_of_the_newest_progress() -> None:
     assert overall_step(at(ended, step=362, t=2.5)) == 380
     next_one = told((1.0, began(1)), (2.0, made(1, 345, 4000)), (3.0, began(2, "/out/checkpoint-200", 200)))
     assert overall_step(at(next_one)) == 345
+    assert summarise(at(next_one)).position.eta_s is None, "it may repeat steps"
     assert overall_step(at(next_one, step=203)) == 203
+
+
+def test_a_count_that_began_anew_goes_on_from_the_weights_until_the_next_one_is_read() -> None:
+    """An attempt that failed while it loaded: status told step 50 of a run whose report told 330."""
+    anew = made(2, 50, overall_step=330, step_offset=280)
+    story = told((1.0, began(1)), (2.0, began(2, "w", 280)), (3.0, anew), (4.0, began(3, "w", 280)))
+    assert summarise(at(story)).position.step == report(at(story)).step == 330
 
 
 def test_report_counts_steps_repeated_after_a_manual_restart() -> None:

@@ -86,25 +86,33 @@ def worst(levels: tuple[Level, ...]) -> Level:
     return max(levels, key=SEVERITY.__getitem__, default="unknown")
 
 
+def _own_reading(now: Situation) -> Progress | None:
+    """The newest reading, if it is of the current attempt; one before its launch is of another."""
+    attempt = now.story.attempt
+    return now.progress if attempt is None or now.progress_t >= attempt.t else None
+
+
 def live_progress(now: Situation) -> Progress:
     """The newest reading of the current attempt, else the story's, with the time left.
 
-    Seconds to the last step: as the supervisor measured them or the trainer said, else steps left times the pace.
+    Seconds to the last step: as the supervisor measured them or the trainer said, else steps left times the pace. An
+    attempt that made no step yet may have to repeat some: unknown.
     """
-    attempt, seen = now.story.attempt, now.story.progress
-    if now.progress is not None and (attempt is None or now.progress_t >= attempt.t):
-        seen = now.progress
+    attempt, newest = now.story.attempt, _own_reading(now)
+    seen = newest or now.story.progress
+    before = newest is None and attempt is not None and now.story.progress_attempt not in {None, attempt.number}
     left_s, pace_s = seen.eta_s, seen.sec_per_step
     if left_s is None and seen.run_step is not None and seen.run_total_steps is not None and pace_s is not None:
         left_s = (seen.run_total_steps - seen.run_step) * pace_s
-    unknown = now.story.state in HALTED_STATES or now.lines_behind >= BEHIND_LINES
+    unknown = before or now.story.state in HALTED_STATES or now.lines_behind >= BEHIND_LINES
     return msgspec.structs.replace(seen, eta_s=None if unknown else left_s)
 
 
 def run_progress(now: Situation) -> Progress:
     """As ``live_progress``, with steps counted over the whole run: over its epochs, and over earlier attempts."""
     story, attempt, progress = now.story, now.story.attempt, live_progress(now)
-    offset = story.step_offset if attempt is not None and story.progress_attempt == attempt.number else 0
+    own = attempt is not None and story.progress_attempt == attempt.number
+    offset = story.step_offset if own or _own_reading(now) is None else 0
     step, total = progress.step, progress.total_steps
     if progress.run_step is not None:
         step, total = progress.run_step, progress.run_total_steps
@@ -120,8 +128,7 @@ def overall_step(now: Situation) -> int | None:
     story, attempt = now.story, now.story.attempt
     told, newest = story.progress.any_step, live_progress(now).any_step
     if attempt is None or story.overall_step is None or story.progress_attempt != attempt.number:
-        fresh = now.progress is not None and attempt is not None and now.progress_t >= attempt.t
-        return newest if fresh or story.overall_step is None else story.overall_step
+        return newest if story.overall_step is None or (attempt and _own_reading(now)) else story.overall_step
     if attempt.last_step is not None:
         return max(story.overall_step, attempt.last_step + story.step_offset)
     if newest is None or told is None or newest < told:

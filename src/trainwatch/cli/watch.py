@@ -72,7 +72,8 @@ def _brief(status: dict[str, Any], since: str | None) -> dict[str, Any]:
     seen = f"{crc32(json.dumps(told).encode()):08x}"
     if seen == since:
         return {"id": seen, "unchanged": True}
-    told |= {"eta_s": status["progress"]["eta_s"] if status["state"] in {"running", "finished"} else None, "id": seen}
+    moves = status["state"] in {"running", "finished"} and not status["still"]
+    told |= {"eta_s": status["progress"]["eta_s"] if moves else None, "id": seen}
     for key in ("trouble", "needs_you", "run"):
         more = len(json.dumps(told, ensure_ascii=False).encode()) - MOST_BYTES
         if more > 0 and told[key]:
