@@ -325,7 +325,8 @@ def _went(all_of_it: str, lost: LostTime | None, restarts: int) -> str:
     parts = [all_of_it]
     if lost is not None and lost.trained_s is not None:
         parts.append(f"trained {quantity.duration(lost.trained_s)}")
-        for what, seconds in (("lost", lost.lost_s), ("no step for", lost.silent_s), ("not known for", lost.unknown_s)):
+        silent, unknown = ("no step for", lost.silent_s), ("not known for", lost.unknown_s)
+        for what, seconds in (("lost", lost.lost_s), silent, unknown, ("finished for", lost.over_s)):
             parts += [f"{what} {quantity.duration(seconds)}"] if seconds >= 1 else []
     return ", ".join(parts) + (f" ({quantity.plural(restarts, 'restart')})" if restarts else "")
 

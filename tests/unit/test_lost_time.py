@@ -74,6 +74,9 @@ def test_a_stop_and_a_resume_wait_for_a_person_and_repeat_steps() -> None:
     found = lost(resumed, 500)
     assert found.waited_s == 128
     assert found.redone_s == 40
+    further = lost(told(*FIRST, pace(230), state(232, "finished"), *SECOND), 500)  # told to train longer
+    assert (further.waited_s, further.over_s, further.trained_s) == (0, 128, 302)
+    assert further.ettr == pytest.approx(302 / 372)
 
 
 def test_steps_of_unknown_length_are_not_taken_for_nothing() -> None:

@@ -27,17 +27,20 @@ ENDED = 2**22 + 1
 HOURS = 20_000.0
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> RunDirectory:
-    run = RunDirectory.create(
-        tmp_path, RunSpec(id="n-1", name="n", command=("sh", "t.sh"), cwd=str(tmp_path), created_wall=0.0)
-    )
-    created = RunCreated(run=run.id, name="n", command=("sh", "t.sh"), cwd=str(tmp_path), preset="generic")
-    facts = (created, AttemptStarted(attempt=1, pid=ENDED), StateChanged(state="running", reason="r"))
+def made(folder: Path, pid: int = ENDED, t: float = 1.0, wall: float = 2.0) -> RunDirectory:
+    spec = RunSpec(id="n-1", name="n", command=("sh", "t.sh"), cwd=str(folder), created_wall=0.0)
+    run = RunDirectory.create(folder, spec)
+    created = RunCreated(run=run.id, name="n", command=spec.command, cwd=spec.cwd, preset="generic")
+    facts = (created, AttemptStarted(attempt=1, pid=pid), StateChanged(state="running", reason="r"))
     with JournalWriter(run.journal) as journal:
-        journal.append_all(1.0, 2.0, facts)
+        journal.append_all(t, wall, facts)
     run.attempt(1).mkdir(parents=True)
     return run
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    return made(tmp_path)
 
 
 def followed(run: RunDirectory, pid: int, start_ticks: int) -> None:
@@ -90,17 +93,9 @@ def test_status_and_runs_do_not_say_that_training_advances_while_no_step_is_seen
 ) -> None:  # fmt: skip
     """A trainer that stands in a deadlock, before and after the time at which it counts as hung."""
     monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path))
-    run = RunDirectory.create(
-        tmp_path, RunSpec(id="n-1", name="n", command=("sh",), cwd=str(tmp_path), created_wall=0.0)
-    )
-    created = RunCreated(run=run.id, name="n", command=("sh",), cwd=str(tmp_path), preset="generic")
-    own = processes.own_process()
-    facts = (created, AttemptStarted(attempt=1, pid=own.pid), StateChanged(state="running", reason="r"))
-    wall = time.time()
+    own, wall = processes.own_process(), time.time()
     monkeypatch.setattr(time, "time", lambda: wall)
-    with JournalWriter(run.journal) as journal:
-        journal.append_all(0.0, wall - age_s - 10.0, facts)
-    run.attempt(1).mkdir(parents=True)
+    run = made(tmp_path, own.pid, 0.0, wall - age_s - 10.0)
     followed(run, own.pid, own.start_ticks)
     progress = Progress(phase="train", step=18, run_step=18, run_total_steps=90000, sec_per_step=0.213, eta_s=20000.0)
     history = HistoryWriter(run.history)
