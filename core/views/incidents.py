@@ -370,7 +370,7 @@ def _choices(
     story = now.story
     live, held = story.state in LIVE_STATES, story.question
     if held is not None and held.fact.incident in {incident.id, None}:
-        what = f"yes: {held.fact.question}" if held.fact.asks else sentence(would_have(held, story.wall0))
+        what = f"yes: {held.fact.question}" if held.fact.asks else sentence(would_have(held, story.wall0, now.now_wall))
         yield Choice(text=what, act="answer")
     paused = incident.open and story.state in PAUSED_STATES
     if paused:

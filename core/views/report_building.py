@@ -146,7 +146,7 @@ def _attempts(now: Situation, sources: ReportSources) -> Iterator[AttemptRow]:
 
 def _incidents(now: Situation, particulars: Sequence[Record]) -> Iterator[IncidentRow]:
     """In the order of time. What follows by itself is said once, also if it ends several: of the newest."""
-    story, done = now.story, _done(particulars)
+    story, done = now.story, _done(particulars, now.now_wall)
     followed = next((i for i in reversed(story.incidents) if next_by_itself(i, now)), None)
     sec_per_step = live_progress(now).sec_per_step
     for i in sorted(story.incidents, key=lambda i: i.t):
@@ -177,7 +177,7 @@ def _incidents(now: Situation, particulars: Sequence[Record]) -> Iterator[Incide
         )
 
 
-def _done(particulars: Sequence[Record]) -> dict[int, list[str]]:
+def _done(particulars: Sequence[Record], now_wall: float) -> dict[int, list[str]]:
     """The actions of each incident (by its number) and their results."""
     done: dict[int, list[str]] = {}
     results = {record.outcome.decision: record.outcome for record in particulars if record.outcome is not None}
@@ -190,7 +190,7 @@ def _done(particulars: Sequence[Record]) -> dict[int, list[str]]:
         if result is not None:
             how = f": {result.detail}" if result.detail else ""
             how = how if result.ok else f" ({'cannot tell' if result.undecided else 'failed'}{how})"
-        text = f"{quantity.clock(record.wall, seconds=True)} {action.reason}{how}"
+        text = f"{quantity.clock(record.wall, now_wall, seconds=True)} {action.reason}{how}"
         done.setdefault(action.incident, []).append(text)
     return done
 
@@ -221,7 +221,7 @@ def _changes(now: Situation, particulars: Sequence[Record]) -> Iterator[tuple[fl
         before = attempt.changes
         if (script := attempt.script) is not None:
             changed = f"{Path(script.path).name} changed after attempt {script.attempt} had begun"
-            at = quantity.clock(script.mtime, seconds=True)
+            at = quantity.clock(script.mtime, now.now_wall, seconds=True)
             told.append((attempt.t, f"attempt {attempt.number}: {changed} (time of the file: {at})"))
     for a, b in pairwise((None, *now.story.attempts)):
         if a is not None and b is not None and a.profile != b.profile:
@@ -237,7 +237,7 @@ def _changes(now: Situation, particulars: Sequence[Record]) -> Iterator[tuple[fl
             told.append((record.t, f"ramp {said.direction}: {said.before} → {said.after} ({said.why})"))
     for t, text in sorted([*told, *commands], key=lambda pair: pair[0]):
         wall = now.story.wall0 + t
-        yield wall, f"{quantity.clock(wall, seconds=True)} {text}"
+        yield wall, f"{quantity.clock(wall, now.now_wall, seconds=True)} {text}"
 
 
 def _environment(now: Situation, sources: ReportSources) -> Iterator[tuple[str, str]]:

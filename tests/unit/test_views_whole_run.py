@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from trainwatch.core.model.decision import Record
 from trainwatch.core.model.fact import (
     AttemptEnded,
@@ -94,7 +96,9 @@ def test_report_counts_steps_repeated_after_a_manual_restart() -> None:
         (80.0, StateChanged(state="stopped", reason="by command line", why=Why("person"))),
     )
     shown = report(at(story), _2=334)
+    changed = replace(story, attempts=(*story.attempts[:3], replace(story.attempts[3], profile="safe")))
     assert [a.last_step for a in shown.attempts] == [183, 334, 345, 262]
+    assert report(at(changed, t=3 * 86_400.0)).changes[0].split()[0].isalpha(), "of which day"
     assert "nothing went wrong; 152 steps had to be repeated;" in shown.summary
 
 

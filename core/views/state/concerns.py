@@ -329,7 +329,7 @@ def _troubles(now: Situation, life: SupervisorLife, run_id: str) -> Iterator[Tro
         yield Trouble(kind="supervisor_dead", level="danger", text=text, since=story.wall0 + story.t)
     yield from now.troubles
     if (held := story.question) is not None:
-        text = f"{question_text(held, story.wall0)} {answers(story)}"
+        text = f"{question_text(held, story.wall0, now.now_wall)} {answers(story)}"
         kind = "question" if held.fact.asks else "withheld"
         yield Trouble(kind=kind, level="danger", text=text, since=story.wall0 + held.t)
     for i in story.open_incidents:

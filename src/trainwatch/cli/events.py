@@ -16,6 +16,7 @@ from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.text import printable_lines, typed, verdict_word
 from trainwatch.core.views.length_words import resume_line
 from trainwatch.core.views.metrics import view_command
+from trainwatch.core.views.quantity import clock
 from trainwatch.core.views.state.concerns import reason_of
 
 from .output import outlive_reader, print_json, printable, warn
@@ -252,4 +253,4 @@ class EventPrinter:
 
 
 def _clock(t: float, wall0: float) -> str:
-    return time.strftime("%H:%M", time.localtime(wall0 + t))
+    return clock(wall0 + t, time.time())

@@ -62,7 +62,7 @@ def status_lines(status: dict[str, Any]) -> list[str]:
     )
     question = status["question"]
     if question is not None:
-        since = time.strftime("%H:%M", time.localtime(status["wall0"] + question["t"]))
+        since = quantity.clock(status["wall0"] + question["t"], time.time())
         asked, would = f"asks since {since}: {question['text']}", f"{since}: would have {question['would']}"
         price = f" ({question['price']})" if question["price"] else ""
         lines.append(f"  {asked if question['asks'] else would}{price}")
