@@ -29,6 +29,7 @@ from trainwatch.core.app.screen.folder_launcher import FolderLauncher
 from trainwatch.core.app.start.project_run import project_run
 from trainwatch.core.model.launch import LaunchRequest
 from trainwatch.core.model.run import RunSpec
+from trainwatch.core.processes import boot_id
 from trainwatch.core.store.lock import SupervisorLock, holder_pid
 from trainwatch.core.store.run_directory import RunDirectory
 
@@ -157,6 +158,12 @@ def test_every_way_to_start_a_second_trainer_is_refused(world: World) -> None:
         assert first.id in done.err
         assert len(done.err.splitlines()) == 1
     watcher.murder()  # the trainer alone is enough to claim the folder
+    report = Path(world.attempt().directory, "start.json")
+    report.write_text((seen := report.read_text()).replace(boot_id(), "of another host, or in another container"))
+    refused = world.do("--headless")
+    assert (refused.code, world.status()["state"]) == (4, "running"), refused
+    assert "another host" in refused.err
+    report.write_text(seen)
     assert world.do("run", "--headless", "--output-dir", "out", *command).code == 4
     other = {"TRAINWATCH_HOME": str(world.short / "other-home")}
     refused = world.do("run", "--detach", *command, env=other)  # its folder is known from its own flags

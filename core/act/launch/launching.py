@@ -160,6 +160,13 @@ def _report_instead(directory: Path) -> AttemptTarget:
     return target
 
 
+def lives_elsewhere(directory: Path) -> bool:
+    """Whether the runner of an attempt holds its lock, and is not seen here: in a container, on another host."""
+    start = read_start(directory)
+    seen = start is None or start.runner is None or processes.is_alive(start.runner)
+    return not seen and read_exit(directory) is None and _has_runner(directory)
+
+
 def _has_runner(directory: Path) -> bool:
     try:
         with (directory / spool.LOCK).open("rb") as file:

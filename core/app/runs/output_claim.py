@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ... import processes
+from ...act.launch.launching import lives_elsewhere
 from ...act.launch.locks import SUPERVISOR, Holder, Owner, Taken, look
 from ...act.launch.output_locks import NAME, KeptLocks, OutputLocks, command_key, look_for_rival
 from ...model.ports import AttemptTarget
@@ -269,6 +270,14 @@ def require_own_output(spec: RunSpec) -> None:
 
 
 def require_own_output_to_start(run: RunDirectory) -> None:
-    """The same if supervising this run would start a trainer: none is started while its own trainer lives."""
-    if trainer_pid(run) is None:
-        require_own_output(run.load_spec())
+    """The same if supervising this run would start a trainer: none is started while its own trainer lives.
+
+    Nor while that runs where its processes are not seen from here: whatever is done about it would be done blindly.
+    """
+    if trainer_pid(run) is not None:
+        return
+    spec = run.load_spec()
+    if spec.capabilities.here and (away := [each.name for each in run.attempt_folders() if lives_elsewhere(each)]):
+        where = "in another container or on another host, which uses this state folder, too"
+        raise CliError(ExitCode.OWNED, f"attempt {away[0]} of {run.id} runs {where}: go on there; nothing was started")
+    require_own_output(spec)

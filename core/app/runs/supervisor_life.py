@@ -162,7 +162,9 @@ def as_found(run: RunDirectory, story: RunStory) -> RunStory:
     if start is not None and is_alive(start.trainer):
         followed = msgspec.structs.replace(attempt, pid=start.trainer.pid)
         return msgspec.structs.replace(story, attempts=(*story.attempts[:-1], followed))
-    if is_held(run.lock):
+    from ...act.launch.launching import lives_elsewhere  # for runs that nobody seems to watch
+
+    if is_held(run.lock) or lives_elsewhere(folder):
         return story
     ended, how = read_exit(folder), f"the trainer of attempt {attempt.number} has ended without an exit record"
     attempt, ended_t = msgspec.structs.replace(attempt, pid=None, runner_pid=None), story.t
