@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from .atomic_files import write_atomically
 
 if TYPE_CHECKING:
-    from .model.run import ExitRecord, LaunchOrder, StartRecord
+    from .model.run import ExitRecord, JobRecord, LaunchOrder, StartRecord
 
 Record = TypeVar("Record")
 
@@ -22,6 +22,7 @@ START = "start.json"
 EXIT = "exit.json"
 LEFT = "left.json"
 """Written when the command has ended and processes of it are left: which of them work, and where they print to."""
+JOB = "job.json"
 STOP = "stop.json"
 STOPPED = "stopped.json"
 STACKS = "stacks.json"
@@ -103,6 +104,13 @@ def read_order(directory: str | os.PathLike[str]) -> "LaunchOrder | None":
     from .model.run import LaunchOrder
 
     return read_record(directory, ORDER, LaunchOrder)
+
+
+def read_job(directory: str | os.PathLike[str]) -> "JobRecord | None":
+    """``job.json``: the newest that is known of an attempt's job; None if it runs as none, or it was not submitted."""
+    from .model.run import JobRecord
+
+    return read_record(directory, JOB, JobRecord)
 
 
 def read_record(directory: str | os.PathLike[str], name: str, kind: type[Record]) -> Record | None:

@@ -14,6 +14,7 @@ RECORDED = Path(__file__).parents[1] / "fixtures" / "slurm"
     ("state", "expected"),
     [
         ("REQUEUE_HOLD", ("queued", None)),
+        ("STOPPED", ("queued", None)),
         ("CANCELLED by 1000", ("ended", "cancelled")),
         ("CANCELLED+", ("ended", "cancelled")),
         ("OUT_OF_MEMORY", ("ended", "memory")),

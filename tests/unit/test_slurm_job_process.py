@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from tests.tiers import SECOND_TIER
+from trainwatch.core import spool
 from trainwatch.core.act.slurm import job_process
 from trainwatch.core.act.slurm.commands import SEPARATOR, SlurmError
 from trainwatch.core.act.slurm.commands import Slurm as Commands
@@ -19,7 +20,7 @@ from trainwatch.core.act.slurm.job_start import (
     EXIT_FILE,
     LOG_FILE,
     ORDER,
-    RECORD,
+    STARTED_FILE,
     JobOrder,
     begin,
     end_job,
@@ -65,12 +66,15 @@ class Cluster:
     def env(self) -> dict[str, str]:
         return os.environ | {"PATH": f"{self.bin}:{os.environ['PATH']}"}
 
+    @property
+    def follower(self) -> list[str]:
+        return [sys.executable, "-P", "-m", "trainwatch.core.act.slurm.job_process", str(self.directory)]
+
     def runs(self) -> "subprocess.CompletedProcess[str]":
-        argv = [sys.executable, "-P", "-m", "trainwatch.core.act.slurm.job_process", str(self.directory)]
-        return subprocess.run(argv, env=self.env, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(self.follower, env=self.env, capture_output=True, text=True, timeout=60, check=False)
 
     def record(self) -> JobRecord:
-        return msgspec.json.decode((self.directory / RECORD).read_bytes(), type=JobRecord)
+        return msgspec.json.decode((self.directory / spool.JOB).read_bytes(), type=JobRecord)
 
 
 @pytest.fixture
@@ -84,7 +88,7 @@ def test_a_live_job_of_the_run_is_followed_and_no_other_submitted(cluster: Clust
     cluster.answers("scontrol", "JobId=77 JobState=COMPLETED SubmitTime=2026-11-22T23:05:28 NodeList=n1")
     script = cluster.bin / "squeue"
     script.write_text(
-        f"#!/bin/sh\nif [ -e {cluster.directory}/{RECORD} ]; then :; else cat {cluster.bin}/squeue.txt; fi\n"
+        f"#!/bin/sh\nif [ -e {cluster.directory}/{spool.JOB} ]; then :; else cat {cluster.bin}/squeue.txt; fi\n"
     )
     done = cluster.runs()
     assert done.returncode == 0
@@ -108,6 +112,17 @@ def test_without_an_answer_nothing_is_submitted(cluster: Cluster) -> None:
     assert done.returncode == 255
     assert "no job: squeue" in done.stdout
     assert cluster.called("sbatch") == 0
+
+
+def test_a_job_that_slurm_suspends_waits(cluster: Cluster) -> None:
+    (cluster.directory / STARTED_FILE).write_text("{}")
+    cluster.job("SUSPENDED")
+    (cluster.bin / "squeue").write_text(
+        f"#!/bin/sh\necho squeue >> {cluster.calls}\nif [ $(grep -c squeue {cluster.calls}) -lt 4 ]; then "
+        f"cat {cluster.bin}/squeue.txt; else echo '{{\"code\": 0}}' > {cluster.directory}/{EXIT_FILE}; fi\n"
+    )
+    cluster.answers("scontrol", "JobId=77 JobState=COMPLETED SubmitTime=2026-11-22T23:05:28")
+    assert re.findall(r"job 77: (\w+)", cluster.runs().stdout) == ["RUNNING", "SUSPENDED", "COMPLETED"]
 
 
 def test_a_job_of_another_run_is_left_alone(cluster: Cluster) -> None:
@@ -156,20 +171,12 @@ def test_a_time_limit_is_told_from_an_exit(cluster: Cluster) -> None:
     assert (done.returncode, cluster.record().cause) == (255, "time_limit")
 
 
-def test_a_refused_submission_says_why(cluster: Cluster) -> None:
-    cluster.answers("squeue", "")
-    cluster.answers("sbatch", "", code=1)
+@pytest.mark.parametrize(("said", "refused"), [("no", True), ("Socket timed out on send/recv operation", False)])
+def test_an_answer_that_was_lost_is_no_refusal(cluster: Cluster, said: str, refused: bool) -> None:
+    cluster.refuses("sbatch", f"sbatch: error: {said}")
     with pytest.raises(SlurmError) as raised:
         Commands(cluster.env).submit("job.sh")
-    assert raised.value.refused
-
-
-def test_an_answer_that_was_lost_is_no_refusal(cluster: Cluster) -> None:
-    script = cluster.bin / "sbatch"
-    script.write_text("#!/bin/sh\necho 'sbatch: error: Socket timed out on send/recv operation' >&2\nexit 1\n")
-    with pytest.raises(SlurmError) as raised:
-        Commands(cluster.env).submit("job.sh")
-    assert not raised.value.refused
+    assert raised.value.refused is refused
 
 
 def script(save_file: str | None = None, **given: object) -> str:

@@ -20,24 +20,20 @@ SEPARATOR = "\x1f"
 """Between the fields that squeue is asked for: reasons and comments hold spaces and bars."""
 SQUEUE_FIELDS = ("%A", "%T", "%r", "%N", "%V", "%L", "%k")
 SQUEUE_FORMAT = SEPARATOR.join(SQUEUE_FIELDS)
-
-QUEUED = frozenset({
-    "PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SUSPENDED", "SPECIAL_EXIT",
-    "POWER_UP_NODE", "EXPEDITING",
-})  # fmt: skip
-RUNNING = frozenset({"RUNNING", "RESIZING", "SIGNALING"})
-ENDING = frozenset({"COMPLETING", "STAGE_OUT", "STOPPED", "UPDATE_DB"})
-ENDED: dict[str, JobCause] = {
-    "COMPLETED": "ok",
-    "FAILED": "error",
-    "CANCELLED": "cancelled",
-    "REVOKED": "cancelled",
-    "TIMEOUT": "time_limit",
-    "DEADLINE": "time_limit",
-    "PREEMPTED": "preempted",
-    "NODE_FAIL": "node",
-    "BOOT_FAIL": "node",
-    "OUT_OF_MEMORY": "memory",
+HALTED = "SUSPENDED", "STOPPED"
+"""It has its nodes, and its processes are stopped until Slurm lets them go on."""
+QUEUED = "PENDING CONFIGURING REQUEUED REQUEUE_HOLD REQUEUE_FED RESV_DEL_HOLD SPECIAL_EXIT POWER_UP_NODE EXPEDITING"
+PHASES: dict[str, tuple[JobPhase, JobCause | None]] = {
+    **dict.fromkeys((*QUEUED.split(), *HALTED), ("queued", None)),
+    **dict.fromkeys(("RUNNING", "RESIZING", "SIGNALING"), ("running", None)),
+    **dict.fromkeys(("COMPLETING", "STAGE_OUT", "UPDATE_DB"), ("ending", None)),
+    "COMPLETED": ("ended", "ok"),
+    "FAILED": ("ended", "error"),
+    **dict.fromkeys(("CANCELLED", "REVOKED"), ("ended", "cancelled")),
+    **dict.fromkeys(("TIMEOUT", "DEADLINE"), ("ended", "time_limit")),
+    "PREEMPTED": ("ended", "preempted"),
+    **dict.fromkeys(("NODE_FAIL", "BOOT_FAIL"), ("ended", "node")),
+    "OUT_OF_MEMORY": ("ended", "memory"),
 }
 
 TYPED = ("SubmitLine=", "Command=")
@@ -70,16 +66,7 @@ class Seen(NamedTuple):
 
 def phase_of(state: str) -> tuple[JobPhase, JobCause | None]:
     """Phase and cause of a state as any of the commands prints it: ``CANCELLED by 0``, ``COMPLETED+``."""
-    word = state.strip().split(maxsplit=1)[0].rstrip("+") if state.strip() else ""
-    if word in QUEUED:
-        return "queued", None
-    if word in RUNNING:
-        return "running", None
-    if word in ENDING:
-        return "ending", None
-    if word in ENDED:
-        return "ended", ENDED[word]
-    return "unknown", None
+    return PHASES.get("".join(state.split()[:1]).rstrip("+"), ("unknown", None))
 
 
 def read_squeue(text: str) -> dict[str, Seen]:
@@ -127,12 +114,6 @@ def limit_of(text: str) -> float | None:
 
 TIMEOUT_S = 30.0
 """A busy controller answers late; squeue's own limit is 10 s for each of several attempts."""
-
-
-INVALID = "Invalid job id"
-"""What Slurm says of a job that it does not know."""
-
-
 LOST = ("timed out", "unable to contact", "connection refused", "zero bytes", "try again")
 """The controller did not answer, or may have taken a job before the answer was lost."""
 
@@ -191,7 +172,7 @@ class Slurm:
         try:
             found = read_scontrol(self._call(("scontrol", "show", "job", handle.id)))
         except SlurmError as error:
-            if INVALID in str(error):
+            if "Invalid job id" in str(error):  # Slurm does not know it
                 return None
             raise
         return found if found is not None and handle.submitted in {"", found.submitted} else None

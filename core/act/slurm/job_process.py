@@ -20,8 +20,9 @@ import msgspec
 
 from ... import spool
 from ...model.run import JobPhase, JobRecord
-from .commands import Seen, Slurm, SlurmError
-from .job_start import ASKED_FILE, LOG_FILE, ORDER, RECORD, STARTED_FILE, JobOrder, begin, exit_code
+from ...processes import status_of
+from .commands import HALTED, Seen, Slurm, SlurmError
+from .job_start import ASKED_FILE, LOG_FILE, ORDER, STARTED_FILE, JobOrder, begin, exit_code
 
 TURN_S = 0.5
 """Period of reading the job's log and its files, which cost Slurm nothing."""
@@ -76,14 +77,14 @@ class JobProcess:
         """Take this as what is known of the job."""
         self._record = record
         with contextlib.suppress(OSError):  # the next turn writes it again
-            spool.write(str(self._directory), RECORD, msgspec.to_builtins(record))
+            spool.write(str(self._directory), spool.JOB, msgspec.to_builtins(record))
 
     def _turn(self) -> int | None:
         """Pass on what is new. Returns the exit status if the job has ended."""
         self._pass_log()
         while self._signals:
             self._pass_signal(self._signals.pop(0))
-        if self._job.phase == "queued" and self._has_started():
+        if self._job.phase == "queued" and self._has_started(self._job.state):
             self._know("running", None)
         if not self._job.asked and Path(self._job.attempt_directory, ASKED_FILE).exists():
             _say(f"job {self._job.handle.id} is near its time limit: its training was asked for a checkpoint")
@@ -113,7 +114,7 @@ class JobProcess:
             self._know(phase, None, reason="Slurm does not know the job any more")
             return
         self._unknown = 0
-        self._know("running" if seen.phase == "queued" and self._has_started() else seen.phase, seen)
+        self._know("running" if seen.phase == "queued" and self._has_started(seen.state) else seen.phase, seen)
 
     def _is_lost(self) -> bool:
         """Whether LOST_AFTER answers, over LOST_S or more, did not know the job, and none of its files grew."""
@@ -126,15 +127,12 @@ class JobProcess:
     def _sizes(self) -> tuple[tuple[str, int], ...]:
         """Sizes of the job's log and of what the agents on its nodes write."""
         folder = Path(self._job.attempt_directory)
-        found = []
-        for path in (folder / LOG_FILE, *sorted(folder.glob("nodes/*.jsonl"))):
-            with contextlib.suppress(OSError):
-                found.append((path.name, path.stat().st_size))
-        return tuple(found)
+        paths = (folder / LOG_FILE, *sorted(folder.glob("nodes/*.jsonl")))
+        return tuple((path.name, found.st_size) for path in paths if (found := status_of(path)) is not None)
 
-    def _has_started(self) -> bool:
-        """Whether the script runs: its file is there before Slurm's next answer."""
-        return Path(self._job.attempt_directory, STARTED_FILE).exists()
+    def _has_started(self, state: str) -> bool:
+        """Whether the script of a queued job runs: its file is there before Slurm's next answer."""
+        return state not in HALTED and Path(self._job.attempt_directory, STARTED_FILE).exists()
 
     def _know(self, phase: JobPhase, seen: Seen | None, reason: str = "") -> None:
         job = self._job

@@ -25,7 +25,6 @@ from ..save_request import AskToSave, file_of
 from . import node_agent
 from .commands import Seen, Slurm, SlurmError, limit_of, wait_until_gone
 
-RECORD = "job.json"
 ORDER = "job_order.json"
 
 
@@ -51,15 +50,17 @@ def begin(directory: Path, order: JobOrder, slurm: Slurm, say: Callable[[str], N
         say(f"job {seen.id} of this run is alive ({seen.state}): it is followed, and no other is submitted")
         return _followed(directory, seen, slurm)
     ending = [seen.id for seen in jobs if seen.phase == "ending"]
-    handle = _submitted(directory, order, slurm, ending, say)
+    script = str(directory / SCRIPT_FILE)
+    try:
+        handle = slurm.submit(script, after=ending, exclude=order.exclude)
+    except SlurmError as error:
+        if not error.refused or not order.exclude:
+            raise
+        say(f"without {', '.join(order.exclude)} it was refused ({error}): submitted with all nodes")
+        handle = slurm.submit(script, after=ending)
     after = f", to start after job {', '.join(ending)}" if ending else ""
     say(f"job {handle.id} submitted{after}")
     return JobRecord(handle=handle, phase="queued", attempt_directory=str(directory), wall=time.time())
-
-
-def record_of(folder: Path | str) -> JobRecord | None:
-    """What is known of the job of an attempt; None if it was never submitted, or that cannot be read."""
-    return spool.read_record(folder, RECORD, JobRecord)
 
 
 def exit_code(folder: str) -> int | None:
@@ -69,23 +70,10 @@ def exit_code(folder: str) -> int | None:
     return code if isinstance(code, int) else None
 
 
-def _submitted(
-    directory: Path, order: JobOrder, slurm: Slurm, ending: list[str], say: Callable[[str], None]
-) -> JobHandle:
-    script = str(directory / SCRIPT_FILE)
-    try:
-        return slurm.submit(script, after=ending, exclude=order.exclude)
-    except SlurmError as error:
-        if not error.refused or not order.exclude:
-            raise
-        say(f"without {', '.join(order.exclude)} it was refused ({error}): submitted with all nodes")
-    return slurm.submit(script, after=ending)
-
-
 def _followed(directory: Path, seen: Seen, slurm: Slurm) -> JobRecord:
     """The record of the attempt that started this job, or a new one that begins at the end of its log."""
-    for path in sorted(directory.parent.glob(f"*/{RECORD}"), reverse=True):
-        record = record_of(path.parent)
+    for path in sorted(directory.parent.glob(f"*/{spool.JOB}"), reverse=True):
+        record = spool.read_job(path.parent)
         if record is not None and record.handle.id == seen.id and record.handle.submitted in {"", seen.submitted}:
             return record
     handle = JobHandle(cluster=slurm.cluster(), id=seen.id, submitted=seen.submitted)
@@ -125,7 +113,7 @@ def end_job(folder: str, tag: str, slurm: Slurm) -> str:
 
     ``tag``: the comment of the attempt's job, by which one is found whose follower ended before it could note it.
     """
-    record = record_of(folder)
+    record = spool.read_job(folder)
     if record is not None and record.phase == "ended":
         return ""
     try:

@@ -10,14 +10,13 @@ from ...model.decision import EndLeftovers, StartAttempt, StopAttempt
 from ...model.ports import AttemptTarget
 from ...model.run import CAPABILITIES, LaunchOrder
 from ...processes import AGENT_VARIABLE
+from ...spool import read_job
 from ..evidence.capture import BUDGET_S, LOG_LINES, StackReport, collect, joined, log_tail, pause_s, stack_request
 from ..launch.launching import LaunchError
 from ..local_engine import Engine, Performed
 from ..save_request import SaveReport, file_of, request_save
 from . import job_start
 from .commands import Slurm
-
-NO_PAUSE = "a job of Slurm is not paused: only an operator of the cluster can do that"
 
 
 @dataclass(kw_only=True, eq=False)
@@ -48,12 +47,9 @@ class SlurmEngine(Engine):
 
     def ask_to_save(self, target: AttemptTarget, *, stop: bool) -> SaveReport:
         """The file lies on the shared disk; the page of ``trainbeat`` and processes are on the nodes."""
-        record = job_start.record_of(target.directory)
-        if (
-            record is None
-            or record.phase == "ended"
-            or not Path(record.attempt_directory, job_start.STARTED_FILE).exists()
-        ):
+        record = read_job(target.directory)
+        begun = record is not None and Path(record.attempt_directory, job_start.STARTED_FILE).exists()
+        if record is None or record.phase == "ended" or not begun:
             words = "was not submitted" if record is None else f"is {record.state or record.phase}"
             return SaveReport(asked=False, sentence=f"it was not asked for a checkpoint: its job {words}")
         agent = Path(record.attempt_directory, job_start.AGENT_FILE)
@@ -74,11 +70,11 @@ class SlurmEngine(Engine):
 
     def pause(self, target: AttemptTarget, *, paused: bool = True) -> Performed:  # noqa: ARG002
         """Never succeeds: only an operator of the cluster can suspend a job."""
-        return False, NO_PAUSE, {}
+        return False, "a job of Slurm is not paused: only an operator of the cluster can do that", {}
 
     def probe(self, target: AttemptTarget, folder: Path) -> StackReport:
         """Stacks from the nodes, in a step of their own; the end of the log."""
-        record = job_start.record_of(target.directory)
+        record = read_job(target.directory)
 
         def stacks(notes: list[str]) -> StackReport:
             if record is None or record.phase != "running":

@@ -11,7 +11,7 @@ from ...model.observation import GpuSample, HostSample, Nodes, ProcessSample, Ra
 from ...model.run import JobRecord, left_s
 from ...model.story import RunStory
 from ...rank_files import tail_of
-from ...spool import read_record
+from ...spool import read_job, read_record
 from ...store.history_reader import HistoryReader, Point
 from ...views.report import Usage
 
@@ -129,12 +129,12 @@ def _pace_s(rank: Rank) -> float | None:
 
 # The job that the newest attempt of a run runs as, and its nodes, from the files of the attempt.
 
-JOB_FILE, NODES_FILE = "job.json", "nodes.json"
+NODES_FILE = "nodes.json"
 
 
 def job_of(log: str | None) -> JobRecord | None:
     """The job of the attempt whose log this is; None if it runs as none."""
-    return None if log is None else read_record(Path(log).parent, JOB_FILE, JobRecord)
+    return None if log is None else read_job(Path(log).parent)
 
 
 def nodes_of(log: str | None) -> Nodes | None:

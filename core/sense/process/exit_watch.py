@@ -17,9 +17,8 @@ from ...model.observation import Exit
 from ...model.ports import AttemptTarget
 from ...model.run import ExitRecord, ProcessIdentity
 from ...processes import is_alive, is_zombie, owner_of, read_process, status_of
-from ...spool import EXIT, LEFT, read_record
+from ...spool import EXIT, LEFT, read_job, read_record
 from ..sampler import Common, Observer
-from .ranks import read_job
 
 POLL_S = 0.02
 """Period of polling for the record once the trainer is dead. The runner needs a few milliseconds (fsync)."""
@@ -186,6 +185,6 @@ class ExitWatch(Observer):
             self._problems.report("log", f"the log or the last save could not be read to its end ({fault!r})")
         t = self._clock.now()
         died_t = max(0.0, t - max(0.0, self._clock.wall() - death.wall))
-        record = read_job(target)
+        record = read_job(target.directory)
         job = None if record is None or record.phase != "ended" else record.cause
         self._inbox.put(Exit(t=t, code=death.code, signal=death.signal, died_t=died_t, left=death.left, job=job))

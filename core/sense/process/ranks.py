@@ -11,9 +11,9 @@ import msgspec
 
 from ...model import observation as observations
 from ...model.ports import AttemptTarget
-from ...model.run import JobAnswer, JobRecord
+from ...model.run import JobAnswer
 from ...processes import all_processes, is_alive, status_of
-from ...spool import read_record
+from ...spool import read_job
 from ..log.burst_reduction import AT_FIRST, Told, told_as_lines
 from ..sampler import Common, Sampler
 from .run_tree import RunTree
@@ -141,7 +141,7 @@ class NodeSamples(Sampler):
         target = self.target
         if target is None:
             return
-        record = read_job(target)
+        record = read_job(target.directory)
         folder = target.directory if record is None else record.attempt_directory or target.directory
         if folder != self._folder:
             self._folder, self._known, self._taken, self._kept_t, self._told = folder, {}, {}, None, AT_FIRST
@@ -266,14 +266,8 @@ def _sum(values: list[float | None]) -> float | None:
 
 # The sensor of the job that an attempt runs as: ``job.json``, which the process that follows the job writes.
 
-JOB_RECORD_FILE = "job.json"
 MOVED_S = 60.0
 """A time limit that moves by more was changed by somebody: Slurm tells it in whole seconds, and late."""
-
-
-def read_job(target: AttemptTarget) -> JobRecord | None:
-    """The newest record of the attempt's job; None if it runs as none, or the record cannot be read."""
-    return read_record(target.directory, JOB_RECORD_FILE, JobRecord)
 
 
 class JobRecords(Sampler):
@@ -287,7 +281,7 @@ class JobRecords(Sampler):
         self._limit: float | None = None
 
     def sample(self) -> None:
-        record = None if self.target is None else read_job(self.target)
+        record = None if self.target is None else read_job(self.target.directory)
         if record is None:
             return
         answer = {name: getattr(record, name) for name in JobAnswer.__struct_fields__ if name != "left_s"}
