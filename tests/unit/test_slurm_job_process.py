@@ -125,6 +125,20 @@ def test_a_job_that_slurm_suspends_waits(cluster: Cluster) -> None:
     assert re.findall(r"job 77: (\w+)", cluster.runs().stdout) == ["RUNNING", "SUSPENDED", "COMPLETED"]
 
 
+@pytest.mark.parametrize("ordered", [False, True])
+def test_only_a_stop_of_the_run_cancels_its_job(cluster: Cluster, ordered: bool) -> None:
+    cluster.job("RUNNING")
+    if ordered:
+        spool.write(str(cluster.directory), spool.STOP, {})
+    with subprocess.Popen(cluster.follower, env=cluster.env, stdout=subprocess.PIPE, text=True) as follower:
+        assert follower.stdout is not None
+        assert next(line for line in follower.stdout if "job 77: RUNNING" in line)
+        follower.terminate()
+        assert next(line for line in follower.stdout if "job 77 is cancelled" in line or "job 77 goes on" in line)
+        follower.kill()
+    assert cluster.called("scancel") == ordered
+
+
 def test_a_job_of_another_run_is_left_alone(cluster: Cluster) -> None:
     cluster.job("RUNNING", tag="trainwatch:r12:1", number="76")
     (cluster.directory / EXIT_FILE).write_text('{"code": 0}')

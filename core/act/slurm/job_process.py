@@ -3,8 +3,8 @@
 ``python -P -m trainwatch.core.act.slurm.job_process ATTEMPT_DIR`` is what the runner starts as the trainer of an
 attempt with ``engine = "slurm"``. It submits the batch script that lies there, unless a job of the run lives: then it
 follows that one, because two jobs in one folder overwrite each other's checkpoints. It writes ``job.json``, copies the
-job's log to its own standard output, and exits with the status of the job. SIGINT is sent to the steps of the job,
-SIGTERM cancels it. If this process dies, the job goes on, and the next attempt follows it.
+job's log to its own standard output, and exits with the status of the job. In a stop of the run SIGINT is sent to the
+steps of the job, and SIGTERM cancels it. If this process dies, the job goes on, and the next attempt follows it.
 """
 
 import contextlib
@@ -163,6 +163,9 @@ class JobProcess:
 
     def _pass_signal(self, number: int) -> None:
         handle = self._job.handle
+        if spool.read(str(self._directory), spool.STOP) is None:  # a login node that ends what runs there
+            _say(f"{signal.Signals(number).name} is no stop of this run: job {handle.id} goes on")
+            return
         try:
             if number == signal.SIGINT:
                 self._slurm.signal(handle, "INT")
