@@ -271,7 +271,8 @@ def _answer(run: RunDirectory, supervisor: Supervisor, vitality: Vitality, reque
 def _leave_on_signals(supervisor: Supervisor, *, stop_trainer: bool, within_s: float | None) -> threading.Event:
     """SIGTERM and SIGINT end the supervisor, and the trainer, too, with ``--stop-trainer``. It outlives its terminal.
 
-    ``within_s``: so, too, because the machine ends then.
+    ``within_s``: so, too, because the machine ends then. SIGUSR1 and SIGUSR2, which schedulers send before the limit of
+    a job, ask for a checkpoint.
 
     The returned event is set after a SIGINT. Handlers only start threads, because they may interrupt the loop anywhere.
     """
@@ -281,9 +282,11 @@ def _leave_on_signals(supervisor: Supervisor, *, stop_trainer: bool, within_s: f
         name = signal.Signals(number).name
         if number == signal.SIGINT:
             interrupted.set()
-        if stop_trainer:
+        saves = number in {signal.SIGUSR1, signal.SIGUSR2}
+        if saves or stop_trainer:
             shutdown = Command(t=0.0, verb="shutdown", by=name, stop_trainer=True, within_s=within_s)
-            threading.Thread(target=supervisor.ask, args=(shutdown,), daemon=True).start()
+            asked = Command(t=0.0, verb="save", by=name) if saves else shutdown
+            threading.Thread(target=supervisor.ask, args=(asked,), daemon=True).start()
         else:
             rest = "; nothing of the run is running" if supervisor.nothing_runs else "; the training continues"
             supervisor.end(ExitCode.DONE, f"requested by {name}{rest}")
@@ -291,7 +294,7 @@ def _leave_on_signals(supervisor: Supervisor, *, stop_trainer: bool, within_s: f
     def stay(_number: int, _frame: Any) -> None:
         supervisor.note("SIGHUP (a terminal or a session has ended): this supervisor goes on")
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, leave)
     signal.signal(signal.SIGHUP, stay)
     return interrupted

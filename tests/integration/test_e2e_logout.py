@@ -66,6 +66,16 @@ def test_start_says_which_process_supervises(world: World) -> None:
     assert "is the supervisor" not in world.do("--headless").err, "the run is over: there is nothing to supervise"
 
 
+def test_signal_of_a_scheduler_before_the_limit_of_its_job_asks_for_a_checkpoint(world: World) -> None:
+    world.write(*LENGTH, "--save-on", "USR1", save_signal="USR1")
+    watcher = world.headless(env={"SLURM_JOB_ID": "7"})
+    world.at_step(5)
+    world.in_state("running")
+    os.kill(watcher.pid, signal.SIGUSR1)
+    assert watcher.ends() == 0
+    assert "save by SIGUSR1" in watcher.said
+
+
 def test_signal_from_outside_is_restarted_once_and_the_second_one_held(world: World) -> None:
     world.write(*LENGTH)
     world.headless()

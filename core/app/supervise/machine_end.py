@@ -219,7 +219,12 @@ def _wait(child: int, seen: list[int]) -> int:
 
     ``seen``: signals that were passed on to it; a screen that ends by one leaves a supervisor that has not got it.
     """
-    status = _reap_until(child)
+    status = 1
+    with contextlib.suppress(ChildProcessError):
+        while (ended := os.waitpid(-1, 0))[0] != child:
+            pass
+        code = os.waitstatus_to_exitcode(ended[1])
+        status = code if code >= 0 else 128 - code
     if _looks_after():
         if signal.SIGTERM in seen:
             _end_all(signal.SIGTERM)
@@ -231,17 +236,6 @@ def _wait(child: int, seen: list[int]) -> int:
                     pass
             time.sleep(LOOK_S)
     return status
-
-
-def _reap_until(child: int) -> int:
-    while True:
-        try:
-            pid, status = os.waitpid(-1, 0)
-        except ChildProcessError:
-            return 1
-        if pid == child:
-            code = os.waitstatus_to_exitcode(status)
-            return code if code >= 0 else 128 - code
 
 
 def _end_all(number: int) -> None:
