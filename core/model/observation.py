@@ -326,6 +326,8 @@ class Exit(Base, frozen=True, kw_only=True, tag="exit"):
     """Processes of the command that go on and are not the training."""
     job: JobCause | None = None
     """Why the job ended that it ran as; None = it ran on this machine, or that is not known."""
+    rebooted: bool = False
+    """The machine was started anew since."""
 
 
 class JobSeen(JobAnswer, frozen=True, kw_only=True, tag_field="kind", tag="job"):

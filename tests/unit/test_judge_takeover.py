@@ -10,8 +10,8 @@ from tests.unit.test_judge_nan import told
 from tests.unit.test_judge_recovery import crash, quick, running, save
 from trainwatch.core.judge.run_states import BackingOff, Machine, RestartPlan, Starting
 from trainwatch.core.judge.state import JudgeState, from_snapshot, to_snapshot
-from trainwatch.core.model.decision import ClearGpu, StartAttempt, StopAttempt
-from trainwatch.core.model.fact import AttemptEnded, AttemptStarted, RunCreated, StateChanged
+from trainwatch.core.model.decision import ClearGpu, Record, StartAttempt, StopAttempt
+from trainwatch.core.model.fact import AttemptEnded, AttemptStarted, BudgetChanged, RunCreated, StateChanged
 from trainwatch.core.model.observation import Exit, LogChunk, Outcome, Start
 from trainwatch.core.model.story import RunStory
 
@@ -132,6 +132,26 @@ def test_a_trainer_that_ended_while_nobody_watched_is_judged_by_its_status() -> 
     state, said = world.judge.begin(state, world.t + 60.0, ended=Exit(t=world.t + 60.0, code=0))
     assert state.machine.__struct_config__.tag == "ended_early"
     assert said
+
+
+@pytest.mark.parametrize(
+    ("later_s", "exit_", "state"),
+    [
+        (5.0, {"code": 0}, "starting"),
+        (5.0, {"signal": 15}, "starting"),
+        (5.0, {"code": 0, "rebooted": False}, "finished"),
+        (4000.0, {"code": 0}, "finished"),
+    ],
+)
+def test_a_trainer_that_the_machine_ended_goes_on_after_a_reboot(
+    later_s: float, exit_: dict[str, Any], state: str
+) -> None:
+    world = save(running())
+    ended_t, new = world.t + later_s, World(world.judge)
+    new.state, new.t, new.live = world.state, world.t + 9000.0, world.live
+    new.see(Start(t=new.t, attempt=1, pid=world.state.attempt.pid, adopted=True))
+    new.see(Exit(t=new.t, died_t=ended_t, **{"rebooted": True, **exit_}))
+    assert (new.word, new.of(BudgetChanged)) == (state, [])
 
 
 # --- from the journal alone -----------------------------------------------------------------------------------------

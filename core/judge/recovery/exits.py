@@ -24,12 +24,12 @@ from ..handlers import checkpoint_jobs
 from ..hang import ranks
 from ..knowledge import Knowledge
 from ..memory import TOLD_STARTS, Cause, Failed, failed_starts
-from ..scales import LAST_LINES, LIKELY
+from ..scales import LAST_LINES, LIKELY, WHILE_S
 from ..state import WARN_AGAIN_S, JudgeState, StepBuilder
-from . import attempts, gate, policy, restarts
+from . import attempts, gate, policy, restarts, takeover
 from .apply import answer_failure
 from .attempts import PASSING, TERMINATION, conclude, end_facts, ended, launch_again_later, over, starts_again
-from .ending import KILLED, judge_end, main_reading, ordered_by
+from .ending import KILLED, Ending, judge_end, main_reading, ordered_by
 
 
 def on_exit(builder: StepBuilder, observation: Exit) -> None:
@@ -50,6 +50,9 @@ def _on_end(builder: StepBuilder, observation: Exit) -> None:
     # what was so beside the log
     about = Circumstances(**msgspec.structs.asdict(end_facts(state)), earlier=earlier, job=observation.job)
     end, found = judge_end(state, knowledge, code=observation.code, signal=observation.signal, about=about)
+    if observation.rebooted and observation.job is None and _went_down(state, observation, end, found):
+        takeover.go_on(builder)
+        return
     match end.kind:
         case "finished" | "unproven":
             said = f"the training is done: {end.why}" if end.why else "the training is done"
@@ -70,6 +73,16 @@ def _on_end(builder: StepBuilder, observation: Exit) -> None:
             _crashed(builder, observation, found, end.why, title=end.why if end.by == "job" else "")
         case _:
             assert_never(end.kind)
+
+
+def _went_down(state: JudgeState, observation: Exit, end: Ending, found: Diagnosis) -> bool:
+    """Whether the machine ended it together with the supervisor: by a signal, or by its own way to take one.
+
+    Source: a trainer that saves at SIGTERM and ends with 0, a reboot at night, and a run that was held as ended early.
+    """
+    gap, died_t = state.time.unseen, observation.died_t
+    told = end.kind in {"unproven", "ended_early"} or (found.failure == KILLED and _is_bare_signal(found, observation))
+    return told and (gap is None or died_t is None or died_t <= gap.since_t + WHILE_S)
 
 
 def _end_early(builder: StepBuilder, observation: Exit, found: Diagnosis, why: str) -> None:

@@ -16,7 +16,7 @@ from ...model.json_line import decode_exact
 from ...model.observation import Exit
 from ...model.ports import AttemptTarget
 from ...model.run import ExitRecord, ProcessIdentity
-from ...processes import is_alive, is_zombie, owner_of, read_process, status_of
+from ...processes import boot_id, is_alive, is_zombie, owner_of, read_process, status_of
 from ...spool import EXIT, LEFT, read_job, read_record
 from ..sampler import Common, Observer
 
@@ -187,4 +187,6 @@ class ExitWatch(Observer):
         died_t = max(0.0, t - max(0.0, self._clock.wall() - death.wall))
         record = read_job(target.directory)
         job = None if record is None or record.phase != "ended" else record.cause
-        self._inbox.put(Exit(t=t, code=death.code, signal=death.signal, died_t=died_t, left=death.left, job=job))
+        anew = target.trainer.boot_id != boot_id()
+        end = Exit(t=t, code=death.code, signal=death.signal, died_t=died_t, left=death.left, job=job, rebooted=anew)
+        self._inbox.put(end)
