@@ -67,8 +67,9 @@ def test_a_held_restart_tells_needed_and_free_room_apart(world: World) -> None:
         done = world.do("run", "--detach", "--name", "full", "--output-dir", "out", "--", "python", "train.py")
         assert done.code == 0, done.err
         person.trainwatch("--run", "full")
-        card = person.see("disk nearly full").partition("─╮")[2].partition("─╯")[0]
-        assert not repeated([" ".join(re.sub(r"[│╭╰]", " ", card).split())])
+        card = re.search(r"─╮([^╮╯]*disk nearly full[^╯]*)─╯", person.see("disk nearly full"))
+        assert card is not None
+        assert not repeated([" ".join(re.sub(r"[│╭╰]", " ", card[1]).split())])
         head_line, *rest = lines_of(world.asks("status", "full"))
         assert re.search("[Dd]isk (nearly|is) full", head_line), "held, if the disk is full meanwhile"
         assert not repeated(rest), "what the head names stands once below it"

@@ -10,7 +10,7 @@ from tests.unit.test_judge_nan import told
 from tests.unit.test_judge_recovery import crash, quick, running, save
 from trainwatch.core.judge.run_states import BackingOff, Machine, RestartPlan, Starting
 from trainwatch.core.judge.state import JudgeState, from_snapshot, to_snapshot
-from trainwatch.core.model.decision import ClearGpu, Record, StartAttempt, StopAttempt
+from trainwatch.core.model.decision import ClearGpu, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import AttemptEnded, AttemptStarted, BudgetChanged, RunCreated, StateChanged
 from trainwatch.core.model.observation import Exit, LogChunk, Outcome, Start
 from trainwatch.core.model.story import RunStory
