@@ -3,6 +3,7 @@ import resource
 import threading
 from collections.abc import Iterator
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,10 @@ def tail(inbox: ListInbox, trouble: list[str], tmp_path: Path) -> Iterator[LogTa
     )
     with running(sensor):
         yield sensor
+
+
+def shows(inbox: ListInbox, end: str) -> bool:
+    return text(inbox).endswith(end)
 
 
 def text(inbox: ListInbox, source: str | None = None) -> str:
@@ -158,7 +163,7 @@ def test_what_was_written_while_nobody_read_has_the_time_at_which_it_was_written
             stamp = datetime.fromtimestamp(clock.wall() + 40.0).strftime("%F %T")  # noqa: DTZ006  as a logger writes it
             clock.t += 100.0
             append(log, f"{stamp} step {step}\n".encode())
-            wait_until(lambda step=step: text(inbox).endswith(f"step {step}\n"), "a line with its time")
+            wait_until(partial(shows, inbox, f"step {step}\n"), "a line with its time")
     *late, now = [chunk for chunk in inbox.of(LogChunk) if chunk.t < 502.0]
     assert (late[0].written_t, late[-1].written_t, now.written_t) == (100.0, 300.0, None)
     middle = next(chunk for chunk in late if "step 110" in chunk.text)
