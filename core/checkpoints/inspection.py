@@ -334,7 +334,7 @@ def conclude(subject: Subject, finding: Finding) -> Checkpoint:
 def _is_damaged(path: Path) -> bool:
     """Whether a file is cut off or contradicts itself."""
     try:
-        subject = file_subject(path) if is_part(path.name) else subject_of(path)
+        subject = subject_of(path)
         deciding = None if subject is None else worst([*subject.examine(None).damages])
     except OSError:
         return True

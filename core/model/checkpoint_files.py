@@ -39,8 +39,8 @@ _KNOWN_BIN = LazyPattern(
 
 is_part = _says(
     r"^(optimizer|optim|scheduler|lr_scheduler|scaler|grad_scaler|rng_state|random_states|training_args|sampler"
-    r"|dl_state_dict|custom_checkpoint|ema_scheduler|recipe_state)([-_.]|\d|$)(?!.*[a-z].*\.safetensors$)"
-    r"|^cached?[-_](latent|embed|text|prompt|vae)|_optim_states\.pt$|_model_states\.pt$",
+    r"|dl_state_dict|custom_checkpoint|ema_scheduler|recipe_state)([-_.]|\d|$)|^cached?[-_](latent|embed|text|prompt"
+    r"|vae)|_optim_states\.pt$|_model_states\.pt$",
     of=str.lower,
 )
 """Whether a file is a member of something else and no checkpoint alone (optimizer, scheduler, RNG …).

@@ -61,15 +61,6 @@ def half_a_pair(root: Path) -> None:
     (root / "D_3000.pth").unlink()
 
 
-def optimizer_cut_off(root: Path) -> None:
-    pairs(root, first="optimizer", second="model")
-
-
-def optimizer_missing(root: Path) -> None:
-    pairs(root, first="optimizer", second="model", cut=0)
-    (root / "optimizer_3000.pth").unlink()
-
-
 def files_that_are_no_pair(root: Path) -> None:
     pairs(root, first="best", second="model")
     (root / "best_2000.pth").unlink()
@@ -95,9 +86,6 @@ CASES: tuple[tuple[Callable[[Path], None], str, str, str | None], ...] = (
     (pairs, "D_2000.pth", "complete", None),
     (pairs_of_other_names, "vocoder_3000.pth", "torn", "flow_3000.pth, which is saved with it, is not whole"),
     (half_a_pair, "G_3000.pth", "torn", "D_3000.pth is missing: it is saved with it"),
-    (optimizer_cut_off, "model_3000.pth", "torn", "optimizer_3000.pth, which is saved with it, is not whole"),
-    (optimizer_missing, "model_3000.pth", "torn", "optimizer_#.pth is missing: each earlier save has one"),
-    (optimizer_missing, "model_2000.pth", "complete", None),
     (files_that_are_no_pair, "model_3000.pth", "complete", None),
     (without_the_state_file, "checkpoint_epoch_2", "complete", "training_state.json is missing: step and epoch"),
 )

@@ -10,7 +10,7 @@ from ...model.checkpoint_files import TEXT_SUFFIXES, NameCounts, is_part, tensor
 from ...model.checkpoint_suffixes import DCP_SUFFIX
 from ..formats.byte_range import Damage, NoCounts, Opaque, Torn
 from ..formats.tensor_file import FileFinding, counts_in, read_json
-from ..formats.tensors import TORCHSCRIPT, FileContents, Mapping, PickleValue, Tensor
+from ..formats.tensors import TORCHSCRIPT, FileContents, Mapping, PickleValue
 from ..unknown_state import UNKNOWN, holds_state, holds_text
 from .sets import Members
 
@@ -55,7 +55,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     def is_other(self) -> bool:
         """Whether it is a model compiled for inference, or an optimizer alone, which belongs to weights beside it."""
         held = [found.contents for found in self.files.values() if found.contents is not None]
-        return any(TORCHSCRIPT in c.opaque or _is_optimizer(c.tree, c.tensors) for c in held)
+        return any(TORCHSCRIPT in c.opaque or _is_optimizer_alone(c) for c in held)
 
     @property
     def objects(self) -> tuple[str, ...]:
@@ -86,9 +86,8 @@ def optimizer_in(members: Members, findings: Findings | None = None) -> bool:
         return True
     for name in members.files:
         base = name.rpartition("/")[2]
-        named = base.startswith("optim") and (is_part(base) or not base.endswith(".safetensors"))
-        of_make = base.endswith("_optim_states.pt") or (name.startswith("optimizer") and base.endswith(DCP_SUFFIX))
-        if of_make or (named and "." + base.rpartition(".")[2] not in TEXT_SUFFIXES):
+        named = base.startswith("optim") and "." + base.rpartition(".")[2] not in TEXT_SUFFIXES
+        if named or base.endswith("_optim_states.pt") or (name.startswith("optimizer") and base.endswith(DCP_SUFFIX)):
             return True
     return False
 
@@ -101,10 +100,16 @@ def file_has_optimizer(contents: FileContents) -> bool:
     return any(_MOMENTS.search(tensor.name) for tensor in contents.tensors)
 
 
-def _is_optimizer(value: PickleValue, tensors: tuple[Tensor, ...] = ()) -> bool:
-    """Whether it is what ``Optimizer.state_dict()`` returns, with these tensors alone; of plain SGD it holds none."""
-    whole = isinstance(value, Mapping) and {"state", "param_groups"} <= value.texts.keys()
-    return whole and all(tensor.name.startswith("state.") for tensor in tensors)
+def _is_optimizer(value: PickleValue) -> bool:
+    """Whether it is what ``Optimizer.state_dict()`` returns; of plain SGD that holds no tensor."""
+    return isinstance(value, Mapping) and {"state", "param_groups"} <= value.texts.keys()
+
+
+def _is_optimizer_alone(contents: FileContents) -> bool:
+    """PyTorch numbers the parameters in the state of an optimizer: what has names there may be weights."""
+    state = contents.tree.texts.get("state") if isinstance(contents.tree, Mapping) else None
+    numbered = _is_optimizer(contents.tree) and isinstance(state, Mapping) and not state.texts
+    return numbered and all(tensor.name.startswith("state.") for tensor in contents.tensors)
 
 
 def no_weights(

@@ -20,7 +20,6 @@ import msgspec
 
 from ...file_walk import leaves
 from ...model.checkpoint_files import (
-    is_companion,
     is_other_file,
     is_part,
     is_temporary,
@@ -200,7 +199,7 @@ def _half(path: Path, folder: Folder, is_damaged: Callable[[Path], bool]) -> str
     """Of two files that are saved together, what is wrong with the other.
 
     They are such by their names (``PAIRS``), or because each earlier save has both. Known false alarm of the second: a
-    file beside it that was cut off, or is a part that is no longer saved; then the older save is the resume point.
+    file beside it that was cut off and is not needed; then the older save is the resume point.
     """
     numbers, kind = numbers_in(path.name), kind_of_name(path.name)
     if path.name not in folder.alike.get(numbers, {}).values():
@@ -209,9 +208,6 @@ def _half(path: Path, folder: Folder, is_damaged: Callable[[Path], bool]) -> str
     if half is not None and half not in folder.names and kind_of_name(half) in folder.series:
         return f"{half} is missing: it is saved with it"
     earlier = folder.earlier(kind, numbers)
-    for other in sorted(folder.series.keys() - folder.alike[numbers].keys()) if len(earlier) > 1 else ():
-        if is_companion(other) and earlier == folder.earlier(other, numbers):
-            return f"{other} is missing: each earlier save has one"
     for other, name in sorted(folder.alike[numbers].items()):
         together = name == half or (earlier and earlier == folder.earlier(other, numbers))
         if other != kind and together and is_damaged(path.with_name(name)):
@@ -296,7 +292,7 @@ def _listed(key: tuple[str, int, int, int]) -> Folder | None:
     found = Folder(names, {}, {})
     for name in names:
         numbers = numbers_in(name)
-        if numbers and has_checkpoint_suffix(name) and not is_temporary(name):
+        if numbers and has_checkpoint_suffix(name) and not is_part(name) and not is_temporary(name):
             kind = kind_of_name(name)
             found.alike.setdefault(numbers, {})[kind] = name
             found.series.setdefault(kind, []).append(numbers)
