@@ -20,7 +20,7 @@ from .progress import START, ProgressState
 from .resume.checkpoint_index import CheckpointIndex, KnownCheckpoint
 from .resume.resume_point import FoundResume, OutputFolders
 from .run_states import RestartPlan, Then
-from .scales import AT_MOST, LISTED, SMALL_SHARE, TRIES
+from .scales import AT_MOST, HOUR_S, LISTED, SMALL_SHARE, TRIES, WHILE_S
 
 # Where an evaluation of a checkpoint can run without a risk for the training: an empty GPU, the CPU, or nowhere now.
 #
@@ -393,13 +393,17 @@ def in_a_row(history: History, class_: str) -> int:
     return sum(1 for _ in takewhile(lambda known: known.class_ == class_, reversed(history)))
 
 
-TOLD_STARTS = 2
+NOTIFIED_STARTS = 2
 """Starts in a row without a step, each of which is told; a wait for a mount makes 50 in a night."""
 
 
 def failed_starts(history: History) -> int:
-    """How many of the newest attempts, one after the other, made no step."""
-    return sum(1 for _ in takewhile(lambda known: not known.stepped, reversed(history)))
+    """How many of the newest attempts, one after the other, crashed soon and without a step.
+
+    A log without steps shows none of them: an attempt that went on for a while has started.
+    """
+    newest_first = reversed(history)
+    return sum(1 for _ in takewhile(lambda k: not k.stepped and (k.lasted_s or HOUR_S) < WHILE_S, newest_first))
 
 
 def in_words(history: Iterable[Cause]) -> str:

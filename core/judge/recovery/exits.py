@@ -23,8 +23,8 @@ from ..findings import pace
 from ..handlers import checkpoint_jobs
 from ..hang import ranks
 from ..knowledge import Knowledge
-from ..memory import TOLD_STARTS, Cause, Failed, failed_starts
-from ..scales import LAST_LINES, LIKELY, WHILE_S
+from ..memory import NOTIFIED_STARTS, Cause, Failed, failed_starts
+from ..scales import LAST_LINES, LIKELY, MINUTE_S, TWICE
 from ..state import WARN_AGAIN_S, JudgeState, StepBuilder
 from . import attempts, gate, policy, restarts, takeover
 from .apply import answer_failure
@@ -50,7 +50,7 @@ def _on_end(builder: StepBuilder, observation: Exit) -> None:
     # what was so beside the log
     about = Circumstances(**msgspec.structs.asdict(end_facts(state)), earlier=earlier, job=observation.job)
     end, found = judge_end(state, knowledge, code=observation.code, signal=observation.signal, about=about)
-    if observation.rebooted and observation.job is None and _went_down(state, observation, end, found):
+    if observation.rebooted and observation.job is None and _ended_by_shutdown(state, observation, end, found):
         takeover.go_on(builder)
         return
     match end.kind:
@@ -75,14 +75,14 @@ def _on_end(builder: StepBuilder, observation: Exit) -> None:
             assert_never(end.kind)
 
 
-def _went_down(state: JudgeState, observation: Exit, end: Ending, found: Diagnosis) -> bool:
-    """Whether the machine ended it together with the supervisor: by a signal, or by its own way to take one.
+def _ended_by_shutdown(state: JudgeState, observation: Exit, end: Ending, found: Diagnosis) -> bool:
+    """Whether a shutdown ended it with its supervisor: by a signal, or it exited with success when it received one.
 
     Source: a trainer that saves at SIGTERM and ends with 0, a reboot at night, and a run that was held as ended early.
     """
     gap, died_t = state.time.unseen, observation.died_t
     told = end.kind in {"unproven", "ended_early"} or (found.failure == KILLED and _is_bare_signal(found, observation))
-    return told and (gap is None or died_t is None or died_t <= gap.since_t + WHILE_S)
+    return told and gap is not None and died_t is not None and died_t <= gap.since_t + TWICE * MINUTE_S
 
 
 def _end_early(builder: StepBuilder, observation: Exit, found: Diagnosis, why: str) -> None:
@@ -174,8 +174,8 @@ def _crashed(
     signalled = class_ == KILLED and observation.job is None and _is_bare_signal(diagnosis, observation)
     ended_of = _cause(builder, observation, diagnosis, end, signalled=signalled)
     again = 0 if ended_of.stepped else failed_starts(builder.state.policy.history)
-    if again < TOLD_STARTS or not builder.warned_lately("crash", class_):
-        told = f"\nwhile starts fail in this way, that is told every {WARN_AGAIN_S / 60:.0f} min" if again else ""
+    if again < NOTIFIED_STARTS or not builder.warned_lately("crash", class_):
+        told = f"\nfurther failed starts are reported every {WARN_AGAIN_S / 60:.0f} min at most" if again else ""
         builder.notify_of("crash", class_, title or f"crash ({class_})", reason + told, incident, event="incident")
     builder.decide(CaptureStacks, CAPTURE, incident=incident)
     what = f": {title}" if title else f" after crash ({class_})"
