@@ -15,6 +15,7 @@ RECORDED = Path(__file__).parents[1] / "fixtures" / "slurm"
     [
         ("REQUEUE_HOLD", ("queued", None)),
         ("STOPPED", ("queued", None)),
+        ("COMPLETING", ("ending", None)),
         ("CANCELLED by 1000", ("ended", "cancelled")),
         ("CANCELLED+", ("ended", "cancelled")),
         ("OUT_OF_MEMORY", ("ended", "memory")),

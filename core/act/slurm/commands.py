@@ -116,6 +116,7 @@ TIMEOUT_S = 30.0
 """A busy controller answers late; squeue's own limit is 10 s for each of several attempts."""
 LOST = ("timed out", "unable to contact", "connection refused", "zero bytes", "try again")
 """The controller did not answer, or may have taken a job before the answer was lost."""
+UNKNOWN_JOB = "Invalid job id"
 
 
 class SlurmError(RuntimeError):
@@ -172,7 +173,7 @@ class Slurm:
         try:
             found = read_scontrol(self._call(("scontrol", "show", "job", handle.id)))
         except SlurmError as error:
-            if "Invalid job id" in str(error):  # Slurm does not know it
+            if UNKNOWN_JOB in str(error):
                 return None
             raise
         return found if found is not None and handle.submitted in {"", found.submitted} else None

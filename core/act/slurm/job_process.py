@@ -164,7 +164,7 @@ class JobProcess:
     def _pass_signal(self, number: int) -> None:
         handle = self._job.handle
         if spool.read(str(self._directory), spool.STOP) is None:  # a login node that ends what runs there
-            _say(f"{signal.Signals(number).name} is no stop of this run: job {handle.id} goes on")
+            _say(f"{signal.Signals(number).name} received, but nobody stops this run: job {handle.id} goes on")
             return
         try:
             if number == signal.SIGINT:

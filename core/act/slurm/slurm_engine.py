@@ -1,16 +1,17 @@
 """Attempts as jobs of Slurm. The process of an attempt on this machine only follows its job."""
 
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
+from ... import spool
 from ...model.decision import EndLeftovers, StartAttempt, StopAttempt
 from ...model.ports import AttemptTarget
 from ...model.run import CAPABILITIES, LaunchOrder
 from ...processes import AGENT_VARIABLE
-from ...spool import read_job
 from ..evidence.capture import BUDGET_S, LOG_LINES, StackReport, collect, joined, log_tail, pause_s, stack_request
 from ..launch.launching import LaunchError
 from ..local_engine import Engine, Performed
@@ -39,6 +40,8 @@ class SlurmEngine(Engine):
         if isinstance(decision, EndLeftovers):
             return super().stop(target, decision)
         tag = job_start.tag_of(self.spec.id, target.number)
+        with suppress(OSError):  # without it the follower takes its signals for those of a login node
+            spool.write(target.directory, spool.STOP, {"mode": decision.mode})
         if decision.mode == "kill":
             job_start.end_job(target.directory, tag, self.slurm)
         ended, detail, data = super().stop(target, decision)
@@ -47,7 +50,7 @@ class SlurmEngine(Engine):
 
     def ask_to_save(self, target: AttemptTarget, *, stop: bool) -> SaveReport:
         """The file lies on the shared disk; the page of ``trainbeat`` and processes are on the nodes."""
-        record = read_job(target.directory)
+        record = spool.read_job(target.directory)
         begun = record is not None and Path(record.attempt_directory, job_start.STARTED_FILE).exists()
         if record is None or record.phase == "ended" or not begun:
             words = "was not submitted" if record is None else f"is {record.state or record.phase}"
@@ -74,7 +77,7 @@ class SlurmEngine(Engine):
 
     def probe(self, target: AttemptTarget, folder: Path) -> StackReport:
         """Stacks from the nodes, in a step of their own; the end of the log."""
-        record = read_job(target.directory)
+        record = spool.read_job(target.directory)
 
         def stacks(notes: list[str]) -> StackReport:
             if record is None or record.phase != "running":
