@@ -250,7 +250,9 @@ def with_saved(attempt: AttemptProgress, saved_step: int, *, least: int | None, 
     if attempt.step is None and attempt.log_epoch is not None:  # the log prints no step: the checkpoint tells it
         made = saved_step + (attempt.offset if attempt.offset is not None else _first_offset(attempt))
         return replace(attempt, position=max(made, position or 0))
-    if late or least is None or position is None or attempt.step is None or (before and saved_step <= before[1]):
+    if late or least is None or position is None or attempt.step is None:
+        return attempt
+    if before is not None and saved_step <= before[1]:
         return attempt
     stride = attempt.stride
     if before is not None:
@@ -259,10 +261,9 @@ def with_saved(attempt: AttemptProgress, saved_step: int, *, least: int | None, 
         low, high = (least - before[0] - between) / made, ratio + between / made
         if between and round(low) != round(high):
             return attempt
-        if round(low) == round(ratio) in range(1, ACCUMULATED + 1) and abs(ratio - round(ratio)) <= TOLERANCE * round(
-            ratio
-        ):
-            stride = round(ratio)
+        whole = round(ratio)
+        if round(low) == whole and 1 <= whole <= ACCUMULATED and abs(ratio - whole) <= TOLERANCE * whole:
+            stride = whole
     return replace(attempt, stride=stride, saved_at=(position, saved_step))
 
 

@@ -101,6 +101,15 @@ def test_one_that_is_seen_an_epoch_later_holds_the_step_of_the_run_and_not_of_th
     assert world.of(StartAttempt)[-1].steps_done == 10
 
 
+def test_one_that_was_written_before_the_log_was_first_read_holds_the_step_of_the_run() -> None:
+    """A trainer that made two epochs of ten steps within a second was started from step 0 after a crash."""
+    text = "".join(labelled(epoch, n, 10) + ("\n" if n == 10 else "") for epoch in (0, 1) for n in range(1, 11))
+    world = run().wait(1.0)
+    world.see(LogChunk(t=world.t, text=text))
+    known = see_save(world, world.t - 0.3, "out/checkpoint-10", 10)
+    assert (known.step, known.of_epoch, known.position) == (10, False, 10)
+
+
 def test_the_number_of_an_epoch_is_no_step_of_accumulated_counts() -> None:
     """Epochs of 100 steps: an end 80 steps after the one before was "at the same step again", and gave the run up."""
     world = train(run(), range(1, 101))

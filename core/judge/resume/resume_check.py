@@ -21,7 +21,7 @@ import msgspec
 
 from ...model.run import VANISHED, Incident
 from ...model.text import LazyPattern
-from ..attempt_progress import ACCUMULATED, STARTED_OVER_STEPS, AttemptProgress
+from ..attempt_progress import STARTED_OVER_STEPS, AttemptProgress
 from ..hang.deadlines import AGAIN_SHARE
 from ..scales import KNOWN_STEPS, LAG_S, LATE_LINES, SMALL_SHARE, SURE_TIMES, TINY_SHARE, TOLERANCE, TWICE
 from ..text.loss_run import FEW, LossCurve, Mark, Point, moved
@@ -56,18 +56,17 @@ def counts_since(
     ``run``: the counter of the log, which is known to begin again in each epoch. ``step_s``: seconds of
     a step, None = unknown. ``places``: those of the run when it was saved (``places_at``).
     """
-    if run.per_epoch is not True or run.step is None or not (run.index or run.anew):
-        return None
+    least, most = places
+    if run.per_epoch is not True or run.step is None or not (run.index or run.anew) or least is None:
+        return None  # where the log was at the save is not known
     # Counts of an epoch: as the bar says, else as many as those before had.
     length = run.total or run.whole or ((run.done or 0) // run.index if run.index else None)
     if not length or not 0 <= stored <= length:
         return None
     slack = min(slack_of(attempt, step_s), length // 2)
-    least, most = places
     late = 0 if attempt.position is None or most is None else attempt.position - most
     since = (run.step - late - stored) % length
-    here = run.run_step if least is None else least - (attempt.offset or 0)
-    return None if since > slack or (here is not None and here - stored <= slack) else since
+    return None if since > slack or least - (attempt.offset or 0) - stored <= slack else since
 
 
 # Whether the loss goes on after a resume, or begins where a training from the beginning begins.
@@ -399,7 +398,7 @@ def _placed(
     if at - before <= first <= latest + slack + 1 or (first > at and gap):
         return attempt
     ratio = (first - 1) / stored if stored and first > at else 0.0
-    if stored is not None and 1 < round(ratio) <= ACCUMULATED and abs(ratio - round(ratio)) <= TOLERANCE:
+    if stored is not None and round(ratio) > 1 and abs(ratio - round(ratio)) <= TOLERANCE:
         return replace(attempt, resume_position=min(first - 1, stored * round(ratio)), stride=round(ratio))
     if first > at and at < STARTED_OVER_STEPS:
         return attempt  # a line that is printed now and then
