@@ -197,7 +197,7 @@ def _watch(
     kind = ends_with_us()
     within_s = None if kind is None or stop_trainer else grace_s(kind, run.load_spec().settings)
     judged(lambda: supervisor.state)
-    interrupted = _leave_on_signals(supervisor, stop_trainer=stop_trainer or kind is not None, within_s=within_s)
+    interrupted = _handle_signals(supervisor, stop_trainer=stop_trainer or kind is not None, within_s=within_s)
     server = ControlServer(run, lambda request: _answer(run, supervisor, vitality, request), os.environ)
     server.start()
 
@@ -268,33 +268,38 @@ def _answer(run: RunDirectory, supervisor: Supervisor, vitality: Vitality, reque
         return Reply(ok=True, message=told)
 
 
-def _leave_on_signals(supervisor: Supervisor, *, stop_trainer: bool, within_s: float | None) -> threading.Event:
+def _handle_signals(supervisor: Supervisor, *, stop_trainer: bool, within_s: float | None) -> threading.Event:
     """SIGTERM and SIGINT end the supervisor, and the trainer, too, with ``--stop-trainer``. It outlives its terminal.
 
-    ``within_s``: so, too, because the machine ends then. SIGUSR1 and SIGUSR2, which schedulers send before the limit of
-    a job, ask for a checkpoint.
+    ``within_s``: seconds for a save and the end, if the machine ends, too. SIGUSR1 and SIGUSR2, which schedulers send
+    before the limit of a job, ask for a checkpoint.
 
     The returned event is set after a SIGINT. Handlers only start threads, because they may interrupt the loop anywhere.
     """
     interrupted = threading.Event()
 
+    def ask(order: Command) -> None:
+        threading.Thread(target=supervisor.ask, args=(order,), daemon=True).start()
+
     def leave(number: int, _frame: Any) -> None:
         name = signal.Signals(number).name
         if number == signal.SIGINT:
             interrupted.set()
-        saves = number in {signal.SIGUSR1, signal.SIGUSR2}
-        if saves or stop_trainer:
-            shutdown = Command(t=0.0, verb="shutdown", by=name, stop_trainer=True, within_s=within_s)
-            asked = Command(t=0.0, verb="save", by=name) if saves else shutdown
-            threading.Thread(target=supervisor.ask, args=(asked,), daemon=True).start()
+        if stop_trainer:
+            ask(Command(t=0.0, verb="shutdown", by=name, stop_trainer=True, within_s=within_s))
         else:
             rest = "; nothing of the run is running" if supervisor.nothing_runs else "; the training continues"
             supervisor.end(ExitCode.DONE, f"requested by {name}{rest}")
 
+    def save(number: int, _frame: Any) -> None:
+        ask(Command(t=0.0, verb="save", by=signal.Signals(number).name))
+
     def stay(_number: int, _frame: Any) -> None:
         supervisor.note("SIGHUP (a terminal or a session has ended): this supervisor goes on")
 
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2):
+    for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, leave)
+    for number in (signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, save)
     signal.signal(signal.SIGHUP, stay)
     return interrupted

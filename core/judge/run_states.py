@@ -169,7 +169,7 @@ class Suspended(Variant, frozen=True, tag="suspended"):
 
 
 class Queued(Variant, frozen=True, tag="queued"):
-    """The job that the attempt runs as waits in the queue of the scheduler. Time does not count."""
+    """The job of the attempt waits in the queue of the scheduler, or Slurm suspended it. Time does not count."""
 
 
 class Stopped(Variant, frozen=True, tag="stopped"):

@@ -192,7 +192,7 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
 
 NeedKind = Literal[
     "given_up", "ended_early", "question", "held", "stopped", "paused", "unwatched", "frozen", "nan", "diverged",
-    "incident", "checkpoints", "unclear", "disk", "backup", "own",
+    "incident", "checkpoints", "unclear", "disk", "backup", "trainwatch",
 ]  # fmt: skip
 
 
@@ -201,13 +201,13 @@ class Need(msgspec.Struct, frozen=True, kw_only=True):
 
     A run that a person stopped has its decision.
 
-    ``subject``: what tells it from another of its kind (an incident, an attempt).
+    ``subject``: what distinguishes it from another of its kind (an attempt, a kind of trouble).
     """
 
     kind: NeedKind
     text: str
     incident: int | None = None
-    subject: int = 0
+    subject: int | str = 0
     urgent: bool = True
 
     @property

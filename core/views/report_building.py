@@ -326,7 +326,7 @@ def _went(all_of_it: str, lost: LostTime | None, restarts: int) -> str:
     if lost is not None and lost.trained_s is not None:
         parts.append(f"trained {quantity.duration(lost.trained_s)}")
         silent, unknown = ("no step for", lost.silent_s), ("not known for", lost.unknown_s)
-        for what, seconds in (("lost", lost.lost_s), silent, unknown, ("finished for", lost.over_s)):
+        for what, seconds in (("lost", lost.lost_s), silent, unknown, ("idle after its finish for", lost.finished_s)):
             parts += [f"{what} {quantity.duration(seconds)}"] if seconds >= 1 else []
     return ", ".join(parts) + (f" ({quantity.plural(restarts, 'restart')})" if restarts else "")
 

@@ -120,7 +120,7 @@ def lost_words(lost: LostTime) -> str:
         ("without a step until now", lost.silent_s),
         ("asleep or frozen, with no step", lost.frozen_s),
         ("not known, as nobody watched", lost.unknown_s),
-        ("finished, until it trained on", lost.over_s),
+        ("between its finish and the next start", lost.finished_s),
     )
     told = [f"{quantity.duration(seconds)} {what}" for what, seconds in parts if seconds is None or seconds >= 1.0]
     return ", ".join(told) or "none"

@@ -195,7 +195,7 @@ def needs(now: Situation) -> Iterator[Need]:
     told = any(i.kind == "disk" for i in story.open_incidents) or story.state_why.kind == "disk_full"
     for each in now.troubles if not is_over(story) else ():
         if each.level == "danger" and not (told and each.kind == "output_disk"):
-            yield Need(kind="own", text=f"{sentence(each.text)}.", subject=int(each.since or 0.0))
+            yield Need(kind="trainwatch", text=f"{sentence(each.text)}.", subject=each.kind)
     for reading in current_readings(story, now.gpu, now.host, bounds_now(now)):
         if reading.level == "danger" and reading.metric == "disk_free" and not told:
             yield Need(kind="disk", text=f"The disk is nearly full: {quantity.size(reading.value)} free.")

@@ -75,7 +75,7 @@ def test_a_stop_and_a_resume_wait_for_a_person_and_repeat_steps() -> None:
     assert found.waited_s == 128
     assert found.redone_s == 40
     further = lost(told(*FIRST, pace(230), state(232, "finished"), *SECOND), 500)  # told to train longer
-    assert (further.waited_s, further.over_s, further.trained_s) == (0, 128, 302)
+    assert (further.waited_s, further.finished_s, further.trained_s) == (0, 128, 302)
     assert further.ettr == pytest.approx(302 / 372)
 
 

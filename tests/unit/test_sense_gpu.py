@@ -42,6 +42,11 @@ def test_gpu_that_the_driver_no_longer_lists_stays_with_a_message() -> None:
     assert second.mem_total_bytes == 16e9
 
 
+def test_the_memory_of_own_processes_is_their_sum() -> None:
+    (reading,) = picture(GpuList(), device(0, procs=((7, 100), (8, 50), (9, 1))), pids=frozenset({7, 8}))
+    assert reading.own_mem_bytes == 150.0
+
+
 @pytest.mark.parametrize(
     ("value", "choice"),
     [

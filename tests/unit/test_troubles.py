@@ -75,7 +75,7 @@ def test_trainwatchs_own_troubles_need_a_person_and_the_supervisors_report_count
         assert build_report(*gather(run)).needs == said.needs
     texts = [each["text"].partition(";")[0] for each in status["troubles"]]
     assert sorted(texts) == [f"{tmp_path}: it is read-only", "told"]
-    assert [need.kind for need in said.needs] == ["own"] * needed
+    assert [need.kind for need in said.needs] == ["trainwatch"] * needed
 
 
 @pytest.mark.parametrize(("state", "kinds"), [("running", ["supervisor_dead"]), ("finished", []), ("stopped", [])])

@@ -278,6 +278,7 @@ def require_own_output_to_start(run: RunDirectory) -> None:
         return
     spec = run.load_spec()
     if spec.capabilities.here and (away := [each.name for each in run.attempt_folders() if lives_elsewhere(each)]):
-        where = "in another container or on another host, which uses this state folder, too"
-        raise CliError(ExitCode.OWNED, f"attempt {away[0]} of {run.id} runs {where}: go on there; nothing was started")
+        where = "in another container or on another host that shares this state folder"
+        there = f"run `{typed('resume', run.id)}` there"
+        raise CliError(ExitCode.OWNED, f"attempt {int(away[0])} of {run.id} is running {where}: {there}")
     require_own_output(spec)

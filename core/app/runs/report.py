@@ -133,7 +133,7 @@ def gather(
     """
     spec = run.load_spec()
     stored = fold_journal(run.journal)
-    now, _ = read_situation(run, stored.story, ask=True, own=True)
+    now, _ = read_situation(run, stored.story, ask=True, disks=True)
     story = now.story
     with HistoryReader(run.history) as history:
         latest = history.latest()

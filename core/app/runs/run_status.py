@@ -118,7 +118,7 @@ def read_run(run: RunDirectory, *, ask: bool = False) -> RunReading:
     from ...views.state.status import status_object
     from .supervisor_life import read_situation
 
-    spec, (now, life) = run.load_spec(), read_situation(run, ask=ask, own=True)
+    spec, (now, life) = run.load_spec(), read_situation(run, ask=ask, disks=True)
     said = summarise(now, spec.name)
     status = status_object(
         now,

@@ -108,12 +108,12 @@ def situation_of(
 
 
 def read_situation(
-    run: RunDirectory, stored: RunStory | None = None, *, ask: bool = False, own: bool = False
+    run: RunDirectory, stored: RunStory | None = None, *, ask: bool = False, disks: bool = False
 ) -> tuple[Situation, SupervisorLife]:
     """From its journal, its metric history, its lock and its sign of life. ``stored``: of the journal, if it was read.
 
-    ``ask``: ask the supervisor for its own troubles and its newest step, too. ``own``: with all of trainwatch's own
-    troubles; of one kind the supervisor's report counts.
+    ``ask``: ask the supervisor for its own troubles and its newest step, too. ``disks``: with the troubles
+    that its disks show; of one kind the supervisor's report counts. A dead mount may block that.
     """
     latest, spec = latest_of(run.history), run.load_spec()
     story = story_now(run) if stored is None else as_found(run, stored)
@@ -125,7 +125,7 @@ def read_situation(
             latest = msgspec.structs.replace(latest, progress=ProgressPoint(t=story.t, progress=seen))
     life = supervisor_life(run, ask=ask)
     now = situation_of(story, life, latest, created_wall=spec.created_wall, health=spec.settings.health)
-    if own:
+    if disks:
         found = (*place_troubles(run, spec, story, watched=life.alive), *life.troubles)
         now = msgspec.structs.replace(now, troubles=tuple({each.kind: each for each in found}.values()))
     if run.order.exists():
@@ -277,10 +277,10 @@ def place_troubles(run: RunDirectory, spec: RunSpec, story: RunStory, *, watched
         yield Trouble(
             kind="state_disk",
             level="danger",
-            text=f"{run.path}: {why}; events are told but not kept: free some space there, or make it writable",
+            text=f"{run.path}: {why}; events are sent but not recorded: free some space there, or make it writable",
         )
     if watched and story.run is None and not run.journal.exists():
-        yield Trouble(kind="journal", level="danger", text=f"{run.journal} {JOURNAL_GONE}")
+        yield Trouble(kind="journal", level="warning", text=f"{run.journal} {JOURNAL_GONE}")
     output = None if spec.output_dir is None else Path(spec.output_dir)
     there = (place for place in (output, *output.parents) if place.is_dir()) if output is not None else ()
     if output is not None and (why := unusable(next(iter(there), output))) is not None:

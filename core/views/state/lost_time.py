@@ -29,8 +29,8 @@ class LostTime(msgspec.Struct, frozen=True, kw_only=True):
 
     ``silent_s``: of a silence that goes on. It is not known yet whether the training works in it. ``frozen_s``: nothing
     was seen of the run, and no steps were made in that time: the machine slept, or all was stopped. ``unknown_s``:
-    nothing was or is seen of it, and whether steps were made is not known. ``over_s``: it was finished, until somebody
-    let it train on, which is not lost.
+    nothing was or is seen of it, and whether steps were made is not known. ``finished_s``: between a finish and a
+    further start, which is not lost.
     """
 
     wall_s: float
@@ -41,7 +41,7 @@ class LostTime(msgspec.Struct, frozen=True, kw_only=True):
     silent_s: float = 0.0
     frozen_s: float = 0.0
     unknown_s: float = 0.0
-    over_s: float = 0.0
+    finished_s: float = 0.0
     redone_s: float | None
 
     @property
@@ -55,12 +55,12 @@ class LostTime(msgspec.Struct, frozen=True, kw_only=True):
         """The time in which new steps were made."""
         if self.redone_s is None:
             return None
-        return max(0.0, self.wall_s - self.over_s - self.lost_s - self.silent_s - self.unknown_s)
+        return max(0.0, self.wall_s - self.finished_s - self.lost_s - self.silent_s - self.unknown_s)
 
     @property
     def ettr(self) -> float | None:
         """Time in which new steps were made over wall time, 0..1; None = unknown."""
-        due_s = self.wall_s - self.over_s
+        due_s = self.wall_s - self.finished_s
         return None if self.trained_s is None or due_s <= 0 else min(1.0, self.trained_s / due_s)
 
     @property
@@ -69,7 +69,7 @@ class LostTime(msgspec.Struct, frozen=True, kw_only=True):
 
         So is what no supervisor can change or tell: a machine that sleeps.
         """
-        own_s = self.wall_s - self.over_s - self.waited_s - self.frozen_s - self.unknown_s
+        own_s = self.wall_s - self.finished_s - self.waited_s - self.frozen_s - self.unknown_s
         return None if own_s <= 0 else max(0.0, own_s - self.detection_s - self.restart_s) / own_s
 
 
@@ -93,7 +93,7 @@ def lost_time(
     begin_t = max(story.attempts[0].t, since_t)
     end_t = story.state_t if story.state in TERMINAL_STATES or story.state == "interrupted" else max(now_t, story.t)
     sums: dict[str, float] = dict.fromkeys(
-        ("running", "startup", "detection", "restart", "waited", "silent", "frozen", "unknown", "over"), 0.0
+        ("running", "startup", "detection", "restart", "waited", "silent", "frozen", "unknown", "finished"), 0.0
     )
     gaps = list(story.unseen)
     if unseen_from_t is not None:
@@ -148,7 +148,7 @@ def _parts(story: RunStory, begin_t: float, end_t: float, silent_t: float) -> It
         if span.state in OURS:
             yield since_t, until_t, "restart"
         elif span.state in HELD:
-            yield since_t, until_t, "over" if span.state == "finished" else "waited"
+            yield since_t, until_t, "finished" if span.state == "finished" else "waited"
         elif span.state == "hung":
             asked = (w.t for w in story.withheld if since_t <= w.t <= until_t and w.fact.waits and not w.fact.by)
             asked_t = min(asked, default=until_t)
