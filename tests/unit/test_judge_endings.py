@@ -121,6 +121,10 @@ PROVEN = {
     "early stopping that names its best loss": epochs(7, 100) + "Early stopping, best val_loss: 0.4312 at epoch 4\n",
     "a counter of patience that is full": epochs(7, 100) + "EarlyStopping counter: 5 out of 5\n",
     "Lightning": bar("Epoch 4: ", 30, 30) + "`Trainer.fit` stopped: `max_epochs=5` reached.\n",
+    "Lightning, and a thread that failed before the last line": "Epoch 4:  67%|##   | 20/30 [00:09<00:05, 2.0it/s]\n"
+    "Exception in thread NetStatThr:\n"
+    + TRACEBACK.format("BrokenPipeError: [Errno 32] Broken pipe")
+    + "Epoch 4: 100%|#####| 30/30 [00:15<00:00, 2.0it/s]\n`Trainer.fit` stopped: `max_epochs=5` reached.\n",
     "Ultralytics": yolo(5, 5) + "\n5 epochs completed in 0.002 hours.\n",
     "all epochs": epochs(60, 60),
     "all epochs of Keras": keras(5, 5),
@@ -236,6 +240,9 @@ UNPROVEN = {
     "a process of Ray that died while the command went on": steps(40, None)
     + "(raylet) *** SIGSEGV received at time=1740556811 on cpu 22 ***\n(raylet) PC: @ 0x7f2a (unknown) mj_step\n"
     + "Restored remote worker 5\nclosing\n(pid=7001) *** SIGTERM received at time=1740559271 ***\n",
+    "a program in Java that an evaluation started": steps(40, None)
+    + 'Exception in thread "main" java.lang.OutOfMemoryError: Java heap space\n\tat Meteor.main(Meteor.java:113)\n'
+    + "METEOR failed: skipped\nBLEU-4=0.361 CIDEr=1.190\n",
     "epochs without a total": "".join(f"epoch {n} loss 0.5\n" for n in range(1, 9)),
 }
 

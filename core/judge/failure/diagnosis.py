@@ -267,7 +267,7 @@ def hidden_failure(
     kernel = [each for each in state.findings if each.line == 0] if short else []
     state = replace(state, findings=(*kernel, *late))
     cause = root_of(state, catalogue)
-    traced = not over and any(each.line and is_late(each, state) for each in state.blocks)
+    traced = not over and any(each.line and is_late(each, state) and not _went_on(each, state) for each in state.blocks)
     if cause is not None and not (short or traced or cause.role == "confirmation"):
         gone = cause.of_a_helper and state.heard - cause.heard >= evidence.WENT_ON
         cause = None if gone or cause.weight < SURE else cause
@@ -279,9 +279,10 @@ def hidden_failure(
     return fused(found, about, catalogue) if short and about is not None else found
 
 
-def _went_on(mine: Finding, state: DiagnosisState) -> bool:
-    """Whether words of an end follow what was logged and not raised, and it is vague or training went on between."""
-    return not mine.terminal and ends_after(state, mine) and (mine.weight < SURE or state.steps > mine.beats)
+def _went_on(mine: Finding | Block, state: DiagnosisState) -> bool:
+    """Whether words of a good end follow, and training went on between, or it is vague and was not raised."""
+    vague = isinstance(mine, Finding) and not mine.terminal and mine.weight < SURE
+    return ends_after(state, mine) and (vague or state.steps > mine.beats)
 
 
 def ends_after(state: DiagnosisState, mine: Finding | Block) -> bool:

@@ -74,8 +74,8 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def of_a_helper(self) -> bool:
-        """Whether its line names a process of Ray: the exit status is that of another one."""
-        return self.source == "raylet" or "pid=" in self.source
+        """Whether its line names a process of Ray, or a thread or a JVM: the exit status is that of another one."""
+        return self.source == "raylet" or "pid=" in self.source or self.text.startswith("Exception in thread ")
 
 
 class Block(msgspec.Struct, frozen=True):
