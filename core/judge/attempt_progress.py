@@ -21,6 +21,8 @@ ACCUMULATED = 64
 """Most printed counts of one optimizer step. What holds a smaller share of the log's count numbers epochs or saves."""
 READINGS, READING_S = 40, 1.0
 """Distance of the readings of the log that are kept; of the oldest quarter every second one goes to make room."""
+LOOK_S = 0.05
+"""Pieces that are read within this time were read in one look: all of them may have been there before it."""
 
 
 class Former(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -168,10 +170,18 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 def with_beat(
-    attempt: AttemptProgress, step: int | None, t: float, *, epoch: float | None = None, first_step: int | None = None
+    attempt: AttemptProgress,
+    step: int | None,
+    t: float,
+    *,
+    read_t: float | None = None,
+    epoch: float | None = None,
+    first_step: int | None = None,
 ) -> AttemptProgress:
     """Add a heartbeat. ``step``: of the run as the log shows it; None = not printed, or it cannot be told.
 
+    ``t``: when it was written, about. ``read_t``: when it was read (None: at ``t``); until then it may not have been
+    there.
     ``first_step``: the first one that the log of the attempt shows.
     """
     # A bar that is drawn at 0 says nothing about a resume, however often it is drawn.
@@ -196,12 +206,13 @@ def with_beat(
         first_step=attempt.first_step if attempt.first_step is not None else first_step,
         offset=offset,
         position=offset + step,
-        readings=attempt.readings if again else _with_reading(attempt.readings, t, offset + step),
+        readings=attempt.readings if again else _with_reading(attempt.readings, read_t or t, offset + step),
     )
 
 
 def _with_reading(readings: tuple[tuple[float, int], ...], t: float, position: int) -> tuple[tuple[float, int], ...]:
-    kept = readings[:-1] if len(readings) > 1 and t - readings[-2][0] < READING_S else readings
+    same = (readings and t - readings[-1][0] < LOOK_S) or (len(readings) > 1 and t - readings[-2][0] < READING_S)
+    kept = readings[:-1] if same else readings
     if len(kept) >= READINGS:
         kept = (*kept[: READINGS // 4 : 2], *kept[READINGS // 4 :])
     return (*kept, (t, position))

@@ -5,6 +5,8 @@ Seen: ``checkpoint-10``, reported when the log was at step 20. It counted as one
 
 from collections.abc import Iterable
 
+import pytest
+
 from tests.builders import World, judge
 from tests.unit.test_judge_branches import ANYWHERE, GENERIC
 from tests.unit.test_judge_epoch_counters import labelled
@@ -76,11 +78,15 @@ def test_checkpoints_of_before_the_first_look_at_the_log_make_no_two_printed_ste
     assert (crash.resumed_step, crash.lost_steps) == (970, 0)
 
 
-def test_where_the_log_was_not_read_meanwhile_the_step_is_not_known() -> None:
+@pytest.mark.parametrize("dated", [False, True], ids=["", "dated as if it had grown evenly"])
+def test_where_the_log_was_not_read_meanwhile_the_step_is_not_known(dated: bool) -> None:
     world = train(run(), range(1, 31))
-    written_t = world.t + 5.0
-    text = "".join(f"step {step} loss {1 / step:.4f}\n" for step in range(31, 61))
-    known = see_save(world.wait(30.0).see(LogChunk(t=world.t, text=text)), written_t)
+    since_t, written_t = world.t, world.t + 5.0
+    world.wait(30.0)
+    for step in range(31, 61):
+        at = since_t + step - 30 if dated else None
+        world.see(LogChunk(t=world.t, text=f"step {step} loss {1 / step:.4f}\n", written_t=at))
+    known = see_save(world, written_t)
     assert (known.position, known.latest) == (30, 60)
 
     done, crash = resumed(world, range(41, 56))

@@ -127,7 +127,9 @@ def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
     _watch(builder, chunk, after)
     dated, seen_t = chunk.written_t is not None, t if chunk.written_t is None else min(t, chunk.written_t)
     builder.set(
-        attempt=attempt_progress.with_beat(state.attempt, step, seen_t, epoch=progress.epoch, first_step=first_step)
+        attempt=attempt_progress.with_beat(
+            state.attempt, step, seen_t, read_t=min(t, chunk.t), epoch=progress.epoch, first_step=first_step
+        )
     )
     if step is not None:
         take_step = pace.with_step if clock.behind_from is None and not dated else pace.begin_stretch
