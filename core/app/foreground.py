@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..act.notify import AT_END_S
-from ..judge.state import JudgeState
+from ..judge.state import JudgeState, from_snapshot
 from ..model.decision import Record
 from ..model.launch import LABEL
 from ..model.observation import Command, Reply, Request
@@ -21,7 +21,7 @@ from ..model.run import TERMINAL_STATES
 from ..model.story import RunStory
 from ..model.text import printable, typed
 from ..store.control_server import ControlServer
-from ..store.journal import JournalTooNew, load_story
+from ..store.journal import JournalTooNew, latest_snapshot, load_story
 from ..store.learned import ListUnreadable
 from ..store.lock import SupervisorLock, SupervisorRunning
 from ..store.run_directory import RunDirectory
@@ -175,8 +175,15 @@ def _take(run: RunDirectory, claim: OutputClaim) -> str | None:
 
 
 def _require_unsettled(run: RunDirectory, story: RunStory) -> None:
-    """Raise NothingToSuperviseError if the run has ended; its message names the command that continues it."""
+    """Raise NothingToSuperviseError if the run has ended; its message names the command that continues it.
+
+    A supervisor that died before it had copied, evaluated and run the command of the end has left that to the next.
+    """
     if story.state not in TERMINAL_STATES:
+        return
+    kept = latest_snapshot(run.journal)
+    left = None if kept is None else from_snapshot(kept.state)
+    if left is not None and left.saved.end is not None:
         return
     said = f"{printable(run.load_spec().name)} is {story.state.replace('_', ' ')} ({story.state_reason}); "
     if story.state == "finished":

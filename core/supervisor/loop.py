@@ -181,10 +181,13 @@ class Supervisor:
         self._write((facts.SupervisorStarted(pid=self.pid, adopted_attempt=self.live.number if self.live else None),))
         if self.live is not None:  # before they look: each process of its training would be one beside it
             self._follow(self.live)
+        first = self.inbox.take(0.0)  # a command to begin with, before what the last supervisor left to be done
         for sensor in self.sensors:
             sensor.start()
         try:
             self._begin()
+            if first is not None:
+                self._turn(first)
             while self._exit_code is None:
                 now = monotonic()
                 observation = self.inbox.take(next_round(now, TICK_S) + AFTER_SAMPLES_S - now)

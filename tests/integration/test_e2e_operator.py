@@ -187,12 +187,20 @@ def test_a_live_training_without_a_supervisor_is_stopped_all_the_same(world: Wor
 
 
 def test_the_command_of_the_end_is_run_once_and_not_by_a_later_supervisor(world: World) -> None:
+    """A supervisor that is killed before it is run, while a checkpoint is copied, leaves it to the next one."""
     (world.project / "end.sh").write_text('echo "$1" >> ended; sleep 60; echo over >> ended\n')
-    world.write("--steps", "30", "--step-time", "0.01", more={"end": {"at_finish": ["sh", "end.sh", "finish"]}})
+    (world.project / "copy.sh").write_text("[ -e copies ] || { touch copies; sleep 600; }\n")
+    more = {"end": {"at_finish": ["sh", "end.sh", "finish"]}, "backup": {"command": ["sh", "copy.sh", "{checkpoint}"]}}
+    world.write("--steps", "30", "--step-time", "0.01", more=more)
     first = world.headless()
-    ended = world.project / "ended"
-    until(lambda: ended.exists() and ended.read_text() == "finish\n", "the command runs")
+    world.in_state("finished")
+    until((world.project / "copies").exists, "a checkpoint is copied")
     first.murder()
+    ended = world.project / "ended"
+    assert not ended.exists()
+    second = world.headless()
+    until(lambda: ended.exists() and ended.read_text() == "finish\n", "the command runs")
+    second.murder()
     assert world.headless().ends() == 0
     assert ended.read_text() == "finish\n", "it ended with its supervisor, and is not run again"
     assert [d.event for d in world.decisions(RunAtEnd)] == ["finish"]

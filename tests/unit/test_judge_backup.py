@@ -105,6 +105,18 @@ def test_the_end_waits_for_the_copy_of_the_newest_checkpoint(ok: bool) -> None:
     assert any("not copied" in notice.title for notice in run.of(NotifyPeople)) is not ok
 
 
+def test_what_is_left_of_the_end_is_done_once_by_the_next_supervisor() -> None:
+    """Before: the command that stops a rented machine was not run, and the machine went on for nothing."""
+    run = crash(save(world(restarts=0), 20), "CUDA error: an illegal memory access was encountered")
+    later = from_journal(run, to_snapshot(run.state)).begin()
+    later.silent = run.silent
+    outcome(later.see(HostSample(t=later.t)), ok=True)
+    assert (run.of(RunAtEnd), copied(later)) == ([], ["out/step-20"])
+    assert [type(each) for each in later.of((RunAtEnd, EndWatch))] == [RunAtEnd, EndWatch]
+    later.entries = [*run.entries, *later.entries]
+    assert from_journal(later, to_snapshot(later.state)).begin().see(HostSample(t=later.t + 61)).decisions == []
+
+
 def scored(run: World, step: int, score: float) -> World:
     """The checkpoint of this step is evaluated."""
     mtime = next(k.mtime for k in run.state.saved.checkpoints.known if k.path == f"out/step-{step}")

@@ -26,7 +26,7 @@ from trainwatch.core.model.observation import Command, Exit, LogChunk, Observati
 from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.run import ProcessIdentity
 from trainwatch.core.supervisor import loop
-from trainwatch.core.supervisor.action_threads import BoundedInbox
+from trainwatch.core.supervisor.action_threads import REPLACEABLE, BoundedInbox
 from trainwatch.core.supervisor.loop import Supervisor
 
 if TYPE_CHECKING:
@@ -331,6 +331,16 @@ class NotedSensor:
 
 
 SENSOR = NotedSensor()
+
+
+def test_a_command_to_begin_with_is_judged_before_a_sample_lets_the_end_of_the_run_go_on() -> None:
+    judge, inbox = ScriptedJudge((), lambda o: (END,) if isinstance(o, REPLACEABLE) else ()), BoundedInbox()
+    watch, sensor = supervisor(judge, MemoryJournal(), inbox=inbox), NotedSensor()
+    watch.sensors = (sensor,)
+    sensor.start = lambda: inbox.put(REPLACEABLE[0](t=5.0))  # type: ignore[method-assign]
+    watch.ask(Command(t=0.0, verb="resume", by="ann"))
+    assert watch.run() == 7
+    assert [type(o) for o in judge.told] == [Command, REPLACEABLE[0]]
 
 
 def found_dead(journal: MemoryJournal, ends: tuple[Entry, ...], resumed: tuple[Entry, ...]) -> tuple[Any, ...]:

@@ -242,7 +242,6 @@ def from_story(
             outputs=replace(saved.outputs, known=tuple(place.folder for place in story.outputs)),
             planned_deletion=None,
             backups=replace(saved.backups, running=None),
-            end=None,
             evaluations=Evaluations(
                 scores=tuple(story.evaluations.values()),
                 done={path: found.mtime for path, found in story.evaluations.items()},
