@@ -38,6 +38,8 @@ from .notify import event_of, run_with_event
 POLL_S = 0.2
 READ_BYTES = 200_000
 """End of its output in which the score is looked for."""
+ENDED_S = 10.0
+"""A command that took too long is gone so soon after its end."""
 MOST_OUTPUT_BYTES = 64_000_000
 """Output above which it is ended: it would fill the disk of the run's records."""
 
@@ -57,8 +59,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 class CheckpointCommands:
     """For one run; of each kind one at a time. ``folders``: where each evaluation has one, by its decision's number.
 
-    ``verify``: path, deep → verdict. ``write``: writes a file at once and wholly. ``copy``: source, new path;
-    raises ValueError with a sentence, OSError.
+    ``verify``: path, deep → verdict. ``write``: writes a file at once and wholly. ``copy``: source, new path, and
+    ``progress``, called as it goes on; raises ValueError with a sentence, OSError.
     """
 
     spec: RunSpec
@@ -66,10 +68,11 @@ class CheckpointCommands:
     verify: Callable[[Path, bool], Checkpoint]
     base_env: Mapping[str, str]
     write: Callable[[Path, bytes], None]
-    copy: Callable[[Path, Path], object]
+    copy: Callable[..., object]
 
     def __post_init__(self) -> None:
         self._evaluating, self._copying = threading.Lock(), threading.Lock()
+        self._copied_at = 0.0
         self._ended: set[int] = set()
 
     def end(self, decision: EndEvaluation) -> Performed:
@@ -96,7 +99,24 @@ class CheckpointCommands:
                 return _unknown(f"it could not be run: {named}{error.strerror or error}")
 
     def back_up(self, decision: BackUpCheckpoint) -> Performed:
-        """Copy it as each of the settings says. Blocks; raises nothing but bugs."""
+        """Copy it as each of the settings says. Blocks as long as something is copied; raises nothing but bugs.
+
+        A server that does not answer holds a copy for ever, and nothing ends its thread: further copies fail meanwhile.
+        """
+        if not self._copying.locked():
+            self._go_on()
+        said, limit_s = list[Performed](), self.spec.settings.backup.timeout_s
+        copying = threading.Thread(target=lambda: said.append(self._back_up(decision)), name="copy", daemon=True)
+        copying.start()
+        while copying.is_alive() and time.monotonic() - self._copied_at < limit_s + ENDED_S:
+            copying.join(POLL_S)
+        why = f"{decision.path}: nothing was copied for {limit_s:g} s (backup.timeout_s): does that disk answer?"
+        return said[0] if said else (False, why, {})
+
+    def _go_on(self, *_done: int) -> None:
+        self._copied_at = time.monotonic()
+
+    def _back_up(self, decision: BackUpCheckpoint) -> Performed:
         settings = self.spec.settings.backup
         with self._copying:
             found = self._verified(decision)
@@ -105,6 +125,7 @@ class CheckpointCommands:
             begun, said = time.monotonic(), []
             for wanted, copy in ((settings.to, self._to_folder), (settings.command, self._by_command)):
                 if wanted:
+                    self._go_on()
                     ok, detail = copy(found)
                     if not ok:
                         return False, detail, {}
@@ -237,7 +258,7 @@ class CheckpointCommands:
                 if target.exists() and int(target.stat().st_mtime) == int(found.mtime):
                     return True, f"it is in {place} already"
                 if not target.exists():
-                    self.copy(source, target)
+                    self.copy(source, target, progress=self._go_on)
                     return True, f"copied to {target}"
         except ValueError as refused:
             return False, f"backup.to: {refused}"

@@ -2,11 +2,14 @@
 
 import os
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.fakes.checkpoint_layouts import safetensors_file
+from trainwatch.core.act import evaluator
 from trainwatch.core.act.evaluator import CheckpointCommands
 from trainwatch.core.checkpoints.inspection import verify
 from trainwatch.core.checkpoints.manage import copies
@@ -91,3 +94,25 @@ def test_the_command_gets_the_path_and_its_failure_is_a_sentence(tmp_path: Path,
     assert failing.back_up(order(checkpoint))[:2] == (False, "backup.command returned 3: no route to host")
     slow = backup(tmp_path, command=("sh", "-c", "sleep 60", "{checkpoint}"), timeout_s=0.4)
     assert "backup.command took more than 0.4 s" in slow.back_up(order(checkpoint))[1]
+
+
+def test_a_copy_that_does_not_go_on_is_left_behind(
+    tmp_path: Path, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before: a server that was gone held the command of the end for ever."""
+    monkeypatch.setattr(evaluator, "ENDED_S", 0.0)
+    (tmp_path / "disk").mkdir()
+    answers, copies = threading.Event(), backup(tmp_path, to="disk", timeout_s=1.0)
+
+    def slow(_source: Path, _target: Path, progress: Callable[[int, int], None]) -> None:
+        for done in range(4):
+            answers.wait(0.4)
+            progress(done, 4)
+
+    copies.copy = slow
+    assert copies.back_up(order(checkpoint))[0], "it takes longer than that, and goes on"
+    copies.copy = lambda _source, _target, **_more: answers.wait()
+    for _ in range(2):
+        ok, detail, _ = copies.back_up(order(checkpoint))
+        assert (ok, "nothing was copied for 1 s" in detail) == (False, True)
+    answers.set()

@@ -75,7 +75,8 @@ def backup(
         if path.is_dir():
             os.utime(copy, (subject.mtime, subject.mtime))  # as a file has that of its source
         _sync_folders(stage)
-        checked = verify(copy, deep=True, rate_limit_bytes_per_s=rate_limit_bytes_per_s)
+        all_copied = None if progress is None else lambda _read, _of: progress(size, size)
+        checked = verify(copy, deep=True, progress=all_copied, rate_limit_bytes_per_s=rate_limit_bytes_per_s)
         if checked.verdict != "complete" and checked.understood:
             raise BackupRefusedError(f"the copy of {path} is {checked.verdict}, not complete: {checked.reason}")
         if target.exists():
