@@ -17,6 +17,7 @@ from typing import IO, Any, NamedTuple
 
 import msgspec
 
+from .. import spool
 from ..bound_process import bound
 from ..model.decision import RunAtEnd
 from ..model.redact import EDGE, Redaction, url_secrets
@@ -32,6 +33,8 @@ AGAIN_S = (30.0, 60.0, 120.0, 300.0, 600.0)
 minute or two."""
 AT_END_S = 120.0
 """How long the end of a run waits for that."""
+UNSENT, KEPT_S = "unsent.json", 12 * 3600.0
+"""Older ones are of another night."""
 KEPT_BYTES = 2000
 """How much of the command's output is kept in the journal."""
 LAST_WORDS_S = 0.5
@@ -74,16 +77,21 @@ class Outbox:
     """Sends the notices of one run: to the command each, to the services at most one message in GAP_S. Thread-safe.
 
     A message that reached no service waits, and is sent again with what has come meanwhile. ``tell``: takes a sentence
-    for the journal about what was sent later.
+    for the journal about what was sent later. ``folder``: of the run; its file UNSENT has what waits, for the next
+    supervisor.
     """
 
-    def __init__(self, spec: RunSpec, *, gap_s: float = GAP_S, again_s: Sequence[float] = AGAIN_S) -> None:
+    def __init__(self, spec: RunSpec, folder: str, *, gap_s: float = GAP_S, again_s: Sequence[float] = AGAIN_S) -> None:
         self.tell: Callable[[str], None] = lambda _text: None
-        self._spec, self._gap_s, self._again_s = spec, gap_s, again_s
-        self._lock = threading.Lock()
+        self._spec, self._folder, self._gap_s, self._again_s = spec, folder, gap_s, again_s
+        self._lock, self._writing = threading.Lock(), threading.Lock()
         self._free_s, self._failed = 0.0, 0
-        self._waiting: list[Notice] = []
+        self._sending: list[Notice] = []
         self._timer: threading.Timer | None = None
+        self._kept = spool.read_record(folder, UNSENT, dict[str, tuple[Notice, ...]]) or {"notices": ()}
+        self._waiting = [notice for notice in self._kept["notices"] if time.time() - notice.wall < KEPT_S]
+        if self._waiting:
+            self._arm(gap_s)
 
     def send(self, event: NoticeEvent, title: str, body: str, incident: int | None = None) -> Sent:
         """Send it; for services it may wait for others. Blocks as long as they take, raises nothing."""
@@ -97,6 +105,7 @@ class Outbox:
                 self._arm(wait_s)
         within = f"sent to services within {max(self._gap_s, round(wait_s)):g} s, with others"
         report = self._deliver(taken) if taken else NotifyReport(ok=True, detail=within)
+        self._keep()
         return send_notice(self._spec, event, title, body, incident, report=report)
 
     def flush(self, patience_s: float = 0.0) -> None:
@@ -106,6 +115,7 @@ class Outbox:
             with self._lock:
                 taken = self._taken()
             report = self._deliver(taken) if taken else None
+            self._keep()
             count = f"{len(taken)} notice{'' if len(taken) == 1 else 's'} that waited"
             if report is not None and (report.ok or self._failed <= 1):
                 self.tell(f"{count}: {report.detail}" if report.ok else f"{count} FAILED: {report.detail}")
@@ -116,6 +126,7 @@ class Outbox:
     def _taken(self) -> list[Notice]:
         """What waits, to be sent now."""
         taken, self._waiting = self._waiting, []
+        self._sending = [*self._sending, *taken]
         timer, self._timer = self._timer, None
         self._free_s = time.monotonic() + self._gap_s
         if timer is not None:
@@ -134,6 +145,7 @@ class Outbox:
         urls = self._spec.settings.notify.urls
         report = notify_urls(urls, whole.event, EDGE.text(whole.title), EDGE.text(whole.body))
         with self._lock:
+            self._sending = [notice for notice in self._sending if notice not in taken]
             if report.ok or report.output:
                 self._failed = 0
                 return report
@@ -143,6 +155,14 @@ class Outbox:
             self._free_s = time.monotonic() + wait_s
             self._arm(wait_s)
         return msgspec.structs.replace(report, detail=f"{report.detail}; it is sent again")
+
+    def _keep(self) -> None:
+        """Write down what is not sent yet. A disk that does not answer holds no notice: it is sent before."""
+        with self._writing, contextlib.suppress(OSError):
+            unsent = {"notices": (*self._sending, *self._waiting)}
+            if unsent != self._kept:
+                spool.write(self._folder, UNSENT, unsent)
+                self._kept = unsent
 
 
 def together(run: str, notices: Sequence[Notice]) -> Notice:

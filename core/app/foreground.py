@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..act.notify import AT_END_S
+from ..act.notify import AT_END_S, Outbox
 from ..judge.state import JudgeState, from_snapshot
 from ..model.decision import Record
 from ..model.launch import LABEL
@@ -185,6 +185,7 @@ def _require_unsettled(run: RunDirectory, story: RunStory) -> None:
     left = None if kept is None else from_snapshot(kept.state)
     if left is not None and left.saved.end is not None:
         return
+    Outbox(run.load_spec(), str(run.path)).flush()
     said = f"{printable(run.load_spec().name)} is {story.state.replace('_', ' ')} ({story.state_reason}); "
     if story.state == "finished":
         raise NothingToSuperviseError(ExitCode.DONE, f"{said}its events: {typed('events', run.id)}")

@@ -31,7 +31,7 @@ class Place:
         )
 
     def outbox(self, gap_s: float = GAP_S) -> Outbox:
-        box = Outbox(self.spec, gap_s=gap_s, again_s=(gap_s,))
+        box = Outbox(self.spec, str(self.folder), gap_s=gap_s, again_s=(gap_s,))
         box.tell = self.said.append
         return box
 
@@ -122,6 +122,18 @@ def test_what_reached_no_service_is_sent_again_with_what_came_meanwhile(place: P
     assert place.said[-1] == "2 notices that waited: notified 1 service"
     box.flush(5.0)
     assert len(place.to_service) == 2
+
+
+def test_what_waits_when_the_supervisor_is_killed_is_sent_by_the_next_one(place: Place) -> None:
+    place.service.status = 503
+    place.outbox().send("give_up", "luca: given up", "")
+    place.service.status = 200
+    seen = len(place.to_service)
+    place.outbox(gap_s=0.1)
+    until(lambda: place.said, "it is sent by itself")
+    assert [message["title"] for message in place.to_service[seen:]] == ["luca: given up"]
+    place.outbox().flush()
+    assert len(place.to_service) == seen + 1
 
 
 def test_a_message_whose_answer_was_lost_is_not_sent_twice(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

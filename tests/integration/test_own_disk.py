@@ -245,7 +245,7 @@ def test_a_state_folder_that_cannot_be_looked_at_ends_nothing() -> None:
         home = Path(tempfile.mkdtemp())
         spec = RunSpec(id="r", name="r", command=("c",), cwd="/", created_wall=0)
         run = RunDirectory.create(home, spec)
-        keeper = StateKeeper(run, spec, SupervisorLock(run.lock), OwnTroubles(), Outbox(spec))
+        keeper = StateKeeper(run, spec, SupervisorLock(run.lock), OwnTroubles(), Outbox(spec, str(run.path)))
         server = ControlServer(run, lambda _: Reply(ok=True), {"XDG_RUNTIME_DIR": str(home)}, look_s=0.01)
         server.start()
         home.chmod(0)

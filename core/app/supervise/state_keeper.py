@@ -49,7 +49,7 @@ class Vitality:
         own = read_process(os.getpid())
         self.troubles = OwnTroubles()
         spec = run.load_spec()
-        self.outbox = Outbox(spec)
+        self.outbox = Outbox(spec, str(run.path))
         self.keeper = StateKeeper(run, spec, lock, self.troubles, self.outbox)
         self._sign = LifeSignWriter(run.life_sign, start_ticks=own.start_ticks if own is not None else 0)
         self.newest: Callable[[], ProgressPoint | None] = lambda: None
