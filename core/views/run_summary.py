@@ -175,7 +175,8 @@ def is_over(story: RunStory) -> bool:
 # What the user has to do or to decide.
 
 STILL_S = 300.0
-"""A damaged checkpoint that changed less than this ago may still be written to."""
+"""A damaged checkpoint that changed less than this ago may still be written to; a stop by a signal may be meant so
+long."""
 
 
 def needs(now: Situation) -> Iterator[Need]:
@@ -262,7 +263,8 @@ def _of_incidents(now: Situation, run: tuple[str, ...]) -> Iterator[Need]:
         at = quantity.clock(incident.wall, now.now_wall)
         how = f"; {incident.explanation}" if incident.class_ in ADVISED else ""
         text = f"Incident {incident.id} is open since {at}: {title_now(incident, now)}{how}."
-        yield Need(kind="incident", text=text, incident=incident.id, urgent=incident.severity == "danger")
+        lasts = incident.class_ == now.story.state == "suspended" and now.now_t - now.story.state_t >= STILL_S
+        yield Need(kind="incident", text=text, incident=incident.id, urgent=lasts or incident.severity == "danger")
 
 
 def _of_checkpoints(now: Situation) -> Iterator[Need]:

@@ -11,7 +11,7 @@ from trainwatch.core.model.progress import PLAIN, HealthReading, Why
 from trainwatch.core.model.story import Situation, SupervisorLife
 from trainwatch.core.views.dashboard import header_view
 from trainwatch.core.views.incidents import incident_card, incident_view
-from trainwatch.core.views.run_summary import needs
+from trainwatch.core.views.run_summary import needs, summarise
 from trainwatch.core.views.state.concerns import troubles
 from trainwatch.tui.screens.incidents_screen import paragraphs
 
@@ -31,6 +31,12 @@ def test_a_stop_by_a_signal_is_told_once_with_one_age() -> None:
     sentence = said(suspended()).sentence
     assert sentence.startswith("Stopped by a signal 102 s ago, not by trainwatch: [r] continue · step ")
     assert sentence.lower().count("signal") == 1
+
+
+def test_a_stop_by_a_signal_needs_a_person_once_it_lasts() -> None:
+    now, needed = suspended(), "Incident 21 is open since"
+    later = replace(now, now_t=now.now_t + 600)
+    assert [(summarise(each).needs_you or "")[: len(needed)] for each in (now, later)] == ["", needed]
 
 
 def test_the_card_of_a_stop_by_a_signal_offers_to_let_it_go_on() -> None:
