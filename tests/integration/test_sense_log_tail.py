@@ -1,5 +1,7 @@
 import os
 import resource
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from datetime import datetime
@@ -112,6 +114,19 @@ def test_a_log_that_its_trainer_still_writes_is_read_on(inbox: ListInbox, tmp_pa
             if how == "renamed":
                 break
     assert text(inbox) == "one\ntwo\n"
+
+
+def test_what_the_trainer_prints_into_is_read_if_it_was_renamed_before(inbox: ListInbox, tmp_path: Path) -> None:
+    log, code = tmp_path / "train.log", "print('one', flush=True); input(); print('two')"
+    with log.open("wb") as out, subprocess.Popen([sys.executable, "-c", code], stdin=-1, stdout=out) as trainer:
+        wait_until(log.read_bytes, "its first line")
+        log.rename(tmp_path / "train.log.1")
+        log.touch()
+        with running(sensor := LogTail(inbox=inbox, clock=RunClock(), poll_s=0.01)):
+            sensor.follow(target(identity(trainer.pid), runner=US, log=str(log)))
+            wait_until(lambda: text(inbox) == "one\n", "what it had printed")
+            trainer.communicate(b"\n")
+            wait_until(lambda: text(inbox) == "one\ntwo\n", "what it prints")
 
 
 def test_extra_logs_are_read_from_their_end(inbox: ListInbox, tmp_path: Path) -> None:

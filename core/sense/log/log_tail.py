@@ -18,7 +18,7 @@ import msgspec
 
 from ...model.observation import LogChunk
 from ...model.ports import AttemptTarget, Clock
-from ...processes import age_s, is_alive, open_files, status_of
+from ...processes import age_s, is_alive, link_of, open_files, status_of
 from ...rank_files import tail_of
 from ...spool import SOCKET
 from ..files.inotify import OpenFile, open_for_writing
@@ -155,8 +155,8 @@ class FollowedLog:
 
     ``begin_within_bytes``: begin at most so many bytes before the end of a file that exists at the first poll (0: at
     its end); a file that appears later is read from its start. ``known``: times and the log's size then, oldest first.
-    ``writers``: pids of who writes it: what they hold open is read on if it was deleted or renamed. ``refresh`` and
-    ``read`` raise OSError, but not for a missing file.
+    ``writers``: pids of who writes it: what they hold open is read on if it was deleted or renamed. ``first``: where
+    the file was renamed to already. ``refresh`` and ``read`` raise OSError, but not for a missing file.
     """
 
     def __init__(
@@ -168,8 +168,10 @@ class FollowedLog:
         begin_within_bytes: int,
         known: Sequence[tuple[float, int]] = (),
         writers: Callable[[], Iterable[int]] = lambda: (),
+        first: str = "",
     ) -> None:
         self.path, self.source, self._is_news, self._known, self._writers = path, source, is_news, known, writers
+        self._first = first or path
         self._begin_within_bytes = begin_within_bytes
         self._scan_first = True
         self._fd: int | None = None
@@ -224,7 +226,7 @@ class FollowedLog:
             self._fd = None
 
     def _open(self, *, first: bool) -> tuple[int, int | None]:
-        for path in chain((self.path,), self._held()):
+        for path in chain((self._first if first else self.path,), self._held()):
             with contextlib.suppress(FileNotFoundError):
                 # A pipe or terminal with that name must not block.
                 fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
@@ -450,8 +452,10 @@ class LogTail(Observer):
             self._main.close()
         self._main = None
         if path is not None and self._followed is not None:
-            trainer = self._followed.trainer
+            trainer, log = self._followed.trainer, status_of(path)
             begun = ((self._clock.now() - age_s(trainer.start_ticks), 0),) if is_alive(trainer) else ()
+            printed = link_of(f"/proc/{trainer.pid}/fd/1") if begun and self._followed.runner is not None else ""
+            renamed = Path(printed).parent == Path(path).parent and (log is None or log.st_size == 0)
             self._main = FollowedLog(
                 path,
                 None,
@@ -459,6 +463,7 @@ class LogTail(Observer):
                 begin_within_bytes=self._begin_within_bytes,
                 known=tuple(self._known(path)) or begun,
                 writers=self._writers,
+                first=printed if renamed else "",
             )
 
     def _writers(self) -> list[int]:
