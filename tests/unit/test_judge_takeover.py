@@ -139,6 +139,7 @@ def test_a_trainer_that_ended_while_nobody_watched_is_judged_by_its_status() -> 
     [
         (5.0, {"code": 0}, "starting"),
         (5.0, {"signal": 15}, "starting"),
+        pytest.param(300.0, {}, "starting", id="the power was cut"),
         (5.0, {"code": 0, "rebooted": False}, "finished"),
         (4000.0, {"code": 0}, "finished"),
     ],
