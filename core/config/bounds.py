@@ -67,6 +67,8 @@ def of_checkpoint(purpose: str) -> Rule:
 
 def long_options(value: tuple[str, ...]) -> str | None:
     bad = [word for word in value if not re.fullmatch(r"--[a-z][\w-]*(=[^\n]*)?", word)]
+    if more := [word for word in value if word.startswith(("--ar", "--req"))]:  # sbatch takes shortened names
+        return f"must not hold {more[0]}: each attempt is one job, and trainwatch submits the next; leave it out"
     return f'must be long options, each with its value ("--mem=64G"), got "{bad[0]}"' if bad else None
 
 

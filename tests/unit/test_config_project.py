@@ -164,6 +164,10 @@ keep_last = 2.5
         (with_run("[profiles]\nladder = ['a', '']"), '"ladder" must not hold an empty name, got ["a",""]'),
         (with_run("[restart]\nbackoff_s = []"), '"backoff_s" needs at least one number of seconds, got []'),
         (with_run("[restart]\nmax_restarts = true"), '"max_restarts" must be a whole number, got true'),
+        (
+            with_run("[slurm]\noptions = ['--array=0-3']"),
+            '"options" must not hold --array=0-3: each attempt is one job',
+        ),
         (with_run('preset = "kohia"'), 'unknown preset "kohia"; did you mean "kohya"?'),
         (with_run("gpus = 'all'"), '"gpus" must be "auto" or a list of whole numbers, got "all"'),
         (with_run("gpus = [-1]"), '"gpus" must not hold a negative index'),

@@ -209,7 +209,8 @@ def script_of(spec: RunSpec, save: AskToSave, argv: Sequence[str], folder: Path,
     """
     slurm, directory = spec.settings.slurm, str(folder)
     told = [*options(slurm, spec.cwd, spec.name), f"--comment={tag_of(spec.id, attempt)}"]
-    head = ["#!/bin/bash", *(f"#SBATCH {_of_directive(each)}" for each in (*told, f"--output={directory}/{LOG_FILE}"))]
+    told = [re.sub(r"(?s)=(.* .*)", r'="\1"', each) for each in (*told, f"--output={directory}/{LOG_FILE}")]  # as words
+    head = ["#!/bin/bash", *(f"#SBATCH {each}" for each in told)]
     command = shlex.join(("srun", "--kill-on-bad-exit=1", "--unbuffered", *argv))
     quoted = {
         "NOT_ASKED": str(NOT_ASKED),
@@ -271,9 +272,3 @@ def _save(directory: str, save_file: Path | None, save_signal: str | None) -> st
 def _filled(text: str, values: Mapping[str, str]) -> str:
     """The text with each ``__NAME__`` replaced; the values are not expanded again."""
     return re.sub(r"__([A-Z_]+?)__", lambda found: values[found[1]], text)
-
-
-def _of_directive(option: str) -> str:
-    """An option as sbatch reads it: words are split at spaces, quotes hold them together."""
-    name, equals, value = option.partition("=")
-    return f'{name}{equals}"{value}"' if " " in value else option
