@@ -160,9 +160,10 @@ def test_every_way_to_start_a_second_trainer_is_refused(world: World) -> None:
     watcher.murder()  # the trainer alone is enough to claim the folder
     report = Path(world.attempt().directory, "start.json")
     report.write_text((seen := report.read_text()).replace(boot_id(), "of another host, or in another container"))
-    refused = world.do("--headless")
-    assert (refused.code, world.status()["state"]) == (4, "running"), refused
-    assert "another host" in refused.err
+    for words in (["forget", "--yes", first.id], ["--headless"]):
+        refused = world.do(*words)
+        assert (refused.code, world.status()["state"]) == (4, "running"), refused
+        assert "another host" in refused.err
     report.write_text(seen)
     assert world.do("run", "--headless", "--output-dir", "out", *command).code == 4
     other = {"TRAINWATCH_HOME": str(world.short / "other-home")}

@@ -15,7 +15,7 @@ from ...store.run_lookup import list_runs
 from ...views.quantity import size as size_text
 from ..errors import CliError, ExitCode
 from .known_runs import home
-from .output_claim import trainer_pid
+from .output_claim import require_here, trainer_pid
 from .supervisor_life import story_now
 
 
@@ -26,6 +26,7 @@ def kept_about(run: RunDirectory) -> str:
     if (pid := trainer_pid(run)) is not None:
         alive = f"{run.id}: its trainer (pid {pid}) is alive; end it first: {typed('kill', run.id)}"
         raise CliError(ExitCode.OWNED, alive)
+    require_here(run, "kill")
     folders: tuple[str, ...] = ()
     with contextlib.suppress(RunUnreadable):
         folders = run.load_spec().output_folders

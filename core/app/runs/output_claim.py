@@ -270,15 +270,21 @@ def require_own_output(spec: RunSpec) -> None:
 
 
 def require_own_output_to_start(run: RunDirectory) -> None:
-    """The same if supervising this run would start a trainer: none is started while its own trainer lives.
-
-    Nor while that runs where its processes are not seen from here: whatever is done about it would be done blindly.
-    """
+    """The same if supervising this run would start a trainer: none is started while its own trainer lives."""
     if trainer_pid(run) is not None:
         return
     spec = run.load_spec()
-    if spec.capabilities.here and (away := [each.name for each in run.attempt_folders() if lives_elsewhere(each)]):
-        where = "in another container or on another host that shares this state folder"
-        there = f"run `{typed('resume', run.id)}` there"
-        raise CliError(ExitCode.OWNED, f"attempt {int(away[0])} of {run.id} is running {where}: {there}")
+    if spec.capabilities.here:
+        require_here(run, "resume")
     require_own_output(spec)
+
+
+def require_here(run: RunDirectory, verb: str) -> None:
+    """Raise CliError (exit code 4) if it runs where its processes are not seen from here: what is done would be blind.
+
+    ``verb``: what to do there.
+    """
+    if away := [each.name for each in run.attempt_folders() if lives_elsewhere(each)]:
+        where = "in another container or on another host that shares this state folder"
+        there = f"run `{typed(verb, run.id)}` there"
+        raise CliError(ExitCode.OWNED, f"attempt {int(away[0])} of {run.id} is running {where}: {there}")

@@ -162,44 +162,27 @@ def enable_verb(args: argparse.Namespace) -> int:
     YES,
 )
 def forget_verb(args: argparse.Namespace) -> int:
-    """0 if it was removed, or if there is none to remove."""
+    """0 if it was removed, or if there is none to remove. Of several, one that must not go is named."""
     if (args.old is None) == (args.run is None) or (args.old is not None and args.old < 1):
         raise CliError(ExitCode.USAGE, "name the run, or give --old N (1 or more) for all but the newest N of each job")
-    if args.old is not None:
-        return _forget_old(args)
-    from trainwatch.core.app.runs.forgetting import forget, kept_about
-
-    run = run_of(args)
-    kept = kept_about(run)
-    if not args.yes:
-        if not sys.stdin.isatty():
-            raise CliError(ExitCode.USAGE, f"this removes {kept}; add --yes if that is meant")
-        confirm(f"Remove {kept}? Checkpoints and other outputs stay.")
-    forget(run)
-    print(f"removed: {kept}")
-    return ExitCode.DONE
-
-
-def _forget_old(args: argparse.Namespace) -> int:
-    """Asks for each; one that must not go is named, and the others are asked for all the same."""
     from trainwatch.core.app.runs.forgetting import forget, kept_about, old_runs
 
-    found = old_runs(args.old)
+    found = [(run_of(args), "")] if args.old is None else old_runs(args.old)
     if not found:
         print("no ended run is beyond what is kept")
     if found and not args.yes and not sys.stdin.isatty():
-        names = ", ".join(f"{run.id} ({state})" for run, state in found)
+        names = ", ".join(f"{run.id} ({state})".removesuffix(" ()") for run, state in found)
         raise CliError(ExitCode.USAGE, f"this removes what is kept about {names}; add --yes if that is meant")
     for run, state in found:
         try:
             kept = kept_about(run)
+            if not args.yes:
+                confirm(f"{state}: remove {kept}? Checkpoints and other outputs stay.".removeprefix(": "))
         except CliError as error:
+            if args.old is None:
+                raise
             print(error, file=sys.stderr)
             continue
-        if not args.yes:
-            answer = input(f"{state}: remove {kept}? Checkpoints and other outputs stay. [y/N] ")
-            if answer.strip().lower() not in {"y", "yes"}:
-                continue
         forget(run)
         print(f"removed: {kept}")
     return ExitCode.DONE
