@@ -9,12 +9,14 @@ from tests.shipped import CATALOGUE
 from tests.unit.test_judge_recovery import CUDA, crash, judge_of_everything, quick, running, story
 from tests.unit.test_judge_remedies import mind
 from tests.unit.test_judge_takeover import taken_over
+from tests.unit.test_loss_divergence import now_of
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import BudgetChanged, RemedyApplied, StateChanged
 from trainwatch.core.model.observation import CheckpointEvent, GpuReading, GpuSample, HostSample, KernelLine
 from trainwatch.core.model.progress import Why
 from trainwatch.core.model.text import sizes_apart
+from trainwatch.core.views.run_summary import needs
 
 FULL = "\nOSError: [Errno 28] No space left on device\n"
 OFFLINE = "\nfailure in name resolution\n"
@@ -111,6 +113,15 @@ def test_what_an_earlier_attempt_had_and_a_start_misses_is_waited_for(line: str,
     told = [notice.event for notice in world.of(NotifyPeople)[before:]]
     assert told == (["incident", "restart", "incident"] if waits else ["incident", "restart", "incident", "give_up"])
     assert (world.word, len(world.of(BudgetChanged))) == (("starting", 1) if waits else ("given_up", 2))
+
+
+def test_a_mount_that_stays_away_for_an_hour_needs_a_person() -> None:
+    world, kinds = saved(running(judge(quick(network_wait_s=(1500.0,)), catalogue=CATALOGUE)), 1e6), []
+    for _ in range(6):
+        crash(world, MISSED.format("/mnt/nas/train/meta.json") + "\n")
+        kinds.append([need.kind for need in needs(now_of(world)) if need.urgent])
+        world.wait(1501.0, every_s=30.0)
+    assert kinds == [[], [], [], [], [], ["held"]]
 
 
 def test_stacks_that_wait_for_data_name_the_loader() -> None:
