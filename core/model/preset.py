@@ -371,6 +371,7 @@ class SecondStart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     off. ``empties``: the absolute folders that it deletes, "": one that is not known. ``setting``: the variables of the
     environment that decided it, with digests of their values. ``lists``: where it takes every file of its folder for
     one that it saved, so that nothing of ours may be there; "" = nowhere. ``refuses``: what ends every restart.
+    ``unread``: why only what its options say is known; "" = its source was read.
     """
 
     destroys: tuple[str, ...] = ()
@@ -382,6 +383,7 @@ class SecondStart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     setting: dict[str, str] = {}
     lists: str = ""
     refuses: str = ""
+    unread: str = ""
 
 
 def with_way(preset: Preset, way: ResumeWay | None) -> Preset:

@@ -135,7 +135,7 @@ _COMPOSE_RUN_FLAGS = (
 )
 TABLE = (
     Wrapper(frozenset({"nohup", "setsid", "command", "caffeinate", "unbuffer"}), "plain"),
-    Wrapper(frozenset({"exec"}), "plain", valued="-a"),
+    Wrapper(frozenset({"eval", "exec"}), "plain", valued="-a"),
     Wrapper(frozenset({"env"}), "plain", valued="-u --unset -C --chdir -S --split-string", assigns=True),
     Wrapper(frozenset({"nice"}), "plain", valued="-n --adjustment"),
     Wrapper(frozenset({"ionice"}), "plain", valued="-c --class -n --classdata -p --pid"),

@@ -115,8 +115,8 @@ def _in_text(text: str, path: Path | None, cwd: Path, variables: Variables, dept
         return msgspec.structs.replace(target, shells=shells) if place == "command" else target
     elif place != "command" or depth:
         why = f"{where} does not pass its arguments on"
-    elif end_of_word(text, target.word) is None:
-        why = f"{where} names {target.word} more than once"
+    elif target.word not in command.words or end_of_word(text, target.word) is None:
+        why = f"{where} names {target.word} more than once, or in a variable"
     else:
         place = "line" if path is None else "script"
         return msgspec.structs.replace(target, place=place, shells=shells)

@@ -292,11 +292,12 @@ class Variables:
         return bool(trainer) and given[-len(trainer) :] == trainer
 
     def expanded(self, words: Sequence[str]) -> Iterator[str]:
-        """With the values of variables; all words of one that holds options (``$FLAGS``), as others may be quoted."""
-        for word in words:
+        """With the values of variables; all words of ``$FLAGS`` and of ``$CMD`` in front, as others may be quoted."""
+        first = len(words) - len(without_wrappers(tuple(words)))
+        for at, word in enumerate(words):
             value = self.filled(word)
             parts = [value] if value == word else value.split()
-            yield from parts if len(parts) < 2 or (word[:1] == "$" and value[:1] == "-") else [word]
+            yield from parts if len(parts) < 2 or (word[:1] == "$" and (at == first or value[:1] == "-")) else [word]
 
     @property
     def exports(self) -> dict[str, str]:

@@ -576,7 +576,7 @@ def shell_deletes(
                 folder = os.path.dirname(name) if by_name and "/" in name else place_of(command.words[1])  # noqa: PTH120
             because = f" (`{command.text}`{f', decided by `{why}`' if why else ''})"
             does = "moves" if "mv" in command.words else "deletes"
-            for removed in removed_by([variables.filled(word) for word in command.words]):
+            for removed in removed_by(list(variables.expanded(command.words))):
                 all_of_it = is_output(removed)
                 if runs is not False and (all_of_it or is_saved(removed)):
                     sure, place = runs is True and "$" not in removed, place_of(removed)

@@ -80,8 +80,9 @@ def second_start_line(second: SecondStart) -> str | None:
 
 
 def second_start_object(second: SecondStart, argv: Sequence[str]) -> dict[str, Any]:
-    """The object of ``--json``. ``argv``: of a restart, with ``{resume}`` for the checkpoint."""
-    return {"argv": list(argv), "drops": [change.key for change in second.drops], "destroys": list(second.destroys)}
+    """The object of ``--json``. ``argv``: of a restart; ``unknown``: why what it destroys is not known, else None."""
+    told = {"argv": list(argv), "drops": [change.key for change in second.drops], "destroys": list(second.destroys)}
+    return {**told, "unknown": second.unread or None}
 
 
 # Where the command lets the training run, if not as any process of this user: in a container, on another host.

@@ -334,6 +334,18 @@ def test_a_shell_script_that_deletes_its_output_is_refused_unless_its_variables_
         assert problem.startswith(f"restart: {destroys[0]}")
 
 
+@pytest.mark.parametrize(
+    ("runs", "read"), [("A=1 exec $CMD", True), ('eval "$CMD"', True), ("$CMD $(date)", True), ("make train", False)]
+)
+def test_a_command_in_a_variable_is_read_and_of_others_it_is_unknown_what_they_delete(
+    tmp_path: Path, runs: str, read: bool
+) -> None:
+    script = ALONE.replace('Path("kept_here")', "Path(sys.argv[2])").replace("shutil.rmtree(out)", "pass")
+    shell = f'CMD="python train.py --out results"\nCLEAN="rm -rf results"\n$CLEAN\n{runs}\n'
+    found = second(tmp_path, script, files={"go.sh": shell}, program="bash go.sh")
+    assert (len(found["destroys"]), found["unknown"] is None) == (int(read), read)
+
+
 def test_a_shell_script_that_removes_what_only_the_source_names_is_told(tmp_path: Path) -> None:
     script = f"""{HEAD}
 BASE = "data"

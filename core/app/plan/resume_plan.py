@@ -110,7 +110,7 @@ def second_start_of(spec: RunSpec, preset: Preset, way: ResumeWay) -> SecondStar
         destroys=tuple(destroys), drops=tuple(drops), may=may, config=config or None if drops else None,
         left=next((_deleted(each, found.words) for each in sorted(left, key=lambda each: not each.sure)), ""),
         empties=tuple(dict.fromkeys("" if "$" in each.folder else each.folder for each in as_given)),
-        setting=setting_of(spec), lists=found.lists, refuses="" if in_shell else found.refuses,
+        setting=setting_of(spec), lists=found.lists, refuses="" if in_shell else found.refuses, unread=source.unread,
     )  # fmt: skip
 
 

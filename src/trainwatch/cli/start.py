@@ -251,7 +251,8 @@ def _show(args: argparse.Namespace, plan: "LaunchPlan", wish: "Wish") -> int:
         put(args, told)
         return ExitCode.USAGE
     added = {k: v for k, v in derived.env.items() if os.environ.get(k) != v}
-    restart = second_start_line(spec.second_start)
+    unread = "Restart: its source is not read, so what it deletes or writes over is unknown"
+    restart = second_start_line(spec.second_start) or (unread if spec.second_start.unread else None)
     script = "engine   slurm: each attempt is a job; the batch script of the first one:\n" + (job_script(plan) or "")
     return put(
         args,
@@ -284,7 +285,7 @@ def _print_refused(args: argparse.Namespace, problem: str) -> None:
     empty: dict[str, Any] = {"warnings": [], "checks": [], "changes": [], "engine": None, "job_script": None}
     argv = list(words_of(args))
     told = {"run": args.name, "argv": argv, "problem": problem, "resume": resume_object(None)}
-    second = second_start_object(SecondStart(), argv)
+    second = second_start_object(SecondStart(unread=problem), argv)
     print_json({**dict.fromkeys(unknown), **empty, **told, "second_start": second})
 
 
