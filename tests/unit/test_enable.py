@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,15 +40,17 @@ def test_enable_print_writes_nothing(run: RunDirectory, tmp_path: Path, capsys: 
     assert not (tmp_path / ".config").exists()
 
 
-@pytest.mark.parametrize("fault", [RuntimeError("a bug"), OSError(28, "No space left on device")])
+@pytest.mark.parametrize("fault", [RuntimeError("a bug"), OSError(28, "No space left on device"), "not mounted"])
 def test_a_supervisor_that_failed_is_started_again(
-    run: RunDirectory, monkeypatch: pytest.MonkeyPatch, fault: Exception
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch, fault: Any
 ) -> None:
     def fail(*_: object, **__: object) -> int:
         raise fault
 
     monkeypatch.setattr(foreground, "load_story", fail)
     never = next(line for line in enabling_of(run).unit.splitlines() if line.startswith("RestartPrevent"))
+    if fault == "not mounted":
+        run.path.parents[1].rename(run.path.parents[2] / "away")
     assert str(main(["supervise", "luca-1"])) not in never.partition("=")[2].split()
 
 

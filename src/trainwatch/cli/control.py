@@ -1,8 +1,10 @@
 """The verbs that control a run."""
 
 import argparse
+import os
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from trainwatch.core.app.errors import CliError, ExitCode
 
@@ -207,6 +209,9 @@ def supervise_verb(args: argparse.Namespace) -> int:
     from trainwatch.core.model.json_line import decode_exact
     from trainwatch.core.model.observation import Command
 
+    state = os.environ.get("TRAINWATCH_HOME")  # a unit names it, and its disk may come late after a boot
+    if state and not Path(state, "runs").expanduser().is_dir():
+        raise CliError(ExitCode.CRASHED, f"{state} holds no runs: is its disk mounted?")
     run = run_of(args)
     if args.only_try:
         from trainwatch.core.app.foreground import can_supervise
