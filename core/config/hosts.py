@@ -7,20 +7,17 @@ from typing import Annotated, Any
 import msgspec
 
 from ..model.run import Host
+from .bounds import of_form
 from .document import Document
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-
-
-def _destination(value: str) -> str | None:
-    known = re.fullmatch(r"[^\s\x00-\x1f\x7f-][^\s\x00-\x1f\x7f]*", value)
-    return 'must be one word for ssh, such as "user@box1", not an option' if known is None else None
+_ONE_WORD = of_form(r"[^\s\x00-\x1f\x7f-][^\s\x00-\x1f\x7f]*", 'must be one word for ssh ("user@box1"), not an option')
 
 
 class HostTable(msgspec.Struct, frozen=True, kw_only=True):
     """The keys of ``[hosts.NAME]``; see ``model.run.Host``."""
 
-    ssh: Annotated[str, _destination] = ""
+    ssh: Annotated[str, _ONE_WORD] = ""
     command: str = ""
     folder: str = ""
 
@@ -51,7 +48,7 @@ def read_hosts(document: Document, value: Any) -> dict[str, Host]:
             document.add(at, f'"{name}" is no name for a host: letters, digits, ".", "_" and "-"')
         elif name == "all":
             document.add(at, '"all" means all hosts after --on: another name')
-        elif "ssh" not in table:
+        elif not table.get("ssh"):
             document.add(at, f'"{name}" needs "ssh": what `ssh` takes as destination, for example ssh = "user@{name}"')
         elif good.get("ssh"):
             hosts[name] = Host(name=name, **good)

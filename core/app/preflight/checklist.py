@@ -213,8 +213,10 @@ def why_not_start(
     rows = _rows(plan)
     for row, check in _asked((row for row in rows if row.refuses and not known), plan):
         if check.result == "fail":
-            origin = _origin(plan.spec) if row.refuses is ExitCode.USAGE else ""
-            place = with_place("", plan.spec, "command", "cwd") if origin else ""
+            spec, origin, place = plan.spec, "", ""
+            if row.refuses is ExitCode.USAGE and spec.project is not None:
+                origin = f"{load_project(Path(spec.project)).origin(spec.section, 'command')}: "
+                place = with_place("", spec, "command", "cwd")
             parts = (check.found, check.remedy.removesuffix(place))
             return Obstacle(row.refuses or ExitCode.FAILED, origin + "; ".join(filter(None, parts)))
     if forced or plan.derived is None:
@@ -340,10 +342,3 @@ def _rows(plan: LaunchPlan) -> list[Row]:
 
 def _quick(plan: LaunchPlan) -> list[Row]:
     return [row for row in (*_rows(plan), *MACHINE_CHECKS) if row.quick]
-
-
-def _origin(spec: RunSpec) -> str:
-    """``FILE:LINE: `` of the command in trainwatch.toml."""
-    if spec.project is None:
-        return ""
-    return f"{load_project(Path(spec.project)).origin(spec.section, 'command')}: "
