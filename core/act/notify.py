@@ -98,7 +98,7 @@ class Outbox:
         if not self._spec.settings.notify.urls:
             return send_notice(self._spec, event, title, body, incident)
         with self._lock:
-            self._waiting.append(Notice(event, title, body, time.time()))
+            self._waiting.append(Notice(event, EDGE.text(title), EDGE.text(body), time.time()))
             wait_s = self._free_s - time.monotonic()
             taken = [] if self._timer is not None or wait_s > 0.0 else self._taken()
             if not taken:

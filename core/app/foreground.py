@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -174,16 +175,21 @@ def _take(run: RunDirectory, claim: OutputClaim) -> str | None:
     return None
 
 
+LEFT_S = 3600.0
+"""Later a person has come: the command of the end may stop the machine under them."""
+
+
 def _require_unsettled(run: RunDirectory, story: RunStory) -> None:
     """Raise NothingToSuperviseError if the run has ended; its message names the command that continues it.
 
-    A supervisor that died before it had copied, evaluated and run the command of the end has left that to the next.
+    A supervisor that died before it had copied, evaluated and run the command of the end has left that to the next, for
+    LEFT_S.
     """
     if story.state not in TERMINAL_STATES:
         return
     kept = latest_snapshot(run.journal)
     left = None if kept is None else from_snapshot(kept.state)
-    if left is not None and left.saved.end is not None:
+    if left is not None and left.saved.end is not None and time.time() < story.wall0 + story.state_t + LEFT_S:
         return
     Outbox(run.load_spec(), str(run.path)).flush()
     said = f"{printable(run.load_spec().name)} is {story.state.replace('_', ' ')} ({story.state_reason}); "

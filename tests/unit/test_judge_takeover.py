@@ -134,12 +134,16 @@ def test_a_trainer_that_ended_while_nobody_watched_is_judged_by_its_status() -> 
     assert said
 
 
+DONE = "".join(f"step {n}/60 loss: 0.25\n" for n in range(41, 61))
+
+
 @pytest.mark.parametrize(
     ("later_s", "exit_", "state"),
     [
         (5.0, {"code": 0}, "starting"),
         (5.0, {"signal": 15}, "starting"),
         pytest.param(300.0, {}, "starting", id="the power was cut"),
+        pytest.param(300.0, {"said": DONE}, "finished", id="the power was cut after the end"),
         (5.0, {"code": 0, "rebooted": False}, "finished"),
         (4000.0, {"code": 0}, "finished"),
     ],
@@ -147,10 +151,11 @@ def test_a_trainer_that_ended_while_nobody_watched_is_judged_by_its_status() -> 
 def test_a_trainer_that_the_machine_ended_goes_on_after_a_reboot(
     later_s: float, exit_: dict[str, Any], state: str
 ) -> None:
-    world = save(running())
+    world, exit_ = save(running()), dict(exit_)
     ended_t, new = world.t + later_s, World(world.judge)
     new.state, new.t, new.live = world.state, world.t + 9000.0, world.live
     new.see(Start(t=new.t, attempt=1, pid=world.state.attempt.pid, adopted=True))
+    new.see(LogChunk(t=new.t, text=exit_.pop("said", "")))
     new.see(Exit(t=new.t, died_t=ended_t, **{"rebooted": True, **exit_}))
     assert (new.word, new.of(BudgetChanged)) == (state, [])
 

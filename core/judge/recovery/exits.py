@@ -83,7 +83,7 @@ def _ended_by_shutdown(state: JudgeState, observation: Exit, end: Ending, found:
     """
     gap, died_t = state.time.unseen, observation.died_t
     if observation.code is None and observation.signal is None:
-        return found.cause is None and state.attempt.beat_t is not None
+        return end.kind == "failed" and found.cause is None and state.attempt.beat_t is not None
     told = end.kind in {"unproven", "ended_early"} or (found.failure == KILLED and _is_bare_signal(found, observation))
     return told and gap is not None and died_t is not None and died_t <= gap.since_t + TWICE * MINUTE_S
 
