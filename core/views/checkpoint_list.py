@@ -9,7 +9,7 @@ from ..model.progress import Level
 from ..model.story import RunStory, Situation, lacks_place, ways_on
 from ..model.text import typed, verdict_word
 from . import quantity
-from .state.concerns import DOUBTS, Doubt, barred, doubt_of
+from .state.concerns import DOUBTS, Doubt, barred, doubts_in
 
 LEVELS: dict[str, Level] = {
     "complete": "safe",
@@ -144,7 +144,8 @@ def checkpoint_rows(
             found = {name: getattr(worse, name) for name in ("verdict", "reason", "nonfinite", "nan")}
             c = msgspec.structs.replace(c, **found)
         judged.append((c, v))
-    doubts = {c.path: doubt_of(c, story) for c, _ in judged}
+    doubt_of = doubts_in(story)
+    doubts = {c.path: doubt_of(c) for c, _ in judged}
     bars = barred(story)
     resume = newest_usable([c for c, _ in judged if doubts[c.path] not in bars], story.set_aside)
     best, aside = story.best, story.set_aside
@@ -196,7 +197,8 @@ def point_before(story: RunStory) -> Checkpoint | None:
 
 
 def _newest(story: RunStory, bars: frozenset[Doubt]) -> Checkpoint | None:
-    own = (c for c in reversed(story.checkpoints) if story.origin(c) != "unknown" and doubt_of(c, story) not in bars)
+    doubt_of = doubts_in(story)
+    own = (c for c in reversed(story.checkpoints) if story.origin(c) != "unknown" and doubt_of(c) not in bars)
     return newest_usable(own, story.set_aside)
 
 
@@ -206,7 +208,7 @@ def how_to_resume(story: RunStory, run: tuple[str, ...]) -> str:
     if lacks_place(story):
         return ways_on(run, finished=finished)
     point, newest = point_before(story), _newest(story, frozenset())
-    doubt = "" if newest is None else DOUBTS[doubt_of(newest, story)].removeprefix("saved after ")
+    doubt = "" if newest is None else DOUBTS[doubts_in(story)(newest)].removeprefix("saved after ")
     if doubt and point is not None:
         return f"`{typed('resume', *run, '--from', point.path)}` goes back to before {doubt}"
     if doubt:

@@ -14,7 +14,7 @@ from ..model.text import verdict_in_words
 from . import quantity
 from .charts import SPANS_S, AttemptSpan, attempt_spans
 from .checkpoint_list import score_of, scores_of, step_words
-from .state.concerns import DOUBTS, NAN, doubt_of, nan_since
+from .state.concerns import DOUBTS, NAN, doubts_in, nan_since
 from .state.run_progress import last_step, live_progress
 
 MarkKind = Literal[
@@ -163,8 +163,9 @@ def _marks(now: Situation) -> tuple[Mark, ...]:
     marks = [
         Mark(t=a.t, kind="start" if a.number == 1 else "restart", text=f"attempt {a.number}") for a in story.attempts
     ]
+    doubt_of = doubts_in(story)
     for c in story.checkpoints:
-        bad, doubt = c.verdict in DAMAGED and c.understood, DOUBTS[doubt_of(c, story)]
+        bad, doubt = c.verdict in DAMAGED and c.understood, DOUBTS[doubt_of(c)]
         kind: MarkKind = "bad_checkpoint" if bad else "doubtful_checkpoint" if doubt else "checkpoint"
         text = " · ".join(filter(None, (step_words(c), score_of(c, story), doubt)))
         marks.append(Mark(t=checkpoint_t(now, c), kind=kind, text=text))
@@ -232,6 +233,6 @@ def _title(now: Situation) -> str:
         return "no checkpoint yet" if story.attempts else ""
     c = story.checkpoints[-1]
     age = quantity.age(max(0.0, now.now_wall - c.mtime))
-    judged = DOUBTS[doubt_of(c, story)] or verdict_in_words(c.verdict)
+    judged = DOUBTS[doubts_in(story)(c)] or verdict_in_words(c.verdict)
     what = (f"checkpoint {age}", step_words(c), quantity.size(c.size_bytes), judged, scores_of(story))
     return " · ".join(filter(None, what))

@@ -13,7 +13,7 @@ from ...store.journal import JournalTooNew, load_story
 from ...store.learned import ListUnreadable, read_ratings
 from ...store.run_directory import RunUnreadable
 from ...store.run_lookup import list_runs
-from ...views.state.concerns import DOUBTS, barred, doubt_of
+from ...views.state.concerns import DOUBTS, barred, doubts_in
 from ..errors import file_errors
 
 BEST: KeepReason = "has the best score"
@@ -79,6 +79,7 @@ def as_journals_know(home: Path, listing: Listing) -> KnownListing:
                 stories.append(load_story(run.journal))
     told = [(story, {_key(c): c for c in story.checkpoints}) for story in stories]
     found, known, unused, doubts = [], set(), {}, {}
+    doubt_of = {id(story): doubts_in(story) for story in stories}
     for checkpoint in listing.checkpoints:
         of_it = [(story, there[key]) for story, there in told if (key := keys[checkpoint.path]) in there]
         damaged = next((saved for _, saved in of_it if saved.verdict in DAMAGED), None)
@@ -89,7 +90,9 @@ def as_journals_know(home: Path, listing: Listing) -> KnownListing:
         if of_it:
             known.add(checkpoint.path)
         aside = of_it[0][0].set_aside.get(of_it[0][1].path) if of_it else None  # as the newest run says
-        ours = [(doubt, story) for story, c in of_it if story.origin(c) != "earlier" and (doubt := doubt_of(c, story))]
+        ours = [
+            (doubt, story) for story, c in of_it if story.origin(c) != "earlier" and (doubt := doubt_of[id(story)](c))
+        ]
         bars = [doubt for doubt, story in ours if doubt in barred(story)]
         if bars:
             unused[checkpoint.path] = DOUBTS[bars[0]]

@@ -3,7 +3,7 @@
 An acknowledged incident is still one. What was wrong when the last attempt ended is still wrong after it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -102,19 +102,23 @@ def loss_state(story: RunStory) -> str:
     return story.loss_state if story.loss_state not in ("nan", "diverging") else "unknown"
 
 
-def doubt_of(c: Checkpoint, story: RunStory) -> Doubt | None:
-    """Decided by its step, or else by its time."""
+def doubts_in(story: RunStory) -> Callable[[Checkpoint], Doubt | None]:
+    """Tells of each checkpoint whether it was saved after a NaN or a divergence: by its step, or else by its time."""
     since_when: tuple[tuple[Doubt, Incident | None], ...] = (
         ("nan", nan_since(story)),
         ("diverged", diverged_since(story)),
     )
-    for doubt, incident in since_when:
-        if incident is not None:
-            known = c.step is not None and incident.step is not None
-            at, since = (c.step, incident.step) if known else (story.written_t(c), incident.t)
-            if at is not None and since is not None and at >= since:
-                return doubt
-    return None
+
+    def doubt_of(c: Checkpoint) -> Doubt | None:
+        for doubt, incident in since_when:
+            if incident is not None:
+                known = c.step is not None and incident.step is not None
+                at, since = (c.step, incident.step) if known else (story.written_t(c), incident.t)
+                if at is not None and since is not None and at >= since:
+                    return doubt
+        return None
+
+    return doubt_of
 
 
 def barred(story: RunStory) -> frozenset[Doubt]:

@@ -13,7 +13,7 @@ from ..length_words import resume_object
 from ..metrics import view_command
 from ..run_summary import RunSummary, backup_state, summarise, time_lost
 from ..words import commands, title_of
-from .concerns import DOUBTS, current_readings, doubt_of, troubles
+from .concerns import DOUBTS, current_readings, doubts_in, troubles
 from .run_progress import bounds_now, live_progress
 from .verdict import unconfirmed
 
@@ -84,7 +84,7 @@ def status_object(
         "checkpoints": {
             "newest": msgspec.to_builtins(newest) if newest else None,
             "age_s": max(0.0, now.now_wall - newest.mtime) if newest else None,
-            "doubt": DOUBTS[doubt_of(newest, story)] if newest else "",
+            "doubt": DOUBTS[doubts_in(story)(newest)] if newest else "",
             "count": summary.checkpoints,
             "best": _score(story.best),
             "quality": scores_of(story) or None,

@@ -12,7 +12,7 @@ from .. import quantity
 from ..checkpoint_list import how_many, resume_point
 from ..length_words import by_words, time_words
 from ..words import PHASE_WORDS, STATE_WORDS, STATES, ended_words, question_clause, sentence, title_of
-from .concerns import NAN, SILENT, concerns, doubt_of, nan_since, reason_of, room_now, worst_clause
+from .concerns import NAN, SILENT, concerns, doubts_in, nan_since, reason_of, room_now, worst_clause
 from .lost_time import steps_redone
 from .run_progress import BEHIND_LINES, SEVERITY, last_step, live_progress, of_an_epoch, run_progress, usually
 
@@ -246,7 +246,7 @@ def _finished(now: Situation) -> Verdict:
     clauses.append(f"{quantity.plural(step, 'step')} in {took}" if step is not None else f"took {took}")
     if story.checkpoints:
         clauses.append(how_many((c.verdict for c in story.checkpoints), "checkpoint"))
-    doubts = [doubt for c in story.checkpoints if (doubt := doubt_of(c, story))]
+    doubts = [doubt for doubt in map(doubts_in(story), story.checkpoints) if doubt]
     if doubts:
         what = "NaN" if doubts[-1] == "nan" else "divergence"
         clauses.append(f"{quantity.count(len(doubts))} of them saved after the {what}")
