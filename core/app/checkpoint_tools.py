@@ -11,7 +11,7 @@ import msgspec
 
 from ..checkpoints.inspection import inspect, verify
 from ..checkpoints.layouts.directory import is_checkpoint_directory
-from ..checkpoints.listing import FolderState, folder_state, list_checkpoints, show
+from ..checkpoints.listing import list_checkpoints, show
 from ..checkpoints.manage.comparison import ComparisonRefusedError, compare
 from ..checkpoints.manage.copies import Backup, BackupRefusedError, backup
 from ..checkpoints.manage.pruning import PruneOutcome, apply_prune, plan_prune
@@ -24,7 +24,7 @@ from .errors import CliError, ExitCode, ends_verb, file_errors
 from .runs.checkpoint_quality import KnownListing, Quality, as_journals_know, worth_keeping
 from .runs.known_runs import all_runs, find_run, home
 
-__all__ = ["Comparison", "KnownListing", "Overview", "PruneOutcome", "PrunePlan", "Quality"]
+__all__ = ["Comparison", "KnownListing", "Overview", "PruneOutcome", "PrunePlan", "Quality", "apply_prune"]
 
 LEVELS = 3
 """``lightning_logs/version_0/checkpoints/last.ckpt`` lies two below the folder that a person names."""
@@ -39,17 +39,15 @@ def checkpoints_in(directory: str) -> tuple[KnownListing, tuple[Checkpoint, ...]
     """
     path = _directory(directory)
     with file_errors(directory):
-        found = folder_state(path)
-        known_make = any(not each.unknown_make for each in found.listing.checkpoints)
+        found = list_checkpoints(path)
+        known_make = any(not each.unknown_make for each in found.checkpoints)
         below = () if known_make else _below(path, LEVELS)
         inner = tuple(c for folder in below for c in list_checkpoints(folder).checkpoints if not c.unknown_make)
         if inner:
-            ordered = sorted(inner, key=lambda c: age_order(c.name, c.mtime, c.step, c.epoch), reverse=True)
-            found = FolderState(Listing(checkpoints=tuple(ordered), resume_point=None))
-        known = as_journals_know(home(), found.listing)
+            found = Listing.of(sorted(inner, key=lambda c: age_order(c.name, c.mtime, c.step, c.epoch), reverse=True))
+        known = as_journals_know(home(), found)
     if len({Path(each.path).parent for each in inner}) > 1:  # of several trainings, perhaps
-        listing = Listing(checkpoints=known.listing.checkpoints, resume_point=None)
-        known = msgspec.structs.replace(known, listing=listing)
+        known = msgspec.structs.replace(known, listing=msgspec.structs.replace(known.listing, resume_point=None))
     return known, found.others
 
 
@@ -102,9 +100,6 @@ def quality_of(checkpoints: Iterable[Checkpoint]) -> Mapping[str, Quality]:
 def inspect_one(name: str) -> Checkpoint | None:
     """A checkpoint by its path, with its quick verdict; None if it is none."""
     return inspect(Path(name))
-
-
-delete_planned = apply_prune
 
 
 def rate(name: str, stars: int, note: str) -> tuple[Checkpoint, Rating]:

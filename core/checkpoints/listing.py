@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..file_walk import leaves
-from ..model.checkpoint import Checkpoint, Listing, MemberOverview, Overview, TensorOverview, age_order, newest_usable
+from ..model.checkpoint import Checkpoint, Listing, MemberOverview, Overview, TensorOverview, age_order
 from ..model.checkpoint_files import (
     is_checkpoint_directory_name,
     is_companion,
@@ -37,13 +37,6 @@ ALIKE_AT_MOST = 64
 """Most entries of an unknown make that are examined of those whose names differ in their numbers only."""
 
 
-class FolderState(NamedTuple):
-    """``others``: what may be the state of a training but is not understood, and is not in the listing."""
-
-    listing: Listing
-    others: tuple[Checkpoint, ...] = ()
-
-
 def list_checkpoints(directory: Path, globs: Sequence[str] = (), *, layout: str | None = None) -> Listing:
     """Checkpoints directly in ``directory``, newest first, with quick verdicts.
 
@@ -53,20 +46,12 @@ def list_checkpoints(directory: Path, globs: Sequence[str] = (), *, layout: str 
     other checkpoints and everything that is not a checkpoint. Raises FileNotFoundError, NotADirectoryError,
     PermissionError for the directory itself.
     """
-    return folder_state(directory, globs, layout=layout).listing
-
-
-def folder_state(directory: Path, globs: Sequence[str] = (), *, layout: str | None = None) -> FolderState:
-    """The listing, and all else in an output directory that may be state of a training. Raises as the listing."""
     plain, unknown = _examined(directory, globs, layout, tolerant=True)
     every = plain if globs else [one for one in plain if not one.unknown_make]
     listed = sorted([*every, *_told(unknown, alone=not every)], key=_age_order, reverse=True)
-    resume, shown = newest_usable(listed), {one.path for one in listed}
+    shown = {one.path for one in listed}
     others = sorted((one for one in (*plain, *unknown) if one.path not in shown), key=_age_order, reverse=True)
-    return FolderState(
-        Listing(checkpoints=tuple(listed), resume_point=None if resume is None else resume.path),
-        tuple(one for one in others if not one.understood),
-    )
+    return Listing.of(listed, (), *(one for one in others if not one.understood))
 
 
 def state_in(directory: Path, globs: Sequence[str] = (), *, layout: str | None = None) -> tuple[Checkpoint, ...]:
@@ -185,26 +170,29 @@ def show(path: Path) -> Overview | None:
     dtypes: dict[str, int] = {}
     for tensor in tensors:
         dtypes[tensor.dtype] = dtypes.get(tensor.dtype, 0) + math.prod(tensor.shape)
-    trees = [found.contents.tree for found in finding.files.values() if found.contents is not None]
-    tops = [key for tree in trees if isinstance(tree, Mapping) for key in tree.texts]
+    held, files = finding.held, subject.members.files
+    tops = [key for each in held.values() if isinstance(each.tree, Mapping) for key in each.tree.texts]
     names = [tensor.name for tensor in tensors]
     return Overview(
         checkpoint=checkpoint,
         layout=finding.layout,
-        members=tuple(_member(subject, finding, name) for name in sorted(subject.members.files)),
+        members=tuple(
+            MemberOverview(
+                name=name,
+                size_bytes=files[name].size_bytes,
+                tensors=len(held[name].tensors) if name in held else None,
+                elements=sum(tensor.count for tensor in held[name].tensors) if name in held else None,
+            )
+            for name in sorted(files)
+        ),
         tensors=tensors,
         parameters=sum(dtypes.values()),
         dtypes=dtypes,
         has_optimizer=optimizer_in(subject.members, finding.files),
-        has_ema=any("ema" in name.lower() for name in [*subject.members.files, *tops]),
+        has_ema=any("ema" in name.lower() for name in [*files, *tops]),
         compiled=any(COMPILED_PREFIX in name for name in names),
         state=_state(subject, finding),
-        metadata={
-            key: value
-            for found in finding.files.values()
-            if found.contents is not None
-            for key, value in found.contents.metadata.items()
-        },
+        metadata={key: value for each in held.values() for key, value in each.metadata.items()},
         unknown="" if checkpoint.understood else UNKNOWN,
     )
 
@@ -213,20 +201,9 @@ def _weights(subject: Subject, finding: Finding) -> tuple[TensorOverview, ...]:
     files = set(weights_in(subject.members)) if len(subject.members.files) > 1 else set(finding.files)
     return tuple(
         TensorOverview(name=shown(tensor.name, 200), dtype=tensor.element.name, shape=tensor.shape)
-        for name, found in sorted(finding.files.items())
-        if name in files and found.contents is not None
-        for tensor in found.contents.tensors
-    )
-
-
-def _member(subject: Subject, finding: Finding, name: str) -> MemberOverview:
-    found = finding.files.get(name)
-    contents = found.contents if found is not None else None
-    return MemberOverview(
-        name=name,
-        size_bytes=subject.members.files[name].size_bytes,
-        tensors=None if contents is None else len(contents.tensors),
-        elements=None if contents is None else sum(tensor.count for tensor in contents.tensors),
+        for name, contents in sorted(finding.held.items())
+        if name in files
+        for tensor in contents.tensors
     )
 
 
@@ -238,9 +215,8 @@ def _state(subject: Subject, finding: Finding) -> dict[str, Any]:
             except (Damage, FileNotFoundError):
                 continue
             return {key: value for key, value in list(values.items())[:_MAX_STATE_VALUES] if _is_plain(value)}
-    for found in finding.files.values():
-        tree = found.contents.tree if found.contents is not None else None
-        pairs = tree.pairs if isinstance(tree, Mapping) else []
+    for contents in finding.held.values():
+        pairs = contents.tree.pairs if isinstance(contents.tree, Mapping) else []
         plain = {key: value for key, value in pairs if isinstance(key, str) and _is_plain(value)}
         if plain:
             return dict(list(plain.items())[:_MAX_STATE_VALUES])

@@ -1,11 +1,11 @@
 """A checkpoint: its verdict, origin and rating; results of describing, comparing and pruning."""
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
-from .checkpoint_files import read_name, tensor_format
+from .checkpoint_files import parts_among, read_name, tensor_format
 from .checkpoint_suffixes import INDEX_SUFFIX, TensorFormat
 
 Verdict = Literal["complete", "writing", "torn", "corrupt", "nonfinite", "opaque"]
@@ -86,10 +86,19 @@ SHOWN = 3
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
-    """Checkpoints of one directory, newest first, and the one to resume from (``newest_usable``)."""
+    """Checkpoints of one directory, newest first, and the one to resume from (``newest_usable``).
+
+    ``others``: what else may be the state of a training but is not understood.
+    """
 
     checkpoints: tuple[Checkpoint, ...]
     resume_point: str | None
+    others: tuple[Checkpoint, ...] = ()
+
+    @classmethod
+    def of(cls, found: Sequence[Checkpoint], skipped: Container[str] = (), *others: Checkpoint) -> "Listing":
+        point = newest_usable(found, skipped)
+        return cls(checkpoints=tuple(found), resume_point=None if point is None else point.path, others=others)
 
 
 def kind_of(name: str) -> Kind:
@@ -114,9 +123,11 @@ def age_order(name: str, mtime: float, step: int | None, epoch: int | None) -> A
 def newest_usable(newest_first: Iterable[Checkpoint], skipped: Container[str] = ()) -> Checkpoint | None:
     """What a launch would take: the newest that is complete, or opaque and left to the trainer to read.
 
-    One of an unknown make only if there is no other.
+    One of an unknown make, or a part (an EMA) of one that it would take as well, only if there is no other.
     """
     usable = [c for c in newest_first if c.verdict in {"complete", "opaque"} and c.path not in skipped]
+    parts = parts_among(c.name for c in usable)
+    usable = [c for c in usable if c.name not in parts]
     return next((c for c in usable if not c.unknown_make), usable[0] if usable else None)
 
 

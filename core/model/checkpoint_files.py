@@ -5,7 +5,7 @@ Suffixes are in ``checkpoint_suffixes``. Sources of the patterns stand beside th
 
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -311,3 +311,15 @@ def says_state(name: str) -> bool:
 def kind_of_name(name: str) -> str:
     """A name without its numbers: what the saves of one training have in common."""
     return _NUMBER.sub("#", name)
+
+
+def numbers_in(name: str) -> tuple[int, ...]:
+    """The numbers that ``kind_of_name`` leaves out: what the files of one save have in common."""
+    return tuple(map(int, _NUMBER.findall(name)))
+
+
+def parts_among(names: Iterable[str]) -> frozenset[str]:
+    """Those that are called a part of a save (an EMA) and end with the number of one that is not."""
+    last = {name: numbers_in(_stem(name))[-1:] for name in names}  # ``model010000.pt``, ``ema_0.9999_010000.pt``
+    main = {number for name, number in last.items() if number and not is_companion(name)}
+    return frozenset(name for name, number in last.items() if number in main and is_companion(name))

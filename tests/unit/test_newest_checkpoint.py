@@ -76,10 +76,11 @@ def test_a_restart_goes_on_from_the_newest_although_an_older_one_was_announced_l
     assert crash(world).of(StartAttempt)[-1].resume_from == NEW
 
 
-def test_a_new_look_at_the_folder_lists_the_newest_first(tmp_path: Path) -> None:
-    for name, mtime in (("z-000002.safetensors", 1000.0), ("a-000004.safetensors", 2000.0)):
+def test_a_new_look_at_the_folder_lists_the_newest_first_and_no_average(tmp_path: Path) -> None:
+    names = ("z-000002.safetensors", "a-000004.safetensors", "ema_0.9999_000004.safetensors")
+    for mtime, name in enumerate(names):
         path = safetensors_file(tmp_path).rename(tmp_path / name)
-        os.utime(path, (mtime, mtime))
+        os.utime(path, (1000.0 + mtime, 1000.0 + mtime))
     assert list_checkpoints(tmp_path).resume_point == str(tmp_path / "a-000004.safetensors")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from ...model.checkpoint import DAMAGED, KEPT_FROM, Checkpoint, Evaluation, KeepReason, Listing, Rating, newest_usable
+from ...model.checkpoint import DAMAGED, KEPT_FROM, Checkpoint, Evaluation, KeepReason, Listing, Rating
 from ...model.story import RunStory
 from ...store.journal import JournalTooNew, load_story
 from ...store.learned import ListUnreadable, read_ratings
@@ -100,9 +100,8 @@ def as_journals_know(home: Path, listing: Listing) -> KnownListing:
             unused[checkpoint.path] = f"not used for a restart: {aside.why}"
         if ours and not bars:
             doubts[checkpoint.path] = DOUBTS[ours[0][0]]
-    point = newest_usable(found, unused)
     return KnownListing(
-        listing=Listing(checkpoints=tuple(found), resume_point=None if point is None else point.path),
+        listing=Listing.of(found, unused),
         known=frozenset(known),
         unused=unused,
         doubts=doubts,

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from ...checkpoints.listing import list_checkpoints, state_in
-from ...model.checkpoint import Checkpoint, FolderList, Listing, Origin, Sample, age_order, newest_usable, origin_of
+from ...model.checkpoint import Checkpoint, FolderList, Listing, Origin, Sample, age_order, origin_of
 from ...model.checkpoint_files import says_state
 from ...model.json_line import encode_exact
 from ...model.preset import Preset
@@ -26,9 +26,7 @@ def list_run_checkpoints(spec: RunSpec, preset: Preset) -> Listing:
     if len(found) == 1 and not spec.outputs:
         return found[0]
     kept = _no_folders(spec, [checkpoint for listing in found for checkpoint in listing.checkpoints])
-    ordered = sorted(kept, key=lambda c: age_order(c.name, c.mtime, c.step, c.epoch), reverse=True)
-    resume = newest_usable(ordered)
-    return Listing(checkpoints=tuple(ordered), resume_point=None if resume is None else resume.path)
+    return Listing.of(sorted(kept, key=lambda c: age_order(c.name, c.mtime, c.step, c.epoch), reverse=True))
 
 
 def newest_to_name(spec: RunSpec, preset: Preset) -> str | None:

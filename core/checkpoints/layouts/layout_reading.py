@@ -36,10 +36,15 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     files: Findings = {}
 
     @property
+    def held(self) -> dict[str, FileContents]:
+        """What the files hold that could be listed, by member name."""
+        return {name: found.contents for name, found in self.files.items() if found.contents is not None}
+
+    @property
     def opaque(self) -> tuple[str, ...]:
         """Names of members, or of a single file its objects, beyond tensors."""
-        held = [(name, f.contents.opaque) for name, f in self.files.items() if f.contents is not None]
-        return held[0][1] if self.layout == "file" and held else tuple(name for name, opaque in held if opaque)
+        found = {name: contents.opaque for name, contents in self.held.items()}
+        return next(iter(found.values())) if self.layout == "file" and found else tuple(n for n in found if found[n])
 
     @property
     def is_bare(self) -> bool:
@@ -54,13 +59,12 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_other(self) -> bool:
         """Whether it is a model compiled for inference, or an optimizer alone, which belongs to weights beside it."""
-        held = [found.contents for found in self.files.values() if found.contents is not None]
-        return any(TORCHSCRIPT in c.opaque or _is_optimizer_alone(c) for c in held)
+        return any(TORCHSCRIPT in c.opaque or _is_optimizer_alone(c) for c in self.held.values())
 
     @property
     def objects(self) -> tuple[str, ...]:
         """What ``torch.load`` refuses with ``weights_only``, if each of its files of torch holds something of it."""
-        held = [c for f in self.files.values() if (c := f.contents) is not None and c.format.startswith("torch_")]
+        held = [contents for contents in self.held.values() if contents.format.startswith("torch_")]
         return tuple(dict.fromkeys(name for c in held for name in c.objects)) if all(c.objects for c in held) else ()
 
 

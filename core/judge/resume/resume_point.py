@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from ...model.checkpoint_files import is_companion, is_text, kind_of_name, says_state
+from ...model.checkpoint_files import is_companion, is_text, kind_of_name, parts_among, says_state
 from ...model.observation import OutputSeen
 from ...model.preset import ResumeSupport
 from ...model.run import is_below
@@ -58,15 +58,9 @@ def newest_verified(
     usable = _without_copied_in([k for k in _usable(index, support, keep) if before_t is None or k.t < before_t])
     if not support.weights_are_enough and any(k.holds == "state" for k in usable):
         usable = [k for k in usable if k.holds != "weights"]
-    main = {_number(k) for k in usable if not is_companion(base_name(k.path))} - {None}
-    usable = [k for k in usable if not is_companion(base_name(k.path)) or _number(k) not in main]
+    parts = parts_among(base_name(k.path) for k in usable)
+    usable = [k for k in usable if base_name(k.path) not in parts]
     return newest_of([k for k in usable if not k.doubted] or usable)
-
-
-def _number(known: KnownCheckpoint) -> int | None:
-    """The last number in its name: files of one save share it (``model010000.pt``, ``ema_0.9999_010000.pt``)."""
-    name = base_name(known.path)
-    return next(map(int, reversed(re.findall(r"\d+", name.rpartition(".")[0] or name))), None)
 
 
 def _usable(index: CheckpointIndex, support: ResumeSupport, keep: str | None = None) -> list[KnownCheckpoint]:

@@ -120,10 +120,10 @@ def act_rate(args: argparse.Namespace) -> int:
 )  # fmt: skip
 def act_prune(args: argparse.Namespace) -> int:
     """1 if a deletion was refused."""
-    from trainwatch.core.app.checkpoint_tools import delete_planned, prune_plan
+    from trainwatch.core.app.checkpoint_tools import apply_prune, prune_plan
 
     plan = prune_plan(args.directory, args.keep)
-    outcome = delete_planned(plan) if args.apply else None
+    outcome = apply_prune(plan) if args.apply else None
     put(args, {"plan": plan, "applied": outcome}, *plan_lines(plan, outcome))
     return ExitCode.FAILED if outcome is not None and outcome.refused else ExitCode.DONE
 
