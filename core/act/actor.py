@@ -201,4 +201,5 @@ class RunActor:
             return False, f"{decision.checkpoint.name} was not deleted: {error}", {}
         if objection is not None:
             return False, f"{decision.checkpoint.name} was not deleted: it {objection}", {}
-        return True, f"{decision.checkpoint.name} was deleted", {"freed_bytes": decision.checkpoint.size_bytes}
+        names = ", ".join((decision.checkpoint.name, *decision.checkpoint.parts))
+        return True, f"{names} was deleted", {"freed_bytes": decision.checkpoint.size_bytes}

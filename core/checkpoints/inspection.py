@@ -11,7 +11,7 @@ import msgspec
 
 from ..file_walk import leaves
 from ..model.checkpoint import KIND_OF, NAMES_KEPT, Checkpoint, Holds, kind_of
-from ..model.checkpoint_files import SHARD, is_part, is_temporary, read_name, says_state, tensor_format
+from ..model.checkpoint_files import SHARD, is_companion, is_part, is_temporary, read_name, says_state, tensor_format
 from ..model.checkpoint_suffixes import INDEX_SUFFIX
 from ..processes import status_of
 from .formats.byte_range import (
@@ -29,8 +29,8 @@ from .formats.foreign_formats import foreign_damage
 from .formats.tensor_file import STATE_FILES, counts_of, examine_file
 from .layouts.directory import bytes_to_scan, examine_directory, examine_members, format_of, is_checkpoint_directory
 from .layouts.frameworks import check_shards, shards_of
-from .layouts.layout_reading import Finding, optimizer_in
-from .layouts.sets import RANK_FOLDER, Member, Members, find_members, unfinished_beside
+from .layouts.layout_reading import Finding, is_optimizer_alone, optimizer_in
+from .layouts.sets import RANK_FOLDER, Member, Members, find_members, saved_with, unfinished_beside
 from .unknown_state import UNKNOWN, is_named_state, what_state
 
 if TYPE_CHECKING:
@@ -263,6 +263,22 @@ def subject_of(path: Path, layout: str | None = None) -> Subject | None:
     if shard and int(shard["total"]) > 1:
         return orphan_subject(path, shard)
     return file_subject(path)
+
+
+def parts_of(path: Path) -> dict[str, int]:
+    """Names and bytes of the files beside a checkpoint that are of no use without it: optimizer, scheduler, RNG state.
+
+    They were written at its save, are whole, and are parts by what they hold, or by names that no checkpoint has.
+    """
+    found: dict[str, int] = {}
+    for other in saved_with(path):
+        subject = file_subject(other) if other.is_file() and not other.is_symlink() else None
+        if subject is not None and not (finding := subject.examine(None)).damages:
+            named = is_part(other.name) and is_companion(other.name)
+            held = finding.held.values()  # weights in safetensors may be called so by a person
+            if any(is_optimizer_alone(each) or (named and each.format != "safetensors") for each in held):
+                found[other.name] = subject.members.size_bytes
+    return found
 
 
 def subject_of_any(path: Path) -> Subject | None:

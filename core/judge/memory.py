@@ -171,11 +171,11 @@ def waiting(known: Evaluations, checkpoints: Iterable[KnownCheckpoint]) -> list[
     return sorted(found, key=lambda each: each.mtime or 0.0, reverse=True)
 
 
-def is_best(known: Evaluations, checkpoints: Iterable[KnownCheckpoint], path: str) -> bool:
-    """Whether no other checkpoint that is there has a better score."""
+def best_there(known: Evaluations, checkpoints: Iterable[KnownCheckpoint]) -> str | None:
+    """The path of the checkpoint of which no other one that is there has a better score."""
     there = {each.path: each.mtime for each in checkpoints}
     best = best_of([each for each in known.scores if there.get(each.path) == each.mtime])
-    return best is not None and best.path == path
+    return None if best is None else best.path
 
 
 # What the judge remembers of the ramp (ramp.py), and of the settings that made steps (policy.py).

@@ -36,7 +36,8 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     verdict says what cannot be told, not that it is bad: it is opaque, or damaged only by rules that its trainer may
     not follow. No attempt may start from the beginning over it. ``unfinished``: what is written last is missing, as if
     its writer died in the middle of a save. ``nonfinite``: after a deep verification, the tensors with NaN or Inf,
-    ``nan``: those with NaN among them; the first NAMES_KEPT.
+    ``nan``: those with NaN among them; the first NAMES_KEPT. ``parts``: in a plan to delete it, the names of the files
+    beside it that go with it; ``size_bytes`` counts them.
     """
 
     path: str
@@ -55,6 +56,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     unfinished: bool = False
     nonfinite: tuple[str, ...] = ()
     nan: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
 
     @property
     def unknown_make(self) -> bool:
@@ -364,7 +366,8 @@ def score_words(found: Evaluation) -> str:
 
 KeepReason = Literal[
     "newest", "resume point", "next to a damaged one", "not complete", "a link", "deep check failed",
-    "has the best score", "rated 4 or 5 stars",
+    "has the best score", "rated 4 or 5 stars", "saved with a kept one",
+    "the only one with such parts",
 ]  # fmt: skip
 
 

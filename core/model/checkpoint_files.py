@@ -93,6 +93,8 @@ _COUNTERS: tuple[tuple[LazyPattern, str], ...] = tuple(
         (r"(?:^|[-_.])(\d+)[-_]?(?:steps?|iters?|it)(?![a-z0-9])", "step"),
         # transformers and diffusers: checkpoint-500; others: checkpoint_500, ckpt500
         (r"^(?:checkpoint|ckpt|chkpt)[-_]?(\d+)(?![a-z0-9])", "step"),
+        # guided-diffusion writes model010000.pt
+        (r"(?<=^model)(\d{6,7})\.pt$", "step"),
         # NAME-000004.safetensors: kohya counts epochs with six digits
         (r"-(\d{6})" + _KOHYA, "epoch"),
         # NAME_000000500.safetensors: ai-toolkit counts steps with nine

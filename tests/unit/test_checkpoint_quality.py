@@ -2,6 +2,7 @@
 
 import json
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,10 @@ import msgspec
 import pytest
 
 from trainwatch.cli import main
-from trainwatch.core.app.runs.checkpoint_quality import rated_paths
+from trainwatch.core.app.runs.checkpoint_quality import rated_well
 from trainwatch.core.app.supervise.run_output import RunRetention
 from trainwatch.core.checkpoints.inspection import inspect
+from trainwatch.core.checkpoints.listing import list_checkpoints
 from trainwatch.core.model.checkpoint import Evaluation
 from trainwatch.core.model.fact import CheckpointEvaluated, CheckpointKnown, CheckpointsSetAside, Fact, RunCreated
 from trainwatch.core.model.run import RunSpec
@@ -108,7 +110,7 @@ def test_a_person_rates_by_path_or_by_name(place: Place, capsys: pytest.CaptureF
     assert main(["checkpoints", "rate", str(place.path(10)), "0"]) == 0
     assert "not rated" in capsys.readouterr().out
     assert {row["rating"] for row in listed(capsys)["checkpoints"]} == {None, 2}
-    assert rated_paths(place.home) == frozenset()
+    assert rated_well(place.home, list_checkpoints(place.out).checkpoints) == {}
 
 
 @pytest.mark.parametrize(("words", "code", "said"), [
@@ -134,7 +136,7 @@ def test_damaged_ratings_are_not_written_over(place: Place, capsys: pytest.Captu
     file.write_text('{"version": 99}')
     assert main(["checkpoints", "list", "out"]) == 2
     assert "newer trainwatch" in capsys.readouterr().err
-    assert rated_paths(place.home) == frozenset()
+    assert rated_well(place.home, list_checkpoints(place.out).checkpoints) == {}
 
 
 def test_a_comparison_names_the_scores_of_both(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
@@ -158,7 +160,7 @@ def test_pruning_keeps_the_best_and_what_a_person_rated(place: Place, capsys: py
 
 
 def test_the_retention_of_a_run_keeps_what_a_person_rated(place: Place) -> None:
-    retention = RunRetention(lambda: [place.out], rated=lambda: rated_paths(place.home))
+    retention = RunRetention(lambda: [place.out], good=partial(rated_well, place.home))
     assert [c.step for c in retention.plan(1, deep=False)] == [10, 20]
     assert main(["checkpoints", "rate", str(place.path(10)), "4"]) == 0
     assert [c.step for c in retention.plan(1, deep=False)] == [20]

@@ -110,6 +110,61 @@ def test_prune_keeps_links_and_their_targets(tmp_path: Path) -> None:
     assert (out / "best" / "net.pth").exists()
 
 
+OPTIMIZER = {"state": {0: {"exp_avg": np.zeros(3, dtype=np.float32)}}, "param_groups": []}
+
+
+def saves(root: Path, *names: str, steps: tuple[int, ...] = (100, 200, 300)) -> None:
+    """A file of each name at each step; what is called ``opt`` holds the state of an optimizer."""
+    root.mkdir(exist_ok=True)
+    for step in steps:
+        for place, name in enumerate(names):
+            path = root / name.format(step)
+            write_zip(path, OPTIMIZER if name.startswith("opt") else weights(step))
+            os.utime(path, (1e6 + 10 * step + place, 1e6 + 10 * step + place))
+
+
+@pytest.mark.parametrize("names", [
+    ("model_{}.pth", "optimizer_{}.pth", "scaler_{}.pt", "rng_state_{}.pth"),
+    ("opt{:06}.pt", "model{:06}.pt", "ema_0.9999_{:06}.pt"),
+    ("G_{}.pth", "D_{}.pth", "opt_{}.pth"),
+])  # fmt: skip
+def test_prune_deletes_the_whole_save(tmp_path: Path, names: tuple[str, ...]) -> None:
+    saves(tmp_path, *names)
+    plan = plan_prune(tmp_path, 1)
+    assert plan.freed_bytes == sum(path.stat().st_size for path in tmp_path.iterdir() if "300" not in path.name)
+    outcome = apply_prune(plan)
+    assert (outcome.refused, outcome.freed_bytes) == ((), plan.freed_bytes)
+    assert {path.name for path in tmp_path.iterdir()} == {name.format(300) for name in names}
+
+
+def test_prune_keeps_parts_of_something_else(tmp_path: Path) -> None:
+    """Numbers of ranks, caches, an unknown make, a save that is gone, the target of a link, a number that is kept."""
+    saves(tmp_path, "model_epoch_{}.pth", "optimizer_epoch_{}.pth", steps=(1, 2, 3, 4))
+    saves(tmp_path, "cache_latents_{}.pt", steps=(1, 2))
+    saves(tmp_path, "best_{}.pth", steps=(3,))
+    saves(tmp_path, "optimizer_epoch_{}.pth", steps=(50,))
+    (tmp_path / "newest_optimizer.pth").symlink_to("optimizer_epoch_2.pth")
+    for name in ("optimizer_{}.bin", "rng_state_{}.pth", "optimizer_{}.npz"):
+        saves(tmp_path, name, steps=(1, 2, 3))
+        for step in (1, 2, 3):
+            os.utime(tmp_path / name.format(step), (1e6 + 40, 1e6 + 40))
+    for step in (1, 2, 3):
+        (tmp_path / f"scaler_{step}.pth").write_bytes(b"of an unknown make")
+        os.utime(tmp_path / f"scaler_{step}.pth", (1e6 + 10 * step, 1e6 + 10 * step))
+    before = {path.name for path in tmp_path.iterdir()}
+    apply_prune(plan_prune(tmp_path, 1))
+    mains = {f"model_epoch_{step}.pth" for step in (1, 2, 3)}
+    assert before - {path.name for path in tmp_path.iterdir()} == {*mains, "optimizer_epoch_1.pth"}
+
+
+def test_prune_keeps_a_save_of_which_one_file_is_kept(tmp_path: Path) -> None:
+    saves(tmp_path, "G_{}.pth", "D_{}.pth", "opt_{}.pth")
+    kept = str(tmp_path / "G_200.pth")
+    apply_prune(plan_prune(tmp_path, 1, good=lambda _found: {kept: "rated 4 or 5 stars"}))
+    assert not [path.name for path in tmp_path.iterdir() if "100" in path.name]
+    assert len([*tmp_path.iterdir()]) == 6
+
+
 def test_prune_keeps_what_the_trainer_calls_its_best(tmp_path: Path) -> None:
     """transformers loads that one at its end (``load_best_model_at_end``), if it is still there."""
     first = transformers(tmp_path)

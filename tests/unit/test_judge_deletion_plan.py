@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+import pytest
 
 from tests.builders import World, judge
 from tests.unit.test_judge_recovery import crash, running
@@ -17,21 +18,21 @@ def keeper(keep: int = 2, **more: Any) -> World:
     return running(judge(Settings(checkpoints=Checkpoints(keep_last=keep, **more)), created_wall=1000.0))
 
 
-def saved(world: World, *steps: int, mtime: float = 2000.0) -> World:
+def saved(world: World, *steps: int, mtime: float = 2000.0, name: str = "step") -> World:
     for step in steps:
         world.see(
             CheckpointEvent(
-                t=world.t, path=f"out/step-{step}", event="complete", step=step, size_bytes=1e6, mtime=mtime + step
+                t=world.t, path=f"out/{name}-{step}", event="complete", step=step, size_bytes=1e6, mtime=mtime + step
             )
         )
     return world
 
 
-def plan(world: World, *steps: int) -> World:
+def plan(world: World, *steps: int, name: str = "step") -> World:
     found = [
         Checkpoint(
-            path=f"out/step-{s}",
-            name=f"step-{s}",
+            path=f"out/{name}-{s}",
+            name=f"{name}-{s}",
             kind="directory",
             step=s,
             epoch=None,
@@ -87,11 +88,12 @@ def test_unknown_checkpoints_and_the_resume_point_are_never_deleted() -> None:
     assert deleted(world) == ["step-10"]
 
 
-def test_checkpoint_that_this_attempt_resumed_from_is_kept() -> None:
-    world = crash(saved(keeper(1), 5)).wait(5.0)
+@pytest.mark.parametrize("name", ["step", "half"], ids=["itself", "what was saved with it"])
+def test_checkpoint_that_this_attempt_resumed_from_is_kept(name: str) -> None:
+    world = crash(saved(saved(keeper(2), 5, mtime=1999.0, name="half"), 5)).wait(5.0)
     assert world.resume_from == "out/step-5"
     world.watch(_more(6))
-    plan(world, 5)
+    plan(world, 5, name=name)
     saved(world, 7)
     assert world.of(PlanRetention)
     assert deleted(world) == []

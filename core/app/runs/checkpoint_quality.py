@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -39,12 +39,12 @@ def worth_keeping(found: Mapping[str, Quality]) -> dict[str, KeepReason]:
     return rated | {path: BEST for path, q in found.items() if q.best}
 
 
-def rated_paths(home: Path) -> frozenset[tuple[str, float]]:
-    """(real path, modification time) of what a person rated so well that it is kept; none if that cannot be read."""
-    try:
-        return frozenset(r.key for r in read_ratings(home) if r.stars >= KEPT_FROM)
-    except (ListUnreadable, OSError):
-        return frozenset()
+def rated_well(home: Path, found: Sequence[Checkpoint]) -> dict[str, KeepReason]:
+    """The same by what people think of them alone; none if that cannot be read."""
+    keys = set[tuple[str, float]]()
+    with contextlib.suppress(ListUnreadable, OSError):
+        keys = {rating.key for rating in read_ratings(home) if rating.stars >= KEPT_FROM}
+    return {c.path: RATED for c in found if (os.path.realpath(c.path), c.mtime) in keys}
 
 
 # What the journals of runs know of the checkpoints in a folder, beyond a quick look at them.

@@ -1,13 +1,14 @@
 """Where a run's output is, while it is supervised: the one place where a further output folder becomes known."""
 
-import os
 import time
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from ...checkpoints.inspection import verify
-from ...checkpoints.manage.pruning import apply_prune, plan_prune
-from ...model.checkpoint import Checkpoint, PrunePlan
+from ...checkpoints.manage.pruning import delete_planned, plan_prune
+from ...model.checkpoint import Checkpoint, KeepReason
 from ...model.decision import Record
 from ...model.fact import OutputKnown
 from ...model.observation import HostSample, Observation, ProcessSample
@@ -68,42 +69,30 @@ class RunOutput:
             self._note(f"{self._run.outputs}: {error.strerror or error}; the journal has the output folders, too")
 
 
+@dataclass
 class RunRetention:
     """Implements the actor's Retention for all output folders of a run; each keeps as many as the settings say.
 
-    Called by one thread at a time. ``rated``: (real path, modification time) of what a person wants to keep.
+    Called by one thread at a time. ``good``: as for ``plan_prune``.
     """
 
-    def __init__(
-        self,
-        folders: Callable[[], Sequence[Path]],
-        globs: Sequence[str] = (),
-        rated: Callable[[], Container[tuple[str, float]]] = frozenset,
-    ) -> None:
-        self._folders = folders
-        self._globs = globs
-        self._rated = rated
-        self._verified: dict[tuple[str, int, float], Checkpoint] = {}
+    folders: Callable[[], Sequence[Path]]
+    globs: Sequence[str] = ()
+    good: Callable[[Sequence[Checkpoint]], Mapping[str, KeepReason]] = lambda _found: {}
+    _verified: dict[tuple[str, int, float], Checkpoint] = field(default_factory=dict)
+    delete = staticmethod(delete_planned)
 
     def plan(self, keep: int, *, deep: bool) -> tuple[Checkpoint, ...]:
         """Oldest first, folder by folder; those that stay are read once each. Raises ValueError if none is known."""
-        folders = self._folders()
+        folders = self.folders()
         if not folders:
             raise ValueError("no output folder is watched")
         there = [folder for folder in folders if folder.is_dir()] or folders[:1]
-        plans = [plan_prune(each, keep, deep=deep, verify_deep=self._verify, globs=self._globs) for each in there]
+        plan = partial(plan_prune, keep=keep, deep=deep, verify_deep=self._verify, globs=self.globs, good=self.good)
+        plans = [plan(each) for each in there]
         stay = {kept.checkpoint.path for plan in plans for kept in plan.keep}
         self._verified = {key: found for key, found in self._verified.items() if key[0] in stay}
-        rated = self._rated()
-        planned = [found for plan in plans for found in reversed(plan.delete)]
-        return tuple(found for found in planned if (os.path.realpath(found.path), found.mtime) not in rated)
-
-    def delete(self, checkpoint: Checkpoint) -> str | None:
-        """Delete one; it is inspected once more before."""
-        folder = str(Path(checkpoint.path).parent)
-        alone = PrunePlan(directory=folder, keep=(), delete=(checkpoint,), freed_bytes=0, resume_point=None)
-        outcome = apply_prune(alone)
-        return outcome.refused[0][1] if outcome.refused else None
+        return tuple(found for plan in plans for found in reversed(plan.delete))
 
     def _verify(self, path: Path) -> Checkpoint:
         found = verify(path, deep=False)

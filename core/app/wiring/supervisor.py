@@ -49,7 +49,7 @@ from ..plan.trainer_settings import save_request
 from ..preflight.checklist import ReadinessCheck
 from ..preflight.other_trainer import refusal_at_launch
 from ..preflight.resume_checks import resume_misfit
-from ..runs.checkpoint_quality import rated_paths
+from ..runs.checkpoint_quality import rated_well
 from ..runs.ended_attempt import live_attempt, newest_attempt, newest_folder, unwritten_order
 from ..runs.output_claim import OutputClaim, is_network
 from ..runs.output_folder import OutputLists
@@ -166,7 +166,7 @@ def build_supervisor(
         retention=RunRetention(
             lambda: [Path(folder) for folder in output.folders],
             preset.checkpoint_globs,
-            rated=lambda: rated_paths(run.path.parents[1]),
+            partial(rated_well, run.path.parents[1]),
         ),
         copy_aside=partial(_copy_aside, output, run),
         gpu_help=GpuHelp(read=recorder.gpus_now, peaks=lambda: recorder.gpu_peaks, users=named_users),

@@ -59,7 +59,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_other(self) -> bool:
         """Whether it is a model compiled for inference, or an optimizer alone, which belongs to weights beside it."""
-        return any(TORCHSCRIPT in c.opaque or _is_optimizer_alone(c) for c in self.held.values())
+        return any(TORCHSCRIPT in c.opaque or is_optimizer_alone(c) for c in self.held.values())
 
     @property
     def objects(self) -> tuple[str, ...]:
@@ -109,7 +109,7 @@ def _is_optimizer(value: PickleValue) -> bool:
     return isinstance(value, Mapping) and {"state", "param_groups"} <= value.texts.keys()
 
 
-def _is_optimizer_alone(contents: FileContents) -> bool:
+def is_optimizer_alone(contents: FileContents) -> bool:
     """PyTorch numbers the parameters in the state of an optimizer: what has names there may be weights."""
     state = contents.tree.texts.get("state") if isinstance(contents.tree, Mapping) else None
     numbered = _is_optimizer(contents.tree) and isinstance(state, Mapping) and not state.texts

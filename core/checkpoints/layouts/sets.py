@@ -9,7 +9,6 @@ import os
 import re
 import stat
 import time
-from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import product
@@ -25,10 +24,12 @@ from ...model.checkpoint_files import (
     is_temporary,
     is_text_of_unknown_use,
     kind_of_name,
+    numbers_in,
     read_name,
     says_state,
 )
 from ...model.checkpoint_suffixes import has_checkpoint_suffix
+from ...processes import status_of
 from ..formats.byte_range import Torn, head_of
 from ..formats.tensors import shown
 
@@ -136,16 +137,12 @@ POINTERS = {
 """Files of the trainer that name its newest finished checkpoint, written after that, and names of those."""
 RANK_FOLDER = re.compile(r"^mp_rank_\d+(?:_\d+)*$")
 """Megatron: ``iter_0001000/mp_rank_TENSOR_PIPELINE/`` of each rank; none of them is a checkpoint by itself."""
-PAIRS = (("G", "D"), ("netG", "netD"), ("gen", "disc"), ("generator", "discriminator"))
+_PAIRS = {"G": "D", "netG": "netD", "gen": "disc", "generator": "discriminator"}
+_HALVES = _PAIRS | {second: first for first, second in _PAIRS.items()}
 """First words of two files of one save: both are needed to go on (VITS, so-vits-svc, RVC, pix2pix)."""
 _WORD = re.compile(r"^([A-Za-z]+)(?=[-_.\d])")
-_NUMBERS = re.compile(r"\d+")
 _TICK_NS = 50_000_000
 """Names that were listed so soon after a change may lack what came in the same tick of the kernel's clock."""
-
-
-def numbers_in(name: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in _NUMBERS.findall(name)[:4] if len(number) < 16)
 
 
 def read_pointer(path: Path) -> str | None:
@@ -155,16 +152,10 @@ def read_pointer(path: Path) -> str | None:
 
 
 class Folder(NamedTuple):
-    """Names in a folder. ``alike``: of files with tensors, numbers in the name → kind of name → name."""
+    """Names in a folder. ``kinds``: of files with tensors, kind of name → the numbers in each name → that name."""
 
     names: frozenset[str]
-    alike: dict[tuple[int, ...], dict[str, str]]
-    series: dict[str, list[tuple[int, ...]]]
-    """Kind of name → the numbers of each, ascending."""
-
-    def earlier(self, kind: str, numbers: tuple[int, ...]) -> list[tuple[int, ...]]:
-        found = self.series.get(kind, [])
-        return found[: bisect_left(found, numbers)]
+    kinds: dict[str, dict[tuple[int, ...], str]]
 
 
 def unfinished_beside(path: Path, is_damaged: Callable[[Path], bool]) -> Torn | None:
@@ -198,27 +189,49 @@ def _not_named(path: Path, names: frozenset[str]) -> str | None:
 def _half(path: Path, folder: Folder, is_damaged: Callable[[Path], bool]) -> str | None:
     """Of two files that are saved together, what is wrong with the other.
 
-    They are such by their names (``PAIRS``), or because each earlier save has both. Known false alarm of the second: a
-    file beside it that was cut off and is not needed; then the older save is the resume point.
+    They are such by their names (``_HALVES``), or because each earlier save has both; parts are none. Known false alarm
+    of the second: a file beside it that was cut off and is not needed; then the older save is the resume point.
     """
-    numbers, kind = numbers_in(path.name), kind_of_name(path.name)
-    if path.name not in folder.alike.get(numbers, {}).values():
+    numbers = numbers_in(path.name)
+    alike = folder.kinds.get(kind_of_name(path.name), {})
+    if path.name != alike.get(numbers):
         return None
-    half = _other_half(path.name)
-    if half is not None and half not in folder.names and kind_of_name(half) in folder.series:
+    word = _WORD.match(path.name)
+    half = "" if word is None or word[1] not in _HALVES else f"{_HALVES[word[1]]}{path.name[word.end() :]}"
+    if half and half not in folder.names and kind_of_name(half) in folder.kinds:
         return f"{half} is missing: it is saved with it"
-    earlier = folder.earlier(kind, numbers)
-    for other, name in sorted(folder.alike[numbers].items()):
-        together = name == half or (earlier and earlier == folder.earlier(other, numbers))
-        if other != kind and together and is_damaged(path.with_name(name)):
+    earlier = {each for each in alike if each < numbers}
+    for others in folder.kinds.values():
+        name = others.get(numbers, path.name)
+        if name == path.name or is_part(name):
+            continue
+        together = name == half or (earlier and earlier == {each for each in others if each < numbers})
+        if together and is_damaged(path.with_name(name)):
             return f"{name}, which is saved with it, is not whole"
     return None
 
 
-def _other_half(name: str) -> str | None:
-    word = _WORD.match(name)
-    halves = (b for pair in PAIRS for a, b in (pair, pair[::-1]) if word is not None and word[1] == a)
-    return next((f"{half}{name[word.end() :]}" for half in halves if word is not None), None)
+def saved_with(path: Path) -> list[Path]:
+    """The files beside a file that were written at its save: other main files, and parts.
+
+    They have exactly its numbers and were written nearer in time to it than to the ones before and after it: the number
+    in ``optimizer_1.bin`` may be that of a rank.
+    """
+    folder, numbers = _folder(path.parent), numbers_in(path.name)
+    kinds = {} if folder is None else folder.kinds
+    alike = kinds.get(kind_of_name(path.name), {})
+    if alike.get(numbers) != path.name:
+        return []
+
+    def written(name: str) -> float:
+        status = status_of(path.with_name(name))
+        return 0.0 if status is None else status.st_mtime
+
+    order = sorted(alike)
+    times = {each: written(alike[each]) for each in order[max(0, order.index(numbers) - 1) :][:3]}
+    beside = [names[numbers] for names in kinds.values() if names is not alike and numbers in names]
+    found = [(name, written(name)) for name in beside]
+    return [path.with_name(name) for name, t in found if min(times, key=lambda n: abs(times[n] - t)) == numbers]
 
 
 def missing_ranks(members: Members) -> list[Torn]:
@@ -231,9 +244,8 @@ def missing_ranks(members: Members) -> list[Torn]:
     expected = set(product(*(range(max(place) + 1) for place in zip(*found, strict=True))))
     for absent in sorted(expected - set(found))[:1]:
         return [Torn(f"the folder of rank {'_'.join(map(str, absent))} is missing: every rank saves", understood=False)]
-    files = {folder: {name.partition("/")[2] for name in members.under(folder).files} for folder in ranks}
-    for name in sorted(set[str]().union(*(set(members.under(folder).files) for folder in files))):
-        for folder in sorted(files):
+    for name in sorted(set[str]().union(*(members.under(folder).files for folder in ranks))):
+        for folder in sorted(ranks):
             if f"{folder}/{name}" not in members.files:
                 return [Torn(f"{folder}/{name} is missing: another rank has one", understood=False)]
     return []
@@ -246,7 +258,12 @@ def missing_beside_older(members: Members, optional: frozenset[str] = frozenset(
     them was not finished. Known false alarm: a trainer that saves its optimizer at some saves only; then the older one
     with the optimizer is the better resume point. ``optional``: members whose absence is only noted.
     """
-    older = _next_older(members.root)
+    path, folder, numbers = members.root, _folder(members.root.parent), numbers_in(members.root.name)
+    names = () if folder is None or not numbers else folder.names
+    alike = [name for name in names if kind_of_name(name) == kind_of_name(path.name) and numbers_in(name) < numbers]
+    found, real = map(path.with_name, sorted(alike, key=numbers_in, reverse=True)), path.parent.resolve()
+    # the next older folder of its series; no link out
+    older = next((each for each in found if each.is_dir() and not (each.is_symlink() and leaves(each, real))), None)
     if older is None:
         return []
     try:
@@ -260,16 +277,6 @@ def missing_beside_older(members: Members, optional: frozenset[str] = frozenset(
         if belongs and name not in optional and kind_of_name(name) not in own:
             return [Torn(f"{name} is missing: {older.name} beside it has one", understood=False)]
     return []
-
-
-def _next_older(path: Path) -> Path | None:
-    """The folder beside it whose name differs in its numbers only and has the next smaller ones. No link out."""
-    kind, own, folder = kind_of_name(path.name), numbers_in(path.name), _folder(path.parent)
-    names = () if folder is None or not own else folder.names
-    older = [name for name in names if kind_of_name(name) == kind and numbers_in(name) < own]
-    found = (path.with_name(name) for name in sorted(older, key=numbers_in, reverse=True))
-    real = path.parent.resolve()
-    return next((each for each in found if each.is_dir() and not (each.is_symlink() and leaves(each, real))), None)
 
 
 def _folder(path: Path) -> Folder | None:
@@ -289,13 +296,8 @@ def _listed(key: tuple[str, int, int, int]) -> Folder | None:
         names = frozenset(entry.name for _, entry in zip(range(MAX_MEMBERS + 1), entries, strict=False))
     if len(names) > MAX_MEMBERS:
         return None
-    found = Folder(names, {}, {})
-    for name in names:
-        numbers = numbers_in(name)
-        if numbers and has_checkpoint_suffix(name) and not is_part(name) and not is_temporary(name):
-            kind = kind_of_name(name)
-            found.alike.setdefault(numbers, {})[kind] = name
-            found.series.setdefault(kind, []).append(numbers)
-    for each in found.series.values():
-        each.sort()
+    found = Folder(names, {})
+    for name in sorted(names):
+        if (numbers := numbers_in(name)) and has_checkpoint_suffix(name) and not is_temporary(name):
+            found.kinds.setdefault(kind_of_name(name), {})[numbers] = name
     return found

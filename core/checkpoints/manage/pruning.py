@@ -10,13 +10,16 @@ import msgspec
 
 from ...atomic_files import sync_directory
 from ...model.checkpoint import Checkpoint, KeepReason, Kept, PrunePlan
-from ...model.checkpoint_files import series_of
-from ...model.checkpoint_suffixes import INDEX_SUFFIX
-from ..formats.byte_range import Damage, ProgressCallback
+from ...model.checkpoint_files import kind_of_name, numbers_in, series_of
+from ..formats.byte_range import Damage
 from ..formats.tensor_file import read_json
-from ..inspection import inspect, subject_of, verify
+from ..inspection import inspect, parts_of, subject_of, verify
 from ..layouts.frameworks import TRANSFORMERS_STATE
+from ..layouts.sets import Member, saved_with
 from ..listing import list_checkpoints
+
+_WANTED: frozenset[KeepReason] = frozenset({"has the best score", "rated 4 or 5 stars", "a link"})
+"""Of what is kept for these, the other main files of its save are kept, too."""
 
 
 class PruneOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,8 +35,7 @@ def plan_prune(
     keep: int,
     *,
     deep: bool = True,
-    progress: ProgressCallback | None = None,
-    verify_deep: Callable[[Path], Checkpoint] | None = None,
+    verify_deep: Callable[[Path], Checkpoint] = lambda path: verify(path, deep=True),
     globs: Sequence[str] = (),
     good: Callable[[Sequence[Checkpoint]], Mapping[str, KeepReason]] = lambda _found: {},
 ) -> PrunePlan:
@@ -43,8 +45,9 @@ def plan_prune(
     ``deep``: the ones kept as the newest are verified first, so that none is deleted in favour of one that holds
     NaN; ``verify_deep`` replaces ``verify`` (for a caller that remembers verdicts). Always kept: the resume point,
     what is not complete (damaged ones are evidence, unfinished ones are being written), the nearest complete
-    neighbour of each damaged one, links with their targets, and what transformers calls the best. ``globs``: as for
-    ``list_checkpoints``. ``good``: path → why it is kept. Raises ValueError for ``keep`` below 1, and as that.
+    neighbour of each damaged one, links with their targets, what transformers calls the best, and parts that were
+    saved with a kept one. ``globs``: as for ``list_checkpoints``. ``good``: path → why it is kept.
+    Raises ValueError for ``keep`` below 1, and as that.
     """
     if keep < 1:
         raise ValueError(f"--keep must be at least 1, not {keep}: the resume point is always kept")
@@ -52,21 +55,13 @@ def plan_prune(
     why: dict[str, KeepReason] = {}
     newest: Counter[str] = Counter()
     for place, checkpoint in enumerate(found):
+        series = series_of(checkpoint.name)
         if checkpoint.verdict != "complete":
             why[checkpoint.path] = "not complete"
-            continue
-        series = series_of(checkpoint.name)
-        if newest[series] >= keep:
-            continue
-        if deep:
-            path = Path(checkpoint.path)
-            checked = verify_deep(path) if verify_deep else verify(path, deep=True, progress=progress)
-            if checked.verdict != "complete":
-                found[place] = checked
-                why[checkpoint.path] = "deep check failed"
-                continue
-        newest[series] += 1
-        why[checkpoint.path] = "newest"
+        elif newest[series] < keep:
+            found[place] = checked = verify_deep(Path(checkpoint.path)) if deep else checkpoint
+            newest[series] += checked.verdict == "complete"
+            why[checkpoint.path] = "newest" if checked.verdict == "complete" else "deep check failed"
     resume = next((c for c in found if c.verdict == "complete"), None)
     if resume is not None:
         why[resume.path] = "resume point"
@@ -76,85 +71,82 @@ def plan_prune(
         with suppress(Damage, OSError):
             state = read_json(Path(checkpoint.path) / TRANSFORMERS_STATE, "a state file")
             best = str(state.get("best_model_checkpoint") or best)
-    for checkpoint in found:
+    targets = {os.path.realpath(entry.path) for entry in os.scandir(directory) if entry.is_symlink()}
+    for place, checkpoint in enumerate(found):
         if checkpoint.name == Path(best).name:  # its trainer loads that one at its end
             why.setdefault(checkpoint.path, "has the best score")
-    for neighbour in _neighbours(found):
-        why.setdefault(neighbour, "next to a damaged one")
-    targets = {os.path.realpath(entry.path) for entry in os.scandir(directory) if entry.is_symlink()}
-    for checkpoint in found:
+        if checkpoint.verdict != "complete":  # the nearest older one, or the nearest newer one if none is older
+            nearest = (c.path for c in (*found[place + 1 :], *found[:place][::-1]) if c.verdict == "complete")
+            why.setdefault(next(nearest, ""), "next to a damaged one")
         if Path(checkpoint.path).is_symlink() or os.path.realpath(checkpoint.path) in targets:
             why.setdefault(checkpoint.path, "a link")
-    delete = tuple(checkpoint for checkpoint in found if checkpoint.path not in why)
+    beside = {each.path: saved_with(Path(each.path)) for each in found}
+    kinds = Counter(map(kind_of_name, {other.name for others in beside.values() for other in others}))
+    parts = {each.path: parts_of(Path(each.path)) for each in found if each.path not in why}
+    for checkpoint in found:
+        once = any(kinds[kind_of_name(name)] == 1 for name in parts.get(checkpoint.path, ()))
+        if once or why.get(checkpoint.path) in _WANTED:
+            for path in (checkpoint.path, *map(str, beside[checkpoint.path])):
+                why.setdefault(path, "the only one with such parts" if once else "saved with a kept one")
+    delete: list[Checkpoint] = []
+    kept, stay = {numbers_in(each.name) for each in found if each.path in why}, {Path(path).name for path in targets}
+    for checkpoint in found:
+        if checkpoint.path not in why:
+            own = {} if numbers_in(checkpoint.name) in kept else parts[checkpoint.path]
+            own = {name: size for name, size in own.items() if name not in stay}
+            size = checkpoint.size_bytes + sum(own.values())
+            delete.append(msgspec.structs.replace(checkpoint, parts=tuple(own), size_bytes=size))
+            stay |= own.keys()  # they go with the one of their save that is deleted last
     return PrunePlan(
         directory=str(directory),
-        keep=tuple(
-            Kept(checkpoint=checkpoint, why=why[checkpoint.path]) for checkpoint in found if checkpoint.path in why
-        ),
-        delete=delete,
+        keep=tuple(Kept(checkpoint=each, why=why[each.path]) for each in found if each.path in why),
+        delete=tuple(delete),
         freed_bytes=sum(checkpoint.size_bytes for checkpoint in delete),
         resume_point=None if resume is None else resume.path,
     )
 
 
-def _neighbours(found: list[Checkpoint]) -> list[str]:
-    """For each damaged checkpoint the nearest older complete one, or the nearest newer one if none is older."""
-    kept: list[str] = []
-    for place, checkpoint in enumerate(found):
-        if checkpoint.verdict != "complete":
-            nearest = (*found[place + 1 :], *found[:place][::-1])
-            kept += [each.path for each in nearest if each.verdict == "complete"][:1]
-    return kept
-
-
 def apply_prune(plan: PrunePlan) -> PruneOutcome:
-    """Delete what the plan lists, oldest first, each inspected once more.
+    """Delete what the plan lists, oldest first. Never raises for a single checkpoint."""
+    done = [(checkpoint, delete_planned(checkpoint)) for checkpoint in reversed(plan.delete)]
+    return PruneOutcome(
+        deleted=tuple(checkpoint.path for checkpoint, why in done if why is None),
+        refused=tuple((checkpoint.path, why) for checkpoint, why in done if why is not None),
+        freed_bytes=sum(checkpoint.size_bytes for checkpoint, why in done if why is None),
+    )
 
-    Not deleted: what is no longer as planned (size, time, verdict), links, what is not directly in the directory.
-    Never raises for a single checkpoint.
+
+def delete_planned(checkpoint: Checkpoint) -> str | None:
+    """Delete a checkpoint of a plan with its parts, inspected once more; or why not. Raises nothing.
+
+    Not deleted: what is no longer as planned (size, time, whole by itself), links, and one whose parts another main
+    file of its save needs.
     """
-    real = os.path.realpath(plan.directory)
-    deleted: list[str] = []
-    refused: list[tuple[str, str]] = []
-    freed = 0
-    for checkpoint in reversed(plan.delete):
-        path = Path(checkpoint.path)
-        try:
-            objection = _objection(checkpoint, path, real)
-            if objection is None:
-                _delete(path)
-        except OSError as error:
-            objection = f"could not be deleted: {error.strerror}"
-        if objection is None:
-            deleted.append(checkpoint.path)
-            freed += checkpoint.size_bytes
+    path = Path(checkpoint.path)
+    try:
+        if path.is_symlink():
+            return "is a link"
+        if checkpoint.parts and any(inspect(other) is not None for other in saved_with(path)):
+            return "has parts that belong to another one of its save, too"
+        subject, parts = subject_of(path), [Member.at(path.with_name(name)) for name in checkpoint.parts]
+        size = None if subject is None else subject.members.size_bytes + sum(part.size_bytes for part in parts)
+        # whole by itself: the other half of its save may have been deleted just now
+        whole = subject is not None and not subject.examine(None).damages
+        if subject is None or not whole or (size, subject.mtime) != (checkpoint.size_bytes, checkpoint.mtime):
+            return "changed since the plan was made"
+        for part in parts:
+            part.path.unlink()
+        if path.is_dir():
+            import shutil  # slow to import
+
+            # renamed first, so that an interrupted deletion leaves nothing that looks like a checkpoint
+            renamed = path.with_name(f".{path.name}.deleting")
+            path.rename(renamed)
+            shutil.rmtree(renamed)
         else:
-            refused.append((checkpoint.path, objection))
-    sync_directory(plan.directory)
-    return PruneOutcome(deleted=tuple(deleted), refused=tuple(refused), freed_bytes=freed)
-
-
-def _objection(checkpoint: Checkpoint, path: Path, real_directory: str) -> str | None:
-    if path.is_symlink():
-        return "is a link"
-    if os.path.realpath(path.parent) != real_directory or os.path.realpath(path) != str(
-        Path(real_directory) / path.name
-    ):
-        return "does not lie in the directory"
-    now = inspect(path)
-    return "was removed" if now is None else "changed since the plan was made" if now != checkpoint else None
-
-
-def _delete(path: Path) -> None:
-    import shutil  # slow to import
-
-    if path.is_dir():
-        # renamed first, so that an interrupted deletion leaves nothing that looks like a checkpoint
-        renamed = path.with_name(f".{path.name}.deleting")
-        path.rename(renamed)
-        shutil.rmtree(renamed)
-        return
-    subject = subject_of(path) if path.name.endswith(INDEX_SUFFIX) else None
-    path.unlink()
-    for shard in () if subject is None else subject.members.files.values():
-        shard.path.unlink(missing_ok=True)
+            for file in (path, *(shard.path for shard in subject.members.files.values())):
+                file.unlink(missing_ok=True)
+        sync_directory(path.parent)
+    except OSError as error:
+        return f"could not be deleted: {error.strerror}"
+    return None

@@ -12,7 +12,7 @@ from ...model.progress import RAM_SHORT_BYTES
 from .. import memory
 from ..findings.slow import long_words
 from ..knowledge import Knowledge
-from ..memory import EndOfWatch, EndTime, Job, is_best
+from ..memory import EndOfWatch, EndTime, Job, best_there
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
 from ..run_states import Finished, Over, Running, Stopped
 from ..scales import BUSY_S, SURE_TIMES, TRIES, WHILE_S
@@ -141,7 +141,7 @@ def _due(builder: StepBuilder, t: float) -> list[KnownCheckpoint]:
     good = [k for k in state.saved.checkpoints.known if k.own and k.complete and k.bad is None and k.mtime is not None]
     found = []
     if which != "newest":
-        found += [k for k in good if is_best(state.saved.evaluations, good, k.path)]
+        found += [k for k in good if k.path == best_there(state.saved.evaluations, good)]
     if which != "best" and good:
         newest = max(good, key=lambda k: (k.mtime or 0.0, k.t))
         found += [] if newest in found else [newest]

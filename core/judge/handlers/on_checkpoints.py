@@ -3,7 +3,7 @@
 import msgspec
 
 from ...model.checkpoint import Checkpoint
-from ...model.checkpoint_files import kind_of_name
+from ...model.checkpoint_files import kind_of_name, numbers_in
 from ...model.decision import DeleteCheckpoint, PlanRetention
 from ...model.fact import CheckpointsSetAside, OutputKnown
 from ...model.observation import CheckpointEvent, Outcome, OutputSeen
@@ -407,11 +407,13 @@ def _is_deletable(known: KnownCheckpoint) -> bool:
 
 
 def _may_be_deleted(builder: StepBuilder, found: Checkpoint) -> bool:
-    """Return whether it is verified, surely of this run, and needed for no restart, copy, evaluation or score."""
+    """Return whether it is verified, surely of this run, and of no save that a restart, copy or evaluation needs."""
     state, path = builder.state, found.path
     known, jobs = builder.checkpoint(path), (state.saved.evaluations.running, state.saved.backups.running)
     if known is None or not _is_deletable(known) or not known.complete or known.bad is not None:
         return False
     newest = resume_point.newest_verified(state.saved.checkpoints, builder.support)
-    needed = {state.attempt.resume_from, newest and newest.path, *(job.path for job in jobs if job is not None)}
-    return path not in needed and not memory.is_best(state.saved.evaluations, state.saved.checkpoints.known, path)
+    best = memory.best_there(state.saved.evaluations, state.saved.checkpoints.known)
+    needed = (state.attempt.resume_from, newest.path if newest else None, best, *(job.path for job in jobs if job))
+    saves = {numbers_in(base_name(each)) or each for each in needed if each is not None}
+    return (numbers_in(found.name) or path) not in saves

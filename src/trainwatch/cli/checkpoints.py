@@ -279,7 +279,7 @@ def plan_lines(plan: "tools.PrunePlan", outcome: "tools.PruneOutcome | None") ->
     for kept in plan.keep:
         yield f"keep    {kept.checkpoint.name:36} {kept.why}"
     for checkpoint in plan.delete:
-        yield f"delete  {checkpoint.name:36} {size(checkpoint.size_bytes)}"
+        yield f"delete  {', '.join((checkpoint.name, *checkpoint.parts)):36} {size(checkpoint.size_bytes)}"
     if outcome is None:
         yield f"{size(plan.freed_bytes)} would be freed; nothing was deleted (--apply deletes)"
         return
