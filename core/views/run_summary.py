@@ -243,7 +243,7 @@ def _of_the_end(now: Situation, run: tuple[str, ...], attempt: int) -> Iterator[
         crashes = [i for i in story.incidents if i.kind == "crash" and i.attempt > newest]
         if len(crashes) > 1 and now.now_t - crashes[0].t >= AWAY_S:
             failed = f"{len(crashes)} starts since {quantity.clock(crashes[0].wall, now.now_wall)} failed"
-            text = f"{failed}: {crashes[-1].reason}. It is tried until one trains; `{typed('stop', *run)}` ends that."
+            text = f"{failed}: {crashes[-1].reason}. One follows by itself; `{typed('resume', *run)}` does not wait."
             yield Need(kind="held", text=text, subject=crashes[0].id)
 
 

@@ -1,16 +1,20 @@
 """``forget --old``: ended runs beyond those that are kept, each after a question, and never their outputs."""
 
+import contextlib
 import io
 from argparse import Namespace
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from tests.unit.test_slurm_job_process import Cluster
 from trainwatch.cli import control
+from trainwatch.core import spool
 from trainwatch.core.app.errors import CliError
 from trainwatch.core.app.runs.forgetting import old_runs
 from trainwatch.core.model.fact import AttemptStarted, RunCreated, StateChanged
-from trainwatch.core.model.run import RunSpec, RunState
+from trainwatch.core.model.run import JobHandle, JobRecord, RunSpec, RunState
 from trainwatch.core.store.journal import JournalWriter
 from trainwatch.core.store.lock import SupervisorLock
 from trainwatch.core.store.run_directory import RunDirectory
@@ -51,6 +55,23 @@ def test_only_ended_runs_beyond_the_newest_are_old(home: Path) -> None:
     assert [run.id for run, _ in old_runs(5)] == ["luca-1"]
     with SupervisorLock(runs[0].lock):
         assert old_runs(5) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"), [("RUNNING", "job 77 is RUNNING"), ("COMPLETED", ""), ("", "nothing was removed")]
+)
+def test_a_run_whose_job_may_live_is_kept(
+    home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str, kept: str
+) -> None:
+    run, cluster = made(home, 1, "running"), Cluster(tmp_path)
+    monkeypatch.setenv("PATH", cluster.env["PATH"])
+    run.attempt(1).mkdir(parents=True)
+    record = JobRecord(handle=JobHandle(cluster="c", id="77"), phase="running")
+    spool.write(str(run.attempt(1)), spool.JOB, msgspec.to_builtins(record))
+    cluster.answers("scontrol", f"JobId=77 JobState={said}", code=int(not said))
+    with pytest.raises(CliError, match=kept) if kept else contextlib.nullcontext():
+        control.forget_verb(args(run="luca-1", old=None, yes=True))
+    assert run.path.exists() == bool(kept)
 
 
 def test_nothing_of_an_interrupted_run_is_old(home: Path) -> None:

@@ -54,6 +54,7 @@ def test_an_unknown_host_names_the_nearest_or_how_to_add_it(own: Path) -> None:
     [
         ('[hosts.box1]\nshh = "x"\n', 'config.toml:2: unknown key "shh"; did you mean "ssh"?'),
         ('[hosts.box1]\nfolder = "x"\n', 'config.toml:1: "box1" needs "ssh"'),
+        ('[hosts.box1]\nssh = ""\n', 'config.toml:1: "box1" needs "ssh"'),
         ('[hosts.box1]\nssh = "-oProxyCommand=x"\n', "must be one word for ssh"),
         ('[hosts.box1]\nssh = "a b"\n', "must be one word for ssh"),
         ('[hosts."a/b"]\nssh = "x"\n', '"a/b" is no name for a host'),

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.act.slurm.commands import Seen, duration_s, limit_of, phase_of, read_scontrol, read_squeue
+from trainwatch.core.act.slurm.commands import Seen, limit_of, phase_of, read_scontrol, read_squeue
 from trainwatch.core.model.run import never_ends
 
 RECORDED = Path(__file__).parents[1] / "fixtures" / "slurm"
@@ -25,21 +25,6 @@ RECORDED = Path(__file__).parents[1] / "fixtures" / "slurm"
 )
 def test_a_state_that_is_not_known_is_no_end(state: str, expected: tuple[str, str | None]) -> None:
     assert phase_of(state) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("3:04", 184.0),
-        ("02:03:04", 7384.0),
-        ("1-02:03:04", 93784.0),
-        ("UNLIMITED", None),
-        ("INVALID", None),
-        ("", None),
-    ],
-)
-def test_time_that_is_left(text: str, seconds: float | None) -> None:
-    assert duration_s(text) == seconds
 
 
 RELEASES = ["23.11", "24.11", "25.11", "26.05"]
@@ -121,6 +106,10 @@ def test_states_and_reasons_of_later_versions() -> None:
     [
         ("90", 5400.0),
         ("2:30", 150.0),
+        ("02:03:04", 7384.0),
+        ("1-02:03:04", 93784.0),
+        ("INVALID", None),
+        ("NOT_SET", None),
         ("1:00:00", 3600.0),
         ("2-12", 216000.0),
         ("2-12:30", 217800.0),
@@ -128,5 +117,5 @@ def test_states_and_reasons_of_later_versions() -> None:
         ("UNLIMITED", None),
     ],
 )
-def test_a_time_limit_as_sbatch_takes_it(text: str, seconds: float | None) -> None:
+def test_a_time_limit_as_sbatch_takes_it_and_the_time_that_is_left(text: str, seconds: float | None) -> None:
     assert limit_of(text) == seconds

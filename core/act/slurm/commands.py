@@ -77,7 +77,7 @@ def read_squeue(text: str) -> dict[str, Seen]:
         if len(fields) != len(SQUEUE_FIELDS) or not fields[0].isdecimal():
             continue
         number, state, waits_for, nodes, submitted, left, comment = ("" if f in NOTHING else f for f in fields)
-        found[number] = Seen(number, state, waits_for, nodes, submitted, duration_s(left), comment)
+        found[number] = Seen(number, state, waits_for, nodes, submitted, limit_of(left), comment)
     return found
 
 
@@ -96,13 +96,8 @@ def read_scontrol(text: str) -> Seen | None:
     return Seen(told["JobId"], told["JobState"], waits_for, nodes, submitted, None, told.get("Comment", ""))
 
 
-def duration_s(text: str) -> float | None:
-    """Seconds of ``1-02:03:04``, ``02:03:04`` or ``03:04``; None for ``UNLIMITED``, ``INVALID``, ``NOT_SET``."""
-    return limit_of(text) if ":" in text else None
-
-
 def limit_of(text: str) -> float | None:
-    """Seconds of a time limit as sbatch takes it: also ``90`` (minutes), ``2-12`` (days, hours), ``2-12:30``."""
+    """Seconds of ``1-02:03:04``, ``03:04`` and as sbatch takes it ``90`` (minutes), ``2-12`` (days, hours), or None."""
     days, dash, clock = text.strip().rpartition("-")
     parts = clock.split(":")
     if not all(part.isdecimal() for part in (*parts, days or "0")) or len(parts) > 3:
@@ -236,12 +231,10 @@ def wait_until_gone(slurm: Slurm, handle: JobHandle, limit_s: float) -> bool:
     """Wait until Slurm says that the job has ended. False: it did not say so in time."""
     end = time.monotonic() + limit_s
     while True:
-        try:
+        with contextlib.suppress(SlurmError):
             found = slurm.job(handle)
             if found is not None and found.phase == "ended":
                 return True
-        except SlurmError:
-            pass
         if time.monotonic() >= end:
             return False
         time.sleep(1.0)

@@ -5,15 +5,17 @@ import os
 import shutil
 from pathlib import Path
 
+from ...act.slurm.commands import Slurm, SlurmError
 from ...model.run import TERMINAL_STATES
 from ...model.text import plural, typed
+from ...spool import read_job
 from ...store.history_writer import remove_recent
 from ...store.journal import JournalTooNew
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory, RunUnreadable
 from ...store.run_lookup import list_runs
 from ...views.quantity import size as size_text
-from ..errors import CliError, ExitCode
+from ..errors import CliError, ExitCode, ends_verb
 from .known_runs import home
 from .output_claim import require_here, trainer_pid
 from .supervisor_life import story_now
@@ -27,6 +29,11 @@ def kept_about(run: RunDirectory) -> str:
         alive = f"{run.id}: its trainer (pid {pid}) is alive; end it first: {typed('kill', run.id)}"
         raise CliError(ExitCode.OWNED, alive)
     require_here(run, "kill")
+    for job in filter(None, map(read_job, run.attempt_folders())):  # the process that followed it may have died
+        with ends_verb(ExitCode.FAILED, SlurmError, place=f"{run.id}: nothing was removed: "):
+            seen = None if job.phase == "ended" else Slurm().job(job.handle)
+        if seen is not None and seen.phase != "ended":
+            raise CliError(ExitCode.OWNED, f"{run.id}: job {seen.id} is {seen.state}; end it first: scancel {seen.id}")
     folders: tuple[str, ...] = ()
     with contextlib.suppress(RunUnreadable):
         folders = run.load_spec().output_folders
