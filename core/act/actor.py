@@ -66,7 +66,7 @@ class RunActor:
             decisions.RequestSave: ("request_save", self._request_save),
             decisions.StopAttempt: ("stop_attempt", self._stop),
             decisions.EndLeftovers: ("end_leftovers", self._stop),
-            decisions.ClearGpu: ("clear_gpu", self._clear),
+            decisions.ClearGpu: ("clear_gpu", lambda _: (*clear_gpus(self.spec, self._baseline, self.gpu_help), {})),
             decisions.CopyAside: ("copy_aside", self._copy_aside),
             decisions.ListCheckpoints: ("list_checkpoints", self._list_checkpoints),
             decisions.VerifyCheckpoint: ("verify_checkpoint", self._verify_checkpoint),
@@ -142,10 +142,6 @@ class RunActor:
         assert self._target is not None
         self._saved = self.engine.ask_to_save(self._target, stop=decision.stop)
         return self._saved.asked, self._saved.sentence, msgspec.to_builtins(self._saved)
-
-    def _clear(self, _decision: decisions.ClearGpu) -> Performed:
-        report = clear_gpus(self.spec, self._baseline, self.gpu_help)
-        return report.clear, report.detail, msgspec.to_builtins(report)
 
     def _list_checkpoints(self, decision: decisions.ListCheckpoints) -> Performed:
         why_not = self.list_checkpoints(decision.limit_s, decision.expected)

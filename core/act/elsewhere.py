@@ -96,7 +96,8 @@ class Container(NamedTuple):
         name = signal.Signals(number).name.removeprefix("SIG")
         with contextlib.suppress(PlaceError):
             self.unpause()  # a paused process reacts to nothing
-        others = () if number == signal.SIGKILL else self._others()
+        first = None if number == signal.SIGKILL else self.first_process()
+        others = [] if first is None else processes.descendants(first.identity.pid)
         for each in self.ids():
             self._to(each, "kill", "--signal", name)
         processes.signal_each(others, number)
@@ -124,10 +125,6 @@ class Container(NamedTuple):
             if process is not None and _is_of(process.pid, each):
                 return ContainerRecord(id=each, identity=processes.identity_of(process))
         return None
-
-    def _others(self) -> list[processes.Process]:
-        first = self.first_process()
-        return [] if first is None else processes.descendants(first.identity.pid)
 
     def _to(self, container: str, *words: str) -> None:
         """An order; that the container has ended meanwhile is no error."""

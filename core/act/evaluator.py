@@ -130,8 +130,7 @@ class CheckpointCommands:
                     if not ok:
                         return False, detail, {}
                     said.append(detail)
-        took_s = time.monotonic() - begun
-        return bool(said), f"{found.name}: {'; '.join(said)} ({took_s:.1f} s)", {"took_s": took_s}
+        return bool(said), f"{found.name}: {'; '.join(said)} ({time.monotonic() - begun:.1f} s)", {}
 
     def _verified(self, decision: EvaluateCheckpoint | BackUpCheckpoint) -> Checkpoint | str:
         """The checkpoint as it was when the judge decided; or why it is not that any more, or no whole one."""

@@ -62,26 +62,10 @@ class GpuRest(msgspec.Struct, frozen=True, kw_only=True):
         return self.used_bytes - self.baseline_bytes
 
 
-class GateReport(msgspec.Struct, frozen=True, kw_only=True):
-    """``clear``: the next attempt can start. ``known``: False if nothing could be read and ``clear`` is assumed.
-
-    ``holders``: processes on GPUs that are not clear.
-    """
-
-    clear: bool
-    known: bool
-    waited_s: float
-    released_bytes: float | None
-    detail: str
-    gpus: tuple[GpuRest, ...] = ()
-    holders: tuple[str, ...] = ()
-
-
 class Holder(NamedTuple):
     """A process with a GPU open. ``compute``: it has CUDA's device open."""
 
     process: Process
-    devices: frozenset[str]
     compute: bool
 
     @property
@@ -91,51 +75,40 @@ class Holder(NamedTuple):
         return f"{name} (pid {pid}, state {state}{f', {STATES[state]}' if state in STATES else ''})"
 
 
-def clear_gpus(spec: RunSpec, baseline: Mapping[int, float], aid: GpuHelp) -> GateReport:
+def clear_gpus(spec: RunSpec, baseline: Mapping[int, float], aid: GpuHelp) -> tuple[bool, str]:
     """Block until the memory of the run's GPUs is released, or ``restart.gpu_clear_timeout_s`` is over.
 
+    Returns whether the next attempt can start, and a sentence.
     Every GPU of the run has to be at most ``TOLERANCE_BYTES`` above its baseline (used bytes per GPU index
     before the attempt began), or to have room for the run: as much is free as the attempt used at most, and the driver
-    lists no process of the run on it. A GPU whose memory or baseline is unknown is not waited for, and ``detail`` says
-    so. Who holds it: the driver's list has processes of other users, /proc has those that hang while they end.
+    lists no process of the run on it. A GPU whose memory or baseline is unknown is not waited for, and the sentence
+    says so. Who holds it: the driver's list has processes of other users, /proc has those that hang while they end.
     """
     restart, peaks = spec.settings.restart, aid.peaks()
     if not any(peaks.values()):  # The driver never listed a process of the run: what it needs is unknown, not zero.
         peaks = {}
     begun = time.monotonic()
-    first: float | None = None
     while True:
         readings, waited_s = aid.read(), time.monotonic() - begun
         if not readings:
-            detail = "no GPU telemetry; not waited for"
-            return GateReport(clear=True, known=False, waited_s=waited_s, released_bytes=None, detail=detail)
+            return True, "no GPU telemetry; not waited for"
         rest = tuple(
             _rest(reading, baseline.get(reading.index), peaks.get(reading.index))
             for reading in readings
             # By [run] gpus, else by the trainer's environment, which may leave all.
             if (reading.own is not False if spec.gpus is None else reading.index in spec.gpus)
         )
-        used = sum(gpu.used_bytes for gpu in rest if gpu.used_bytes is not None)
-        first = used if first is None else first
         clear = all(gpu.clear for gpu in rest)
         if clear or waited_s >= restart.gpu_clear_timeout_s:
             break
         time.sleep(min(POLL_S, restart.gpu_clear_timeout_s - waited_s))
-    known = any(gpu.used_bytes is not None and gpu.baseline_bytes is not None for gpu in rest)
-    report = GateReport(
-        clear=clear,
-        known=known,
-        waited_s=waited_s,
-        released_bytes=max(0.0, first - used) if known else None,
-        detail=_detail(rest, waited_s, clear=clear),
-        gpus=rest,
-    )
+    detail = _detail(rest, waited_s, clear=clear)
     if clear:
-        return report
+        return True, detail
     holders = tuple(dict.fromkeys((*aid.users(), *(each.sentence for each in gpu_holders() if each.compute))))
     shown = "; ".join(holders[:HOLDERS]) + (f" and {len(holders) - HOLDERS} more" if len(holders) > HOLDERS else "")
     who = f"; held by {shown}" if holders else "; no visible process holds it: a driver reset or a reboot frees it"
-    return replace(report, holders=holders, detail=report.detail + who)
+    return False, detail + who
 
 
 def _rest(reading: GpuReading, baseline: float | None, peak: float | None) -> GpuRest:
@@ -172,7 +145,7 @@ def gpu_holders() -> tuple[Holder, ...]:
             continue
         if opened := _opened(process.pid):
             compute = any(path.startswith(COMPUTE) for path in opened)
-            found.append(Holder(process, opened, compute))
+            found.append(Holder(process, compute))
     return tuple(sorted(found, key=lambda holder: (not holder.compute, holder.process.pid)))
 
 

@@ -218,7 +218,8 @@ def load_project(
     """
     path = path.absolute()
     document = Document.read(path)
-    sections = _sections()
+    defaults = Settings()
+    sections = {each.name: type(getattr(defaults, each.name)) for each in msgspec.structs.fields(Settings)}
     document.tables = {**sections, "run": RunTable}
     values: dict[str, Any] = {}
     read: list[RunSection | None] = []
@@ -261,12 +262,6 @@ def _check_profiles(document: Document, chosen: Profiles, known: Collection[str]
     elif chosen.ramp and chosen.use not in chosen.ladder:
         first = f'use = "{chosen.ladder[0]}"'
         document.add(("profiles", "ramp"), f'"ramp" needs "use" to name the rung to begin on, for example {first}')
-
-
-def _sections() -> dict[str, type[msgspec.Struct]]:
-    """The sections of the settings by name; new sections of the model are included."""
-    defaults = Settings()
-    return {field.name: type(getattr(defaults, field.name)) for field in msgspec.structs.fields(Settings)}
 
 
 __all__ = ["FILE_NAME", "Project", "find_project", "load_project"]

@@ -143,11 +143,6 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     actions: tuple[ActionStory, ...] = ()
     """The newest decisions (without notifications), oldest first, at most ACTIONS."""
 
-    @property
-    def is_held_back(self) -> bool:
-        """Whether what trainwatch would do by itself waits for a person."""
-        return self.question is not None and not self.question.fact.by
-
     def charged(self, used: int, most: int) -> "RunStory":
         """The story with another state of the budget, charged after the newest attempt if ``used`` is more."""
         after = self.attempts[-1].number if self.attempts and used > self.budget_used else 0

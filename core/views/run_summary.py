@@ -177,8 +177,7 @@ def is_over(story: RunStory) -> bool:
 SOON_S = 600.0
 """An attempt of this length has trained, also if its log has no steps."""
 STILL_S = 300.0
-"""A damaged checkpoint that changed less than this ago may still be written to; a stop by a signal may be meant so
-long."""
+"""A damaged checkpoint may still be written to, and a stop by a signal may be meant, for so long."""
 
 
 def needs(now: Situation) -> Iterator[Need]:

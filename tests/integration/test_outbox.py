@@ -126,7 +126,7 @@ def test_what_reached_no_service_is_sent_again_with_what_came_meanwhile(place: P
 
 def test_what_waits_when_the_supervisor_is_killed_is_sent_by_the_next_one(place: Place) -> None:
     place.service.status = 503
-    place.outbox().send("give_up", "luca: given up", "")
+    place.outbox(gap_s=1e6).send("give_up", "luca: given up", "")
     place.service.status = 200
     seen = len(place.to_service)
     place.outbox(gap_s=0.1)

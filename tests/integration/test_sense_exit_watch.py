@@ -105,23 +105,17 @@ def test_an_exit_record_is_reported(inbox: ListInbox, worlds: list[World], tmp_p
     assert 0 <= end.died_t <= end.t
 
 
-def test_a_trainers_end_is_seen_if_its_runner_is_stuck(inbox: ListInbox, worlds: list[World], tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [None, signal.SIGKILL])
+def test_a_trainers_end_is_seen_if_its_runner_is_stuck(
+    inbox: ListInbox, worlds: list[World], tmp_path: Path, number: int | None
+) -> None:
     worlds.append(world := World(STUCK_RUNNER, "", tmp_path))
     with running(sensor := watch(inbox, runner_report_s=0.2)):
         sensor.follow(world.target)
-        world.let_trainer_end()
+        world.let_trainer_end() if number is None else os.kill(world.trainer_pid, number)
         end = only_exit(inbox)
     # The trainer is a zombie: the kernel still has its status.
-    assert (end.code, end.signal) == (7, None)
-
-
-def test_the_signal_of_a_zombie_is_read_from_proc(inbox: ListInbox, worlds: list[World], tmp_path: Path) -> None:
-    worlds.append(world := World(STUCK_RUNNER, "", tmp_path))
-    with running(sensor := watch(inbox, runner_report_s=0.2)):
-        sensor.follow(world.target)
-        os.kill(world.trainer_pid, signal.SIGKILL)
-        end = only_exit(inbox)
-    assert (end.code, end.signal) == (None, signal.SIGKILL)
+    assert (end.code, end.signal) == (7 if number is None else None, number)
 
 
 def test_the_end_of_a_trainer_is_seen_after_its_runner_died(

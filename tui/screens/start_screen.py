@@ -1,6 +1,7 @@
 """The first page if no run is open: this machine as it is now, the runs, and what to do first."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -107,7 +108,8 @@ class StartScreen(RunsScreen):
         self.poller = Poller(feed, self._polls, self._polled, period_s=POLL_S)
         self.poller.poll()
         self.every(PROCESSES_S, lambda: self.read(feed.details, self._listed))
-        self.every(TRAINING_S, self._look_for_training)
+        look = self.application.picker.training
+        self.every(TRAINING_S, lambda: self.read(partial(look, self.details.gpus), self._found))
 
     def _polled(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
@@ -115,10 +117,6 @@ class StartScreen(RunsScreen):
 
     def _listed(self, details: MachineDetails | None, _: str) -> None:
         self.details = details or self.details
-
-    def _look_for_training(self) -> None:
-        seen = self.details.gpus
-        self.read(lambda: self.application.picker.training(seen), self._found)
 
     def _found(self, training: str | None, _: str) -> None:
         self.training = training or ""

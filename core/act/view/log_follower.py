@@ -15,7 +15,6 @@ import termios
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 
 from ...bound_process import NoAnswerError, answer, bound
 from ...model.text import printable
@@ -74,7 +73,7 @@ def follow(command: list[str], *, in_pane: bool, over: Callable[[], bool]) -> in
     quiet = [*before]
     quiet[3] &= ~(termios.ICANON | termios.ECHO | termios.ISIG)
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _end)
+        signal.signal(number, lambda received, _: sys.exit(128 + received))
     child = subprocess.Popen(bound(command), stdin=subprocess.DEVNULL)
     try:
         termios.tcsetattr(0, termios.TCSANOW, quiet)
@@ -127,10 +126,6 @@ def _tmux(*words: str) -> str | None:
         return answer(["tmux", *words], TMUX_S)
     except NoAnswerError:
         return None
-
-
-def _end(number: int, _: FrameType | None) -> None:
-    sys.exit(128 + number)
 
 
 if __name__ == "__main__":

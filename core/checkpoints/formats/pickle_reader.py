@@ -133,10 +133,6 @@ def read_pickle(data: bytes, interpreter: TorchInterpreter, start: int = 0) -> t
 _Act = Callable[[PickleWalk, Any], None]
 
 
-def _push(walk: PickleWalk, operand: PickleValue) -> None:
-    walk.stack.append(operand)
-
-
 def _new(make: Callable[[], PickleValue]) -> _Act:
     def act(walk: PickleWalk, _: object) -> None:
         walk.stack.append(make())
@@ -251,7 +247,7 @@ _PUSHED = (
 """Opcodes whose operand is the value."""
 
 _ACTS: dict[str, _Act] = {
-    **dict.fromkeys(_PUSHED.split(), _push),
+    **dict.fromkeys(_PUSHED.split(), lambda walk, operand: walk.stack.append(operand)),
     "BYTEARRAY8": lambda walk, operand: walk.stack.append(bytes(operand)),
     "NONE": _new(lambda: None),
     "NEWTRUE": _new(lambda: True),

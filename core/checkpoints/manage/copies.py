@@ -52,7 +52,7 @@ def backup(
 
     The copy grows in a hidden directory beside the target, is flushed, read back and compared, verified, and renamed
     last. Of one that is not understood the bytes are compared, which is all that can be. Nothing is overwritten.
-    ``progress``: bytes copied. Raises FileNotFoundError; BackupRefusedError for a source
+    ``progress``: bytes copied, then bytes verified. Raises FileNotFoundError; BackupRefusedError for a source
     that is not complete, a target that exists or lies inside of the source, too little space, a copy that differs.
     """
     import shutil  # slow to import
@@ -75,8 +75,7 @@ def backup(
         if path.is_dir():
             os.utime(copy, (subject.mtime, subject.mtime))  # as a file has that of its source
         _sync_folders(stage)
-        all_copied = None if progress is None else lambda _read, _of: progress(size, size)
-        checked = verify(copy, deep=True, progress=all_copied, rate_limit_bytes_per_s=rate_limit_bytes_per_s)
+        checked = verify(copy, deep=True, progress=progress, rate_limit_bytes_per_s=rate_limit_bytes_per_s)
         if checked.verdict != "complete" and checked.understood:
             raise BackupRefusedError(f"the copy of {path} is {checked.verdict}, not complete: {checked.reason}")
         if target.exists():

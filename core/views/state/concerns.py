@@ -353,8 +353,8 @@ def next_by_itself(incident: Incident, now: Situation) -> str:
     story = now.story
     if not incident.open or incident.kind not in {*SILENT, "crash"} or not now.watched or story.state_why.holds:
         return ""
-    if story.act not in {None, "all"} or story.is_held_back:
-        return ""
+    if story.act not in {None, "all"} or (story.question is not None and not story.question.fact.by):
+        return ""  # what trainwatch would do by itself waits for a person
     if story.state == "stopping":
         return "the training is being ended"
     if story.state in {"cleaning", "backing_off", "starting", "queued"}:  # it is decided and charged
