@@ -353,7 +353,7 @@ def ended_well(state: JudgeState, told: ToldLength | None = None) -> bool:
     can go on from a save.
     """
     now, at = main_reading(state).now, place(state).at
-    save, said = _last_save(state, now), now.finished_words
+    save, said = _last_save(state, now), now.end_words is not None
     if save.writing or (at != "end" and not ((save.final or said) and at != "short")):
         return False
     saves = any(k.own for k in state.saved.checkpoints.known) and state.attempt.beat_t is not None

@@ -7,32 +7,18 @@ from msgspec.structs import replace
 
 from ...model.progress import Phase
 from ...model.text import LazyPattern
-from ..scales import BLOCK_LINES, LINE_CHARS, SHORT_CHARS, SURE_TIMES, TWICE
-from .fields import (
-    THINGS,
-    Loss,
-    Position,
-    find_leading,
-    find_loss,
-    find_lr,
-    find_pair,
-    parse_count,
-    parse_number,
-    position_in,
-    position_of,
-)
+from ..scales import BLOCK_LINES, KEPT, LINE_CHARS, SHORT_CHARS, SURE_TIMES, TWICE
+from . import fields
+from .fields import Loss, Position
 from .run_count import Rule, TrainingFields
 
-LEAST_CELLS, MOST_CELLS = 2, 40
-EMPTY_CELLS = 2
-"""Cells of a row in columns of blanks that may be empty."""
 _DIVIDERS = (LazyPattern(r"\s*[,;|│┃\t]\s*|\s{2,}"), LazyPattern(r"\s{2,}"), LazyPattern(r"\s+"))
 """Separators of the cells of a line; the first one that gives cells that fit is used."""
 _NAMED_STEP = r"#?(?:(?:global|train(?:ing)?|total|num|n)[_ ]){0,4}(?:step|iter|iteration|update|batch)s?|#"
 _ROLES: tuple[Callable[[str], object], ...] = (
     LazyPattern(_NAMED_STEP).fullmatch,
     LazyPattern(r"epochs?|e|ep").fullmatch,
-    lambda name: find_lr(f"{name}: 1.0"),
+    lambda name: fields.find_lr(f"{name}: 1.0"),
 )
 """What the name of a column is if it is that of the step, of the epoch, of the learning rate."""
 _NUMERIC = LazyPattern(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|nan|-?inf")
@@ -74,11 +60,11 @@ def columns_of(low: str, number: int, above: Columns | None = None) -> Columns |
         names, spans = _cells(low, divider)
         if above is not None and len(names) == len(above.names):
             names = [f"{first} {second}".strip() for first, second in zip(above.names, names, strict=True)]
-        if not LEAST_CELLS <= len(names) <= MOST_CELLS or not all(names):
+        if not TWICE <= len(names) <= KEPT or not all(names):
             continue
         step, epoch, lr = (next((at for at, name in enumerate(names) if fits(name)), None) for fits in _ROLES)
-        losses = tuple(at for at, name in enumerate(names) if "loss" in name and find_loss(f"{name}: 1.0") is not None)
-        both = step is not None and epoch is not None and len(names) > LEAST_CELLS
+        losses = tuple(at for at, name in enumerate(names) if "loss" in name and fields.find_loss(f"{name}: 1.0"))
+        both = step is not None and epoch is not None and len(names) > TWICE
         measured = both or lr is not None or any(word in name for name in names for word in _MEASURES)
         prose = divider is _DIVIDERS[-1] and not _PROSE.isdisjoint(names)
         if (step is not None or epoch is not None) and measured and not prose:
@@ -92,12 +78,14 @@ def row_in(columns: Columns, low: str) -> TrainingFields | None:
     if cells is None:
         return None
     step, epoch, lr = (None if at is None else cells[at] for at in (columns.step, columns.epoch, columns.lr))
-    loss = next((Loss(parse_number(cells[at]), 0) for at in columns.losses if _NUMERIC.fullmatch(cells[at])), None)
+    losses = (fields.parse_number(cells[at]) for at in columns.losses if _NUMERIC.fullmatch(cells[at]))
+    loss = next((Loss(value, 0) for value in losses), None)
     first, _, epochs = (epoch or "").partition("/")
-    value = parse_number(first)
-    epoch_now = None if value is None else Position(value, parse_count(epochs))  # "7.0" in a column is a whole epoch
+    value = fields.parse_number(first)
+    # "7.0" in a column is a whole epoch
+    epoch_now = None if value is None else Position(value, fields.parse_count(epochs))
     now, _, total = (step or "").partition("/")
-    news = TrainingFields(count=position_of(now, total), epoch=epoch_now, lr=parse_number(lr), loss=loss)
+    news = TrainingFields(count=fields.position_of(now, total), epoch=epoch_now, lr=fields.parse_number(lr), loss=loss)
     if news.count is not None and news.count.total is not None and epoch_now is not None:
         news.rule = Rule(per_epoch=True)
     return None if news.bare else news
@@ -109,7 +97,7 @@ def values_in(columns: Columns, low: str) -> dict[str, float | None]:
     if cells is None or row_in(columns, low) is None:
         return {}
     named = zip(columns.names, cells, strict=True)
-    return {name: parse_number(cell) for name, cell in named if _NUMERIC.fullmatch(cell)}
+    return {name: fields.parse_number(cell) for name, cell in named if _NUMERIC.fullmatch(cell)}
 
 
 def _row_cells(columns: Columns, low: str) -> list[str] | None:
@@ -117,7 +105,7 @@ def _row_cells(columns: Columns, low: str) -> list[str] | None:
     counters = [at for at in (columns.step, columns.epoch) if at is not None]
     for divider in _DIVIDERS:
         cells, spans = _cells(low, divider)
-        if divider is _DIVIDERS[1] and len(columns.names) - EMPTY_CELLS <= len(cells) < len(columns.names):
+        if divider is _DIVIDERS[1] and 0 < len(columns.names) - len(cells) <= TWICE:  # so many cells may be empty
             cells = _placed(columns.spans, cells, spans)
         odd = sum(_CELL.fullmatch(cell) is None for cell in cells)
         count = _NUMERIC if odd else _COUNT  # "3/150  9.1G  640: 58%|███": a bar below a head
@@ -163,7 +151,7 @@ def _cells(low: str, divider: LazyPattern) -> tuple[list[str], list[tuple[int, i
 #
 # A counter of a known form is trusted more: after one was read, nothing is taken from a skeleton.
 
-KEPT = 4
+KINDS = 4
 """Skeletons that are kept: trainers print up to three kinds of lines in turn, or several ranks do."""
 LINES_OF_A_CONSTANT = 6
 """Lines whose count must rise if the loss beside it is the same in all of them."""
@@ -177,7 +165,7 @@ _TRAINING = LazyPattern(
     r"|batch(?:es)?|acc|accuracy|learning|progress|finetuning|pretraining)(?![a-z])"
 )
 _OTHER_TASK = LazyPattern(
-    rf"(?<![a-z])(?:{THINGS}|worker|node|test|val|eval\w*|valid\w*|memory|mem|ram|vram|attempt|retry|trial|fold|seed|layer|block"
+    rf"(?<![a-z])(?:{fields.THINGS}|worker|node|test|val|eval\w*|valid\w*|memory|mem|ram|vram|attempt|retry|trial|fold|seed|layer|block"
     r"|module|param|parameter|weight|checkpoint|ckpt|cached?|caching|bucket|vocab|merge|port|rank|device|gpu|job|task"
     r"|index|indices|split|dataset|data|ready|connected|waiting|sleeping|failed|skipped|ppl|perplexity)s?(?![a-z])"
 )
@@ -249,7 +237,7 @@ def counter_of(
     before = next((each for each in known if each.key == mine.key), None)
     if before is not None:
         mine = replace(mine, lines=_lines(before, mine), phase=before.phase)
-    known = (*(each for each in known if each.key != mine.key), mine)[-KEPT:]
+    known = (*(each for each in known if each.key != mine.key), mine)[-KINDS:]
     if mine.phase is not None:
         return Found(None, known, mine.phase)
     if not least and needed >= SURE_TIMES and not (before is not None and mine.value != before.value):
@@ -291,7 +279,7 @@ def with_worded(
         lines = _lines(before, mine)
         past = before.past + (lines > before.lines and worded[-1] is not before) if lines > 1 else 0
         mine = replace(mine, lines=lines, past=past, first_epoch=before.first_epoch)
-    return (*(each for each in known if each.key != mine.key), mine)[-KEPT:]
+    return (*(each for each in known if each.key != mine.key), mine)[-KINDS:]
 
 
 def has_count(low: str) -> bool:
@@ -305,19 +293,19 @@ def _unnamed(low: str, text: str, *, loss: bool) -> tuple[Position | None, int |
     ``text``: the line without times. Beside a loss one line is enough if the pair has no name, or a word of training
     ("correct 12/64" is no position), and for a count that stands apart in front of the fields: "412 | loss 0.5".
     """
-    pair = find_pair(low)
+    pair = fields.find_pair(low)
     if not loss:
         return pair, _lines_needed(text)
-    if (leading := find_leading(low)) is not None:
+    if (leading := fields.find_leading(low)) is not None:
         return leading, 1
     if pair is not None:
         name = _NAME_BEFORE.search(low[: pair.at])
         known = name is None or any(words.fullmatch(name["name"]) is not None for words in (_TRAINING, _SAMPLES))
         return pair, 1 if known else SURE_TIMES
     if (found := _LEADING_COUNT.match(text) or _TRAIN_COUNT.search(text)) is not None:
-        return position_in(found, "step"), 1 if found["apart"] and "(" not in found[0] else TWICE
-    fields = list(_FIELD_COUNT.finditer(text))  # the only whole number that fills one
-    return position_in(fields[0], "step") if len(fields) == 1 else None, TWICE
+        return fields.position_in(found, "step"), 1 if found["apart"] and "(" not in found[0] else TWICE
+    alone = list(_FIELD_COUNT.finditer(text))  # the only whole number that fills a field
+    return fields.position_in(alone[0], "step") if len(alone) == 1 else None, TWICE
 
 
 def unnamed_pair(low: str) -> Position | None:
@@ -355,7 +343,7 @@ def leads(low: str, step: Position | None, epoch: Position | None) -> bool:
     ends = [counter.total is not None for counter in counters]
     if all(ends) and len(ends) > 1:
         return True
-    listed = sum(1 for _ in _FIELD.finditer(low)) >= LEAST_FIELDS and _SETTINGS.search(low) is None
+    listed = sum(1 for _ in _FIELD.finditer(low)) >= SURE_TIMES and _SETTINGS.search(low) is None
     if listed and (any(ends) or (epoch is not None and epoch.broken) or (step is not None and is_measured(low))):
         return True
     return (step is not None or len(low) <= at + SENTENCE_CHARS) and _HEAD_OF_COUNTER.search(low[:at]) is not None
@@ -364,7 +352,7 @@ def leads(low: str, step: Position | None, epoch: Position | None) -> bool:
 def is_told(low: str, step: Position) -> bool:
     """True if a sentence stands behind the counter, of an instruction or a build: "step 1/5: preheat the oven"."""
     behind = _COUNTER.sub("", low[step.at :], count=1)
-    if sum(1 for _ in _FIELD.finditer(behind)) >= LEAST_FIELDS - 1:
+    if sum(1 for _ in _FIELD.finditer(behind)) >= TWICE:
         return False
     said = _VALUED.sub(" ", _UNITS.sub(" ", _TIMES.sub(" ", behind)))
     return any(_OF_STEPS.fullmatch(word) is None for word in (found[0] for found in _WORD.finditer(said)))
@@ -378,9 +366,8 @@ _OF_STEPS = LazyPattern(
 )
 """A word behind a counter that says no more than the counter."""
 SENTENCE_CHARS = 60
-"""A longer line that begins with an epoch, or has words behind a step, is a sentence about something else."""
-LEAST_FIELDS = 3
-"""A longer line is about its counter if it is made of so many named numbers."""
+"""A longer line that begins with an epoch, or has words behind a step, is a sentence about something else, unless it is
+made of named numbers."""
 _FIELD = LazyPattern(r"[a-z)_\]'\"]\s?[=:]\s?['\"]?[-+]?\d")
 _SETTINGS = LazyPattern(r"namespace\(|config|arguments?\b|args\b|settings?\b|hyper")
 _HEAD_OF_COUNTER = LazyPattern(

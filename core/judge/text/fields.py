@@ -5,11 +5,13 @@ validation, test or one side of a GAN.
 """
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
 from ...model.checkpoint import better_of
 from ...model.text import LazyPattern
+from ..scales import SHORT_CHARS, TWICE
 
 NUMBER = r"[-+]?(?:[1-9]\d{0,2}(?:,\d{3}){1,5}(?:\.\d+)?|\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 """A real number, possibly grouped by commas. The same as ``NUMBER`` in ``configs/log_shapes.toml``."""
@@ -33,8 +35,6 @@ def unwrapped(line: str) -> str:
     return line
 
 
-EXACT_DIGITS = 16
-"""Whole numbers with fewer digits are exact as a float."""
 _SI = {"k": 1e3, "K": 1e3, "m": 1e6, "M": 1e6, "G": 1e9, "T": 1e12}
 _RATE_OF_A_BAR = LazyPattern(
     r"\s*(?P<value>\d+(?:\.\d+)?(?:e[-+]?\d+)?)(?P<si>[kMGT]?)(?:(?P<per>s)\s?/\s?(?P<a>[^\s\],]+)|\s?"
@@ -45,7 +45,7 @@ _AMOUNT = LazyPattern(rf"(?P<value>\d+(?:\.\d+)?)\s?(?P<unit>{_UNIT})")
 _HANDS = r"\d+:\d\d(?::\d\d)?(?:\.\d+)?"
 DURATION = rf"(?:(?:\d+(?:\.\d+)?\s?{_UNIT}[,\s]{{0,2}}){{1,4}}(?:{_HANDS})?|{_HANDS})"
 """A time to go: amounts with their units ("6m 15s"), a clock, or both ("1 day, 2:00:00")."""
-_CLOCK = LazyPattern(rf"\s*{DURATION}\s*")
+_CLOCK = LazyPattern(DURATION)
 _TIME_UNITS = {"ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 """Seconds of a unit, by its whole name or its first letter."""
 
@@ -61,25 +61,14 @@ def parse_number(text: str | None) -> float | None:
 
 def parse_count(text: str | None) -> int | None:
     """``12.9k`` as 12900; None if it is not a count (``?``)."""
-    text = text or ""
-    if len(text) < EXACT_DIGITS and text.isdecimal():
-        return int(text)
-    factor = _SI.get(text[-1:], 1.0)
-    value = parse_number(text[:-1] if factor != 1.0 else text)
-    return None if value is None else round(value * factor)
+    factor = _SI.get((text or "")[-1:])
+    value = parse_number(text if factor is None else (text or "")[:-1])
+    return None if value is None else round(value * (factor or 1.0))
 
 
 def parse_clock(text: str | None) -> float | None:
     """``1:02:03``, ``2 days, 1:00:00``, ``1h 2m 3s`` or ``39s`` in seconds; None if it is no time (``?``)."""
-    text = text or ""
-    parts = text.split(":")
-    try:
-        if len(parts) == 2:
-            return int(parts[0]) * 60 + float(parts[1])
-        if len(parts) == 3 and parts[0].isdigit():
-            return int(parts[0]) * 3600 + int(parts[1]) * 60 + float(parts[2])
-    except ValueError:
-        return None
+    text = (text or "").strip()
     if _CLOCK.fullmatch(text) is None:
         return None
     hands = text.rpartition(" ")[2].split(":") if ":" in text else []
@@ -290,14 +279,13 @@ def find_pair(low: str) -> Position | None:
         if _SHARE_BEFORE.search(low, max(0, found.start() - 80), found.start()) is not None:
             continue  # "acc 81% (52/64)"
         pair = position_of(found["step"], found["total"], found.start())
-        if pair is None or pair.total is None or not pair.value <= pair.total >= LEAST_TOTAL:
+        if pair is None or pair.total is None or not pair.value <= pair.total >= TWICE:
             continue
         if _NOT_STEPS.search(low, 0, found.start()) is None and low[found.end() :].lstrip(" ")[:5] != "epoch":
             return pair
     return None
 
 
-LEAST_TOTAL = 2
 _SHARE_BEFORE = LazyPattern(
     r"(?:acc\w*|top-?\d|correct|precision|recall|f1|score|rate|mem\w*|gpu|cpu|v?ram|disk|usage|used|util\w*|free)"
     r"[^\d%|,;]{0,24}[\d.]+ ?%\s?[\[(]?$"
@@ -514,7 +502,7 @@ _LOSS_BEHIND = LazyPattern(
 )
 """The name stands behind its value: "412 | 0.5 loss | 0.8 acc"."""
 _OBJECTIVE = LazyPattern(
-    rf"(?<![\w/.\-])(?P<key>l|cost|nll|xent|cross[ _\-]?entropy)\s*[:=]\s*(?P<loss>{_VALUE})"
+    rf"(?<![\w/.\-])(?P<before>)(?P<key>l|cost|nll|xent|cross[ _\-]?entropy)\s*[:=]\s*(?P<loss>{_VALUE})"
     r"(?!\s?(?:m?s|sec|min|h|hours?)\b|[\w/%:])"
 )
 """What is minimised, if the line names no loss."""
@@ -538,7 +526,9 @@ _AVERAGE = LazyPattern(
     r"(?<![a-z])(?:avr|avg|average|averaged|mean|running|smooth|smoothed|moving|ema|cumulative|so far|epoch)(?![a-z])"
 )
 """Words in the name of a loss that is an average over several steps."""
-_LOSS_LIKE = LazyPattern(rf"(?<![a-z0-9_])l_[a-z][a-z0-9_]*{_GLUE}(?P<loss>{_VALUE})")
+_LOSS_LIKE = LazyPattern(rf"(?<![a-z0-9_])(?P<before>)(?P<key>l_[a-z][a-z0-9_]*){_GLUE}(?P<loss>{_VALUE})")
+_LOSSES = (_LOSS_BEHIND, _LOSS, _LOSS_AT, _LOSS_LIKE)
+OBJECTIVES = (_OBJECTIVE,)
 _LR = LazyPattern(
     r"(?<![a-z])(?:(?P<asked>(?:base|initial|peak|max|min)[ _])|[a-z]+_)?(?:lr|learning[ _\-]?rate)"
     r"(?:[_\-]?\d+|\([^)\d]{0,40}\)|(?:[_\-/][a-z]+\d*)+)?"
@@ -577,23 +567,9 @@ class Loss(NamedTuple):
     average: bool = False
 
 
-def find_loss(low: str) -> Loss | None:
-    """The first training loss of the line."""
-    if _DIGIT_BEFORE.search(low) is not None and (behind := _first_loss(low, _LOSS_BEHIND)) is not None:
-        return behind
-    if (named := _first_loss(low, _LOSS) or _first_loss(low, _LOSS_AT)) is not None:
-        return named
-    like = _LOSS_LIKE.search(low) if "l_" in low else None
-    return None if like is None else Loss(parse_number(like["loss"]), like.start())
-
-
-_DIGIT_BEFORE = LazyPattern(r"\d (?:[a-z]+[ _])?loss(?! ?[:=])")
-
-
-def find_objective(low: str) -> Loss | None:
-    """What a line without a loss minimises: "cost", "xent", "l=0.5"; None if it names nothing such."""
-    found = _OBJECTIVE.search(low)
-    return None if found is None else Loss(parse_number(found["loss"]), found.start())
+def find_loss(low: str, forms: Iterable[LazyPattern] = _LOSSES) -> Loss | None:
+    """The first training loss of the line. Of ``OBJECTIVES`` what a line without one minimises: "cost", "l=0.5"."""
+    return next((found for form in forms if (found := _first_loss(low, form)) is not None), None)
 
 
 def _first_loss(low: str, pattern: LazyPattern) -> Loss | None:
@@ -669,8 +645,6 @@ def without_name(line: str, name: str) -> str:
 
 # All named numbers of a line: ``name: value``, ``name=value``, ``name value``, JSON, dicts and rows of a table.
 
-LONGEST_NAME = 64
-"""Characters of a name that are kept."""
 LONGEST_PHRASE = 3
 """Words of a name that stands before its value without ":" or "="; more are a sentence."""
 _WORD = r"[^\W\d](?:[\w.@#*%$^]|'s(?=\s)|[/\-](?=\w))*"
@@ -694,10 +668,8 @@ _BEHIND = LazyPattern(
     rf"(?:^|[|,;])\s*(?P<value>(?>{NUMBER}))(?P<si>[kKM](?=\s))?\s+(?P<name>[A-Za-z][\w/]*(?: [A-Za-z][\w/]*){{0,2}})"
     r"(?=\s*(?:$|[|,;]))"
 )
-"""A name that stands behind its value and fills a field with it: "| 0.5 loss |"."""
+"""A name that stands behind its value and fills a field with it: "| 0.5 loss |". One alone may be a sentence."""
 _UNITS = words("s ms us sec secs second seconds min h b kb mb gb tb kib mib gib it its")
-LEAST_BEHIND = 2
-"""So many fields of a line have the name behind the value; one alone may be a sentence."""
 _PREFIX = LazyPattern(r"\[[A-Z]+\|[^\]]*\]|[\w.]+\.(?:py|cc|cpp|cu|c):\d+|[(\[][\w.:]+:\d+(?:/\d+)?[)\]]|[\w.]+:\d+ >>")
 """The place in the source, the rank or the process that a logger writes before the message."""
 _BEFORE_FIELD = ",|;{}[]()<>\t:•·–—#*\"'"
@@ -736,7 +708,7 @@ def metrics_of(line: str) -> Metrics:
         if name and not (match["sep"] == "=" and _is_assigned(match["name"], match["value"])):
             _add(found, name, match["value"], match["si"])
     behind = list(_BEHIND.finditer(text))
-    behind = [] if len(behind) < LEAST_BEHIND else [each for each in behind if each["name"].lower() not in _UNITS]
+    behind = [] if len(behind) < TWICE else [each for each in behind if each["name"].lower() not in _UNITS]
     rated = _RATED.finditer(text) if "/s" in text else ()
     rest = [match for match in rated if not any(start <= match.start() < end for start, end in ends)]
     for match in (*behind, *rest):
@@ -784,7 +756,7 @@ def _name(text: str, match: re.Match[str]) -> str:
 
 
 def _add(found: Metrics, name: str, text: str, si: str | None) -> None:
-    name = name[:LONGEST_NAME]
+    name = name[:SHORT_CHARS]
     low = name.lower()
     if name in found or low in _NO_NAMES:
         return

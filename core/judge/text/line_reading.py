@@ -5,10 +5,10 @@ import re
 from msgspec.structs import replace
 
 from ...model.text import LazyPattern
-from ..scales import BLOCK_LINES, KNOWN_STEPS, SURE_TIMES, TWICE
+from ..scales import BLOCK_LINES, KNOWN_STEPS, SHORT_CHARS, SURE_TIMES, TWICE
 from . import columns, fields
-from .bars import LABEL_CHARS, read_bar
-from .lines import REST_OF_BAR, message_of, own_text, plain
+from .bars import read_bar
+from .lines import LINE_CAP, REST_OF_BAR, message_of, own_text, plain
 from .reading import BY_FORM, Bar, Reading, advance, announce, enter, finish, with_later_epoch, with_run
 from .run_count import MICRO, Rule, TrainingFields, with_epoch
 from .shapes import CompiledShape, ShapeTable
@@ -22,9 +22,9 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
         return reading if end is None else finish(reading, end, line, number)
     if _USAGE.match(low) is not None:  # another start, which ended at once: the end that an older one said is not its
         return reading if reading.end_words is None else announce(reading, "load", number)
-    if low[:1] == "|" and (figure := _FIGURE.match(low)) is not None:
-        low = f"{figure['name']}: {figure['value']}"
-    if low.count("=") + low.count(":") >= SETTINGS and sum(1 for _ in _FLAG.finditer(low)) >= FLAGS:
+    if low[:1] == "|" and low.count("|") == SURE_TIMES:  # one row of a table of figures: "| loss | 0.0312 |"
+        low = low.strip("| \t").replace("|", ":")
+    if low.count("=") + low.count(":") >= SETTINGS and sum(1 for _ in _FLAG.finditer(low)) >= SURE_TIMES:
         return reading  # all settings on one line
     loss = fields.find_loss(low) if "loss" in low or " l_" in low else None
     if loss is not None and loss.value == 0.0 and _NAN_GRADIENT.search(low) is not None:
@@ -32,11 +32,8 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
     epoch = fields.find_epoch(low) if "ep" in low else None
     lr = fields.find_lr(low)
     step = fields.find_step(low)
-    if (
-        loss is None
-        and (objective := fields.find_objective(low)) is not None
-        and (step or epoch or lr or columns.has_count(low))
-    ):
+    objective = fields.find_loss(low, fields.OBJECTIVES) if loss is None else None
+    if objective is not None and (step or epoch or lr or columns.has_count(low)):
         loss = objective
     if step is None and epoch is None and loss is not None:
         step, epoch = fields.find_short(low)
@@ -54,7 +51,7 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
     if news.bare:
         if reading.heading(number) == "eval":
             # a bare loss below "Validation results:" belongs to it
-            return _with_skeletons(reading, columns.counter_of(low, reading.skeletons, "eval", loss=True))
+            return _shown(reading, low, number, shapes, loss=True)[0]
         # of no step: a mean, where losses stand beside the counters, or a part of one
         mean = loss.value is not None and reading.losses_in == "counted"
         part = not loss.own and reading.lossy
@@ -102,8 +99,7 @@ def _read_training(reading: Reading, news: TrainingFields, low: str, number: int
     loss, step, epoch, lr, bare = news.loss, news.count, news.epoch, news.lr, news.bare
     source = "line" if step is None else MICRO if step.micro else "step"
     if step is None and _may_be_counter(reading):
-        found = _shown(reading, low, number, shapes, loss=loss is not None or lr is not None)
-        reading = _with_skeletons(reading, found)
+        reading, found = _shown(reading, low, number, shapes, loss=loss is not None or lr is not None)
         if found.phase is not None:
             return enter(reading, found.phase)
         if found.step is not None and (epoch is None or epoch.at < found.step.at):
@@ -116,8 +112,7 @@ def _read_training(reading: Reading, news: TrainingFields, low: str, number: int
             step, source = step or fields.position_in(fields.TOTAL_SO_FAR.search(low)), "step"
             if step is None or not (least or _may_be_counter(reading)):
                 return reading
-            found = _shown(reading, low, number, shapes, step=step, least=least)
-            reading = _with_skeletons(reading, found)
+            reading, found = _shown(reading, low, number, shapes, step=step, least=least)
             if found.step is None:
                 return reading
     news.epoch, news.count = epoch, step
@@ -137,10 +132,6 @@ def _read_training(reading: Reading, news: TrainingFields, low: str, number: int
         else:
             reading = replace(reading, proven=reading.proven or reading.main is not None)
     return advance(reading, news, source)
-
-
-def _with_skeletons(reading: Reading, found: columns.Found) -> Reading:
-    return reading if found.known == reading.skeletons else replace(reading, skeletons=found.known)
 
 
 def _may_be_counter(reading: Reading) -> bool:
@@ -173,20 +164,20 @@ def _shown(
     step: fields.Position | None = None,
     loss: bool = False,
     least: int = 0,
-) -> columns.Found:
+) -> tuple[Reading, columns.Found]:
     """The counter that the line names (``step``) or has the form of, once those before it have shown that it rises."""
-    heading = reading.heading(number)
-    found = columns.counter_of(low, reading.skeletons, heading, step=step, loss=loss, least=least)
-    if found.step is None:
-        return found
-    label = low[max(0, found.step.at - LABEL_CHARS) : found.step.at].rstrip(" [(:")
-    return found if shapes.phase_of_label(label) in (None, "train") else columns.Found(None, found.known)
+    found = columns.counter_of(low, reading.skeletons, reading.heading(number), step=step, loss=loss, least=least)
+    if found.known != reading.skeletons:
+        reading = replace(reading, skeletons=found.known)
+    label = "" if found.step is None else low[max(0, found.step.at - SHORT_CHARS) : found.step.at].rstrip(" [(:")
+    other = shapes.phase_of_label(label) not in (None, "train")
+    return reading, columns.Found(None, found.known) if other else found
 
 
 _NAN_GRADIENT = LazyPattern(r"\bgrad(?:ient)?_?norm['\"]?\s?[:=]\s?['\"]?nan\b")
 """Beside a loss of zero: Hugging Face's Trainer leaves losses that are NaN out of the mean that it prints."""
-SETTINGS, FLAGS = 8, 3
-"""A line that names at least so many values, of which so many are true, false or none, is a list of settings."""
+SETTINGS = 8
+"""A line that names at least so many values, of which some are true, false or none, is a list of settings."""
 _RESTORED = LazyPattern(
     r"\b(?:loaded|restored|restoring|resum(?:e|ed|ing)\b(?! ?[=:] ?(?:none|false|0)\b)"
     r"|load(?:ing)? (?:the )?(?:checkpoint|state|model|weights))\b"
@@ -197,10 +188,6 @@ _FLAG = LazyPattern(r"[=:] ?['\"]?(?:true|false|none|null)\b")
 
 _BESIDE_A_LOSS = ("stop", "converge", "train_runtime")
 """Words of which one stands in a line that names a loss and announces the end of the training."""
-_FIGURE = LazyPattern(r"\|\s*(?P<name>[a-z][a-z_/ ]*?)\s*\|\s*(?P<value>[-+\d.e]+|nan)\s*\|\s*$")
-"""One row of a table of figures: "| loss | 0.0312 |"."""
-
-
 _PACE = LazyPattern(
     r"^\W*(?:iteration|step) time: \d[\d.]* ?m?s\W*$|^\W*speed: \d[\d.]*s/iter\b|\bper step time: \d[\d.]* ?m?s\b"
     r"|^\W*\d[\d.]* ?(?:it|iter|iteration|step|update)s?/s|^\W*(?:it|iter|iteration|step|update)s?/s(?:ec(?:ond)?)?\b"
@@ -236,7 +223,7 @@ def _read_part(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
         return _read_own(reading, line, number, shapes)
     if before:
         reading = replace(reading, record="")
-        if _OF_A_RECORD.match(text) is None or len(before) > RECORD_CHARS:
+        if _OF_A_RECORD.match(text) is None or len(before) > LINE_CAP:
             return _read_part(_read_own(reading, before, number, shapes), line, number, shapes)
         text = f"{before} {text}"
     elif text[:1] != "{":
@@ -260,8 +247,6 @@ _WRITTEN = LazyPattern(
 _WRITTEN_GATES = ("rompt", "aption", "uestion", "nswer", "esponse", "nstruction")
 
 
-RECORD_CHARS = 2_000
-"""Characters of a record over several lines that are put together."""
 _QUOTES, _GOES_ON = ("'", '"', "{"), frozenset(",{[")
 _OF_A_RECORD = LazyPattern(r"[\]\[{}\"']|[-+]?\d|(?:true|false|null|nan|none|tensor)\b", re.IGNORECASE)
 

@@ -14,20 +14,14 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-GONE_STEPS, GONE_SPREADS = 10, 3
-"""Steps without a loss, and x the most from one loss to the next, after which it is not printed any more."""
+from ..scales import SURE_TIMES
+
 VALUES = 10
-"""Printed values in a row that must be NaN, whatever steps each stands for: one bad batch stains one printed value."""
-EDGE_VALUES = 10
-"""Changes at either end of an epoch that are compared."""
+"""Printed values, or changes from one to the next, that show what one alone does not: one bad batch stains one printed
+value. The first changes of an epoch are compared with the newest ones, and so are those after them (``middle``)."""
 SETTLES = 5.0
-"""x the changes at the end of an epoch: larger ones at the beginning of the next show an average over the epoch."""
-
-
-MIDDLE = (10, 20)
-"""Changes of an epoch, by number, that the newest ones are compared with."""
-LIKELY_VALUES = 80
-"""Values from which on it can be told whether changes shrink like 1/n: five times as small as in the middle."""
+"""x the changes at the end of an epoch: larger ones at the beginning of the next show an average over the epoch. Once
+they are so much smaller than in the middle it can be told, too, whether they shrink like 1/n."""
 LIKELY_RATIO = (0.6, 2.5)
 """x 1/n, within which the changes of a running mean shrink."""
 LIKELY_TURNS = 0.2
@@ -43,10 +37,10 @@ class LossRun(msgspec.Struct, frozen=True, omit_defaults=True):
     ``hold``: fewest steps from one printed value to a different one; None = not known. ``value``, ``at``: the newest
     finite value and the step from which it stood; ``last``: the newest step with a loss.
 
-    ``changes``: different values in this epoch; ``early``: sum of the first EDGE_VALUES changes of this epoch;
+    ``changes``: different values in this epoch; ``early``: sum of the first changes of this epoch;
     ``late``: mean change at the end of it; ``late_before``: of the epoch before, None = too few values.
     ``without``: steps since the newest loss, ``spread``: most of them from one to the next.
-    ``middle``: sum of the MIDDLE changes of this epoch; ``ups``: changes upwards since those.
+    ``middle``: sum of the changes after those; ``ups``: changes upwards since those.
     """
 
     nan_steps: int = 0
@@ -71,7 +65,7 @@ class LossRun(msgspec.Struct, frozen=True, omit_defaults=True):
     def is_gone(self) -> bool:
         """No loss is printed any more: what was printed last says nothing about now. One alone tells no rhythm."""
         has_rhythm = self.spread or self.hold or self.last != self.at
-        return bool(has_rhythm) and self.without > max(GONE_STEPS, GONE_SPREADS * self.spread)
+        return bool(has_rhythm) and self.without > max(VALUES, SURE_TIMES * self.spread)
 
     @property
     def is_average(self) -> bool:
@@ -81,13 +75,12 @@ class LossRun(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def is_likely_average(self) -> bool:
         """Whether the loss moved like a mean over the epoch so far, until it was NaN."""
-        later = self.changes - MIDDLE[1]
-        if self.changes < LIKELY_VALUES or self.late <= 0.0:
+        later, middle = self.changes - 2 * VALUES, 1.5 * VALUES
+        if self.changes < SETTLES * middle or self.late <= 0.0:
             return False
         if not LIKELY_TURNS * later <= self.ups <= (1.0 - LIKELY_TURNS) * later:
             return False
-        shrunk = self.middle / (MIDDLE[1] - MIDDLE[0]) / self.late
-        return LIKELY_RATIO[0] <= shrunk * (MIDDLE[0] + MIDDLE[1]) / 2 / self.changes <= LIKELY_RATIO[1]
+        return LIKELY_RATIO[0] <= self.middle / VALUES / self.late * middle / self.changes <= LIKELY_RATIO[1]
 
     def is_nan_for(self, steps: int) -> bool:
         """Whether the loss of the last ``steps`` steps was NaN, and not just one printed value or an average."""
@@ -111,7 +104,7 @@ def with_printed(
         run = replace(run, without=0, spread=max(run.spread, run.without))
     if new_epoch:  # the counts begin again; a NaN that ends with the epoch was one of an average
         ended = value is not None and run.nan_values > 1
-        late_before = run.late if run.changes >= 2 * EDGE_VALUES else None
+        late_before = run.late if run.changes >= 2 * VALUES else None
         run = replace(run, acts_as_average=run.acts_as_average or ended, late_before=late_before, at=None)
         run = replace(run, changes=0, early=0.0, late=0.0, middle=0.0, ups=0)
     if value is None:
@@ -127,13 +120,13 @@ def with_printed(
     change = 0.0 if run.value is None else abs(value - run.value)
     if run.at is not None and at is not None and at > run.at:
         hold = at - run.at if hold is None else min(hold, at - run.at)
-    early = run.early + change if changes <= EDGE_VALUES else run.early
-    late = change if changes == 1 else late + (change - late) / min(changes, EDGE_VALUES)
-    if changes == EDGE_VALUES and run.late_before is not None and early / EDGE_VALUES > SETTLES * run.late_before > 0.0:
+    early = run.early + change if changes <= VALUES else run.early
+    late = change if changes == 1 else late + (change - late) / min(changes, VALUES)
+    if changes == VALUES and run.late_before is not None and early / VALUES > SETTLES * run.late_before > 0.0:
         run = replace(run, acts_as_average=True)
-    if MIDDLE[0] < changes <= MIDDLE[1]:
+    if VALUES < changes <= 2 * VALUES:
         run = replace(run, middle=run.middle + change)
-    elif changes > MIDDLE[1] and run.value is not None and value > run.value:
+    elif changes > 2 * VALUES and run.value is not None and value > run.value:
         run = replace(run, ups=run.ups + 1)
     return replace(run, hold=hold, value=value, at=at, changes=changes, early=early, late=late)
 
@@ -155,7 +148,7 @@ def with_step(run: LossRun, made: int) -> LossRun:
 FEW = 5
 """Losses that are put together at the start, after the checkpoint and after the resume."""
 MOST_POINTS = 32
-"""Losses kept besides the first ones; half of them stay when they are more."""
+"""Losses kept besides the first ones, of which half stay when they are more; lines with a counter that are kept."""
 
 
 class Point(NamedTuple):
@@ -216,9 +209,8 @@ def thinned(points: tuple[Point, ...]) -> tuple[Point, ...]:
 # They are kept line by line, so they are the same for any chunking of the log, also if a supervisor reads it late.
 
 LINES = 24
-"""Lines kept from the beginning."""
-TURNS = 8
-"""Lines kept after those, each of which differs in kind from the one before: a loss appears, a total appears."""
+"""Lines kept from the beginning. The others, up to ``MOST_POINTS``, differ in kind from the one before: a loss appears,
+a total appears."""
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -272,7 +264,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def with_mark(opening: Opening, mark: Mark) -> Opening:
     """Add a line, unless it tells nothing new, or enough are kept."""
     marks = opening.marks
-    if len(marks) >= LINES + TURNS:
+    if len(marks) >= MOST_POINTS:
         return opening
     if marks and _KIND(mark) == _KIND(marks[-1]) and (len(marks) >= LINES or _PLACE(mark) == _PLACE(marks[-1])):
         return opening

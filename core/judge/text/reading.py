@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from ...model.progress import Phase, Progress
 from ...model.shipped import EndWords
-from ..scales import HEADED_LINES, SHORT_CHARS, TWICE
-from .columns import KEPT, Columns, Skeleton
+from ..scales import HEADED_LINES, LIKELY, SHORT_CHARS, TWICE
+from .columns import KINDS, Columns, Skeleton
 from .fields import Position
 from .loss_run import LossCurve, LossRun, Mark, Opening, with_loss, with_mark, with_printed, with_step
 from .run_count import AGAIN_SHARE, MICRO, RunCount, TrainingFields, with_count, with_epoch, without_counts
@@ -76,11 +76,6 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     round_ends: tuple[int, ...] = ()
 
     @property
-    def finished_words(self) -> bool:
-        """The log announced the end of the training, and no training line followed."""
-        return self.end_words is not None
-
-    @property
     def loss_is_nan(self) -> bool:
         """The newest printed loss is NaN or infinite."""
         return self.losses.nan_values > 0
@@ -120,13 +115,14 @@ def announce(reading: Reading, phase: Phase, number: int) -> Reading:
     return replace(enter(reading, phase), announced=number)
 
 
-_RANKS: dict[EndWords | None, int] = {None: 0, "hint": 1, "words": 2, "framework": 3, "early_stop": 3}
+PROVES: dict[EndWords | None, float] = {None: 0.0, "hint": LIKELY, "words": 0.88, "framework": 0.9, "early_stop": 0.9}
+"""What words of an end prove; a hint is also printed after a crash."""
 
 
 def finish(reading: Reading, words: EndWords, line: str, number: int) -> Reading:
     """The reading after words that announce the end of training; a later training line takes it back."""
     entered = enter(reading, "finish")
-    if _RANKS[words] <= _RANKS[entered.end_words]:
+    if PROVES[words] <= PROVES[entered.end_words]:
         return replace(entered, end_last=number) if words == entered.end_words else entered
     return replace(entered, end_words=words, end_text=line.strip()[:SHORT_CHARS], end_line=number, end_last=number)
 
@@ -169,13 +165,13 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
     beats, counters = reading.heartbeats, reading.counters
     mine = Counter(counter, news.epoch and news.epoch.value, news.count and news.count.step)
     if not (news.drawn or news.bare or mine in counters):  # its first line counts too
-        beats, counters = beats + 1, (*(each for each in counters if each.name != counter), mine)[-KEPT:]
+        beats, counters = beats + 1, (*(each for each in counters if each.name != counter), mine)[-KINDS:]
     losses = _losses(reading, news, run, step, moved=beats > reading.heartbeats)
     seconds = news.seconds if news.seconds is not None else old.sec_per_step
     if seconds is None and news.eta is not None and not news.bar_eta and step is not None and total is not None:
         run = _with_eta(run, news.eta, total - step)
         news.run_eta, news.bar_eta = news.run_eta or run.eta_is == "run", run.eta_is == "epoch"
-    redrawn = reading.finished_words and count is not None and beats == reading.heartbeats
+    redrawn = reading.end_words is not None and count is not None and beats == reading.heartbeats
     progress = Progress(
         phase="finish" if redrawn else "train",
         step=step,

@@ -16,11 +16,9 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from ..scales import SURE_TIMES
+from ..scales import SURE_TIMES, TINY_SHARE
 from .fields import Loss, Position
 
-NEARLY = 0.98
-"""Share of its total from which a counter is at its end: the last redraws of a bar may be missing."""
 AGAIN_SHARE = 0.5
 """A counter without a total that falls below this share of its last count began again."""
 
@@ -383,4 +381,5 @@ def _advanced(run: RunCount) -> bool:
 def _at_end(run: RunCount) -> bool:
     if run.total is None or run.step is None:
         return False
-    return run.step >= NEARLY * run.total or run.total - run.step <= run.gap
+    left = run.total - run.step  # the last redraws of a bar may be missing
+    return left <= max(TINY_SHARE * run.total, run.gap)
