@@ -105,7 +105,9 @@ KERNEL = [(each.name, row) for each in FAILURES.classes for row in each.kernel_l
 
 @pytest.mark.parametrize(("failure", "row"), KERNEL, ids=[row.example[:40] for _, row in KERNEL])
 def test_diagnosis_kernel_lines_read_their_examples(failure: str, row: KernelPattern) -> None:
-    assert read_kernel_line(row.example, CATALOGUE) == Proof(failure, row.weight, row.meaning)
+    assert read_kernel_line(row.example, CATALOGUE) == Proof(
+        failure, row.weight, row.meaning, fatal=failure == "gpu_lost"
+    )
 
 
 ROOT = Path(__file__).resolve().parents[2]

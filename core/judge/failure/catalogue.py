@@ -4,34 +4,31 @@ import errno
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from operator import itemgetter
 from typing import NamedTuple
 
 import msgspec
 
 from ...model.shipped import FailureCatalogue, FailureClass, MessageWords, StatusCode
 from ...model.text import LazyPattern, bounded
-from ..scales import SURE
+from ..scales import AT_MOST, LIKELY, SURE
 from ..text.lines import TRACEBACK, gates_of, shape_of
 from ..text.shapes import ShapeTable
 
 SETTING_READS = ("args[", "cfg[", "onfig[")
 CHECKPOINT_READS = ("load_state_dict(", "heckpoint[", "ckpt[", "state_dict[", "resume_state[")
 """In a source line that raised an exception: what a KeyError there means."""
-FRAME_GATE = 'File "'
-"""Stands in the header of a syntax error that no traceback announces."""
-SHAPES_KEPT = 2048
-"""Kinds of lines, which differ in digits only, of which it is kept what they may have: a log repeats its lines."""
 _DIGIT = LazyPattern(r"\d")
 OWN_WEIGHT = 1.0
 """A pattern of the project counts more than every shipped one."""
+NO_FAILURES = frozenset({"success", "killed_by_user"})
+"""Classes that are no failure of the training. Their words are also said of what is still to come."""
 
 
 class Proof(msgspec.Struct, frozen=True):
     """What one sign proves: a class, and how much (0..1). ``meaning``: the sign in words, for kernel lines.
 
     ``told``: by the words of a message or the line that raised it, not by the type of an exception alone. ``fatal``:
-    the GPU works again only after a reset (Xid numbers).
+    the GPU works again only after a reset (Xid numbers), or is gone.
     """
 
     failure: str
@@ -85,16 +82,16 @@ class CompiledCatalogue:
             *(_compiled(c.name, r.weight, r.literal, r.pattern, r.role) for c in classes for r in c.signatures),
         )
         """Noise first, then the project's own, then the shipped ones."""
-        self._like = lru_cache(SHAPES_KEPT)(self._signatures_like)
-        words = [*catalogue.gates, *SETTING_READS, *CHECKPOINT_READS, TRACEBACK, FRAME_GATE]
+        self._like = lru_cache(AT_MOST)(self._signatures_like)  # a log repeats its lines with other digits
+        # 'File "' stands in the header of a syntax error that no traceback announces
+        words = [*catalogue.gates, *SETTING_READS, *CHECKPOINT_READS, TRACEBACK, 'File "']
         words += [gate for each in classes for gate in each.gates]
         loose = [row.pattern.text for row in mine]
         self.gates = gates_of(words, loose)
         """Lines that may be evidence."""
         self.codes = StatusCodes(classes)
         self._vendors = catalogue.vendors
-        names = "|".join(map(re.escape, catalogue.vendors))
-        self._vendor = LazyPattern(rf"(?<![A-Za-z])(?:{names})(?![A-Za-z])" if names else r"(?!)")
+        self._vendor = LazyPattern(rf"(?<![A-Za-z])(?:{_one_of(catalogue.vendors)})(?![A-Za-z])")
         self.consequences = frozenset(catalogue.consequences)
         self.generic_exceptions = frozenset(catalogue.generic_exceptions)
         # A type alone proves no more: with a higher bound 1.9 % instead of 0.7 % of the sure answers are wrong in a
@@ -112,16 +109,15 @@ class CompiledCatalogue:
             for each in classes
             for row in each.key_errors
         )
-        messages = sorted(((row.order, each.name, row) for each in classes for row in each.messages), key=itemgetter(0))
+        messages = [(each.name, row) for each in classes for row in each.messages]
         self.messages = tuple(
             (LazyPattern(_message(row, catalogue.concepts)), Proof(name, row.weight, told=True))
-            for _, name, row in messages
+            for name, row in sorted(messages, key=lambda pair: pair[1].order)
         )
-        kernel = sorted(
-            ((row.order, each.name, row) for each in classes for row in each.kernel_lines), key=itemgetter(0)
-        )
+        kernel = [(each.name, row) for each in classes for row in each.kernel_lines]
         self.kernel_lines = tuple(
-            (LazyPattern(bounded(row.pattern)), Proof(name, row.weight, row.meaning)) for _, name, row in kernel
+            (LazyPattern(bounded(row.pattern)), Proof(name, row.weight, row.meaning, fatal=name == "gpu_lost"))
+            for name, row in sorted(kernel, key=lambda pair: pair[1].order)
         )
         self.xids = {
             number: Proof(each.name, row.weight, row.meaning, fatal=row.fatal)
@@ -168,31 +164,25 @@ class CompiledCatalogue:
         return tuple(row for row in self.signatures if row.numbered or row.literal in (low if row.caseless else like))
 
 
+def _one_of(words: Iterable[str]) -> str:
+    """A pattern of these words, the longest first; without any it matches nothing."""
+    return "|".join(map(re.escape, sorted(words, key=len, reverse=True))) or r"(?!)"
+
+
 def _message(row: MessageWords, concepts: Mapping[str, tuple[str, ...]]) -> str:
     return "|".join((*map(bounded, row.patterns), *(pattern_of_meaning(each, concepts) for each in row.meanings)))
 
 
 def _exception_line(names: Iterable[str]) -> LazyPattern:
-    others = sorted(name for name in set(names) if "*" not in name and not name.endswith(_ENDINGS))
-    named = "|".join((rf"[A-Za-z_]*(?:{'|'.join(_ENDINGS)})", *others))
+    others = sorted(name for name in set(names) if "*" not in name and not name.endswith(_ENDS))
+    named = "|".join((rf"[A-Za-z_]*(?:{'|'.join(_ENDS)})", *others))
     return LazyPattern(
         rf"(?:^|(?<=[\]│|>]\s)|(?<=:\s)|(?<=-\s))(?P<type>(?:[A-Za-z_]\w*\.)*(?:{named})"
         r"|(?:cv2|struct|zlib|socket|binascii)\.error)(?::(?:\s(?P<message>.*))?$|\s*$)"
     )
 
 
-_ENDINGS = (
-    "Error",
-    "Exception",
-    "Interrupt",
-    "Exit",
-    "Timeout",
-    "StopIteration",
-    "Warning",
-    "Failed",
-    "Fault",
-    "IsLost",
-)
+_ENDS = ("Error", "Exception", "Interrupt", "Exit", "Timeout", "StopIteration", "Warning", "Failed", "Fault", "IsLost")
 """Endings of type names in tracebacks. Types with other names are found if the catalogue lists them."""
 
 
@@ -258,18 +248,13 @@ class StatusCodes:
         self._numbers = {(code.system, number): proof for proof, code in rows for number in code.numbers or (None,)}
         self._texts = {code.text.lower(): proof for proof, code in rows if code.text and code.system != "errno"}
         self._system_texts = {code.text.lower(): proof for proof, code in rows if code.system == "errno" and code.text}
-        names = "|".join(sorted(map(re.escape, self._names), key=len, reverse=True))
-        self._name = LazyPattern(rf"(?<![A-Za-z])(?:{names})(?![A-Za-z_])" if names else r"(?!)")
-        texts = sorted(self._texts, key=len, reverse=True)
-        clear = [text for text in texts if len(text) >= CLEAR_CHARS and text not in self._system_texts]
-        spelt = [rf"(?P<clear>{'|'.join(map(re.escape, clear))})"] if clear else []
-        spelt += [rf"(?:{_SAID_OF}|^\s*Error )(?P<short>{'|'.join(map(re.escape, texts))})"] if texts else []
-        spelt += (
-            [rf"strerror: (?P<system>{'|'.join(map(re.escape, self._system_texts))})"] if self._system_texts else []
+        self._name = LazyPattern(rf"(?<![A-Za-z])(?:{_one_of(self._names)})(?![A-Za-z_])")
+        clear = (text for text in self._texts if len(text) >= CLEAR_CHARS and text not in self._system_texts)
+        self._text = LazyPattern(
+            rf"(?i:(?P<clear>{_one_of(clear)})|(?:{_SAID_OF}|^\s*Error )(?P<short>{_one_of(self._texts)})"
+            rf"|strerror: (?P<system>{_one_of(self._system_texts)}))"
         )
-        self._text = LazyPattern(rf"(?i:{'|'.join(spelt)})" if spelt else r"(?!)")
-
-        self._is_coded = lru_cache(SHAPES_KEPT)(self._has_code)
+        self._is_coded = lru_cache(AT_MOST)(self._has_code)
 
     def _has_code(self, shape: bytes) -> bool:
         like = shape.decode(errors="surrogatepass")
@@ -327,7 +312,7 @@ def pattern_of_meaning(meaning: str, concepts: Mapping[str, Sequence[str]]) -> s
 
 XID = LazyPattern(r"\b(?i:xid)(?: error| code| event| number)?(?: ?\([^)]*\))?\s?[:=#]?\s?(?P<number>\d{1,3})\b")
 """The driver's own ``NVRM: Xid (PCI:0000:41:00): 79`` and what tools print: ``XID 79``, ``Xid error: 79``."""
-UNKNOWN_XID = Proof("cuda_unknown_error", 0.6)
+UNKNOWN_XID = Proof("cuda_unknown_error", LIKELY)
 """A number that the catalogue does not list."""
 
 
@@ -364,6 +349,5 @@ def signal_of(exit_code: int | None, signal: int | str | None) -> int | None:
         return signal or None
     if exit_code is None:
         return None
-    if exit_code < 0:
-        return -exit_code if -exit_code <= LAST_SIGNAL else None
-    return exit_code - 128 if 128 < exit_code <= 128 + LAST_SIGNAL else None
+    number = -exit_code if exit_code < 0 else exit_code - 128
+    return number if 0 < number <= LAST_SIGNAL else None

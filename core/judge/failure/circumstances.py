@@ -14,22 +14,18 @@ from ...model.run import EndFacts, JobCause
 from ...model.shipped import Diagnosis, EvidenceLine, FailureClass
 from ...model.text import LazyPattern, plural, size
 from ..scales import LIKELY
-from ..text.lines import peel, plain, unglued
-from .catalogue import XID, CompiledCatalogue, read_kernel_line
+from ..text.lines import peel, unglued
+from .catalogue import NO_FAILURES, SIGNALS, CompiledCatalogue, read_kernel_line
 
 FULL_BYTES = 64 * 2**20
 """Less room than this does not take a checkpoint or a log any more."""
 ROOM_BYTES = 10 * 2**30
 """With this much room the disk of the output is not the full one."""
-SWAP_FULL = 0.97
-SUPPORT = 0.4
-"""The share of the doubt that a supporting fact removes."""
-CONTRADICTION = 0.3
-"""What a fact that speaks against the diagnosis takes from its confidence."""
+SHIFT = 0.4
+"""The share of the doubt that a supporting fact removes, and of the confidence that a contradicting one takes."""
 SUREST = 0.97
-SIGINT, SIGKILL, SIGTERM = 2, 9, 15
-NATIVE = frozenset({4, 7, 8, 11})
-"""Signals that a program gets for a fault of its own machine code: SIGILL, SIGBUS, SIGFPE, SIGSEGV."""
+NATIVE = frozenset(SIGNALS[name] for name in ("SIGILL", "SIGBUS", "SIGFPE", "SIGSEGV"))
+"""Signals that a program gets for a fault of its own machine code."""
 
 
 class Circumstances(EndFacts, frozen=True, kw_only=True):
@@ -71,14 +67,14 @@ def fused(found: Diagnosis, about: Circumstances, catalogue: CompiledCatalogue) 
     for fact in told:
         if fact.failure == found.failure:
             sure = max(found.confidence, fact.alone)
-            changed = (found.confidence, sure + SUPPORT * (1 - sure), found.confidence - CONTRADICTION)
+            changed = (found.confidence, sure + SHIFT * (1 - sure), (1 - SHIFT) * found.confidence)
             found = _said(found, fact.words, sure=changed[fact.speaks])
     return found
 
 
 def _is_open(found: Diagnosis, fact: Fact) -> bool:
     """Whether the fact may answer: the log has no sure answer, or one that the fact explains."""
-    return found.failure not in {"success", "killed_by_user"} and (
+    return found.failure not in NO_FAILURES and (
         found.failure in {"unknown", fact.instead} or found.confidence < min(LIKELY, fact.alone)
     )
 
@@ -93,21 +89,21 @@ def facts(about: Circumstances, found: Diagnosis) -> Iterator[Fact]:
     """What the circumstances say of an end with this diagnosis."""
     cause = "" if found.cause is None else found.cause.text
     if about.oom_kills:
-        sure = 0.9 if about.signal == SIGKILL or found.failure in {"host_oom", "unknown"} else 0.85
+        sure = 0.9 if about.signal == SIGNALS["SIGKILL"] or found.failure in {"host_oom", "unknown"} else 0.85
         yield Fact("The kernel killed a process for memory during the attempt.", "host_oom", alone=sure)
     elif about.oom_kills == 0 and found.failure == "host_oom" and found.confidence < LIKELY:
         words = "The kernel's counter shows no kill for memory: who sent SIGKILL is not known."
         yield Fact(words, "unknown", instead="host_oom", alone=0.4)
     elif about.oom_kills == 0 and "illed" in cause:
         yield Fact("The kernel's counter shows no kill for memory.", "host_oom", speaks=-1)
-    elif about.oom_kills == 0 and about.signal == SIGKILL and found.failure == "unknown":
+    elif about.oom_kills == 0 and about.signal == SIGNALS["SIGKILL"] and found.failure == "unknown":
         words = (
             "SIGKILL comes from outside. The kernel's counter shows no kill for memory, so most likely another "
             "process sent it: kill -9, the limit of a job, a guard such as earlyoom or systemd-oomd."
         )
         yield Fact(words, "unknown", speaks=0)
-    if about.swap_used is not None and about.swap_used >= SWAP_FULL:
-        alone = 0.6 if about.signal == SIGKILL and about.oom_kills is None else 0.0
+    if about.swap_used is not None and about.swap_used >= SUREST:
+        alone = 0.6 if about.signal == SIGNALS["SIGKILL"] and about.oom_kills is None else 0.0
         yield Fact(f"Swap was full ({about.swap_used:.0%}).", "host_oom", alone=alone)
 
     free, inodes = about.disk_free_bytes, about.disk_free_inodes
@@ -219,9 +215,6 @@ def retry_reason(known: FailureClass, *, lasting: bool = False) -> str:
 _ADDRESS = LazyPattern(r"PCI:([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})", re.IGNORECASE)
 
 
-LOST = "gpu_lost"
-
-
 class SeenGpu(NamedTuple):
     """A GPU of the machine. ``own``: the run uses it; ``pci``: its address. None = unknown."""
 
@@ -232,7 +225,7 @@ class SeenGpu(NamedTuple):
 def names_lost_gpu(text: str, catalogue: CompiledCatalogue) -> bool:
     """Return whether the line says that a GPU is lost until a reset."""
     known = read_kernel_line(text, catalogue)
-    return known is not None and (known.fatal if XID.search(text) is not None else known.failure == LOST)
+    return known is not None and known.fatal
 
 
 def is_of_run(text: str, gpus: tuple[SeenGpu, ...]) -> bool:
@@ -262,7 +255,7 @@ def short_address(pci: str) -> str:
 
 CHANNEL = LazyPattern(r"\bdxg", re.IGNORECASE)
 NO_NEW_PROCESS = LazyPattern(r"\bdxg.{0,200}create_process failed:? ?-75", re.IGNORECASE)
-BREAKS = frozenset({LOST, "cuda_unknown_error"})
+BREAKS = frozenset({"gpu_lost", "cuda_unknown_error"})
 """Failure classes of a trainer that lost the channel, and of kernel lines that report it."""
 
 ChannelState = Literal["working", "failing", "lost"]
@@ -275,7 +268,7 @@ def channel_state(kernel: Iterable[str], catalogue: CompiledCatalogue) -> Channe
         if CHANNEL.search(line) is None:
             continue
         clue = read_kernel_line(line, catalogue)
-        if NO_NEW_PROCESS.search(line) is not None or (clue is not None and clue.failure == LOST):
+        if NO_NEW_PROCESS.search(line) is not None or (clue is not None and clue.fatal):
             return "lost"
         if clue is not None and clue.failure in BREAKS:
             state = "failing"
@@ -291,16 +284,12 @@ _VARIES = LazyPattern(
 )
 """What differs between two occurrences of one message."""
 BAR = LazyPattern(r"\d%\s?\||(?<![^\W\d])(?:it/s|s/it)\b|━")
-_ENDS = LazyPattern(r"[\r\n]+")
 
 
-def last_line(tail: str) -> str:
-    """The last line with words that is no bar, without the prefixes of its carriers; "" if there is none."""
-    for line in reversed(_ENDS.split(tail)):
-        text = peel(unglued(plain(line))[-1]).text.strip()
-        if re.search(r"[^\W\d_]{2}", text) and not BAR.search(text):
-            return text
-    return ""
+def last_line(lines: Iterable[tuple[int, str]]) -> str:
+    """The first of the ``last_lines`` with words that is no bar, without the prefixes of its carriers; "" = none."""
+    texts = (peel(unglued(line)[-1]).text.strip() for _, line in lines)
+    return next((text for text in texts if re.search(r"[^\W\d_]{2}", text) and not BAR.search(text)), "")
 
 
 def words_of(line: str) -> str:

@@ -17,17 +17,16 @@ from ...model.text import LazyPattern
 from ..progress import LineRead, ProgressState, read_progress
 from ..scales import LIKELY, LINE_CHARS, LISTED, SECOND_HAND, SURE, TWICE
 from ..text.lines import fold, peel, plain
-from ..text.reading import Reading
+from ..text.reading import PROVES, Reading
 from . import evidence_state as evidence
-from .catalogue import OWN_WEIGHT, CompiledCatalogue, Proof, read_kernel_line, signal_of
-from .circumstances import SIGINT, SIGKILL, SIGTERM, SUREST, Circumstances, diagnosis_of_class, fused
+from .catalogue import NO_FAILURES, OWN_WEIGHT, SIGNALS, CompiledCatalogue, Proof, read_kernel_line, signal_of
+from .circumstances import SUREST, Circumstances, diagnosis_of_class, fused
 from .evidence_lines import FENCE, is_of_traceback, read_last_words, read_line
 from .evidence_state import Block, DiagnosisState, Finding, RankEnd
 
 SURVIVED_STEPS = 4
 """A failure line counts as survived once the step has moved this often. Why not once: other ranks may finish their
 current step after an error."""
-KERNEL_KEPT = 5
 MEANING = " — "
 """Between the meaning of a kernel line and the line."""
 LAST_LINES = 6
@@ -103,10 +102,6 @@ def survived(state: DiagnosisState, now: Reading) -> DiagnosisState:
     return replace(state, ranks=evidence.NO_ENDS)
 
 
-PROVES = {"hint": LIKELY, "words": 0.88, "framework": 0.9, "early_stop": 0.85}
-"""What words of an end prove; a hint is also printed after a crash."""
-
-
 def is_late(mine: Finding | Block, state: DiagnosisState) -> bool:
     """Whether at most one step came after it: other ranks may finish theirs."""
     return state.steps - mine.beats <= 1
@@ -119,7 +114,7 @@ def kernel_evidence(state: DiagnosisState, text: str, catalogue: CompiledCatalog
         if proof is not None and proof.failure != "unknown":
             meaning = f"{proof.meaning}{MEANING}{line.strip()}"
             state = evidence.with_finding(state, Finding(proof.failure, "root", proof.weight, 0, meaning, 0))
-            state = replace(state, kernel=(*state.kernel, meaning[:LINE_CHARS])[-KERNEL_KEPT:])
+            state = replace(state, kernel=(*state.kernel, meaning[:LINE_CHARS])[-LISTED:])
     return state
 
 
@@ -133,9 +128,8 @@ def is_news(line: str, catalogue: CompiledCatalogue) -> bool:
     return catalogue.shapes.words_of_line(line.lower())[0] is not None
 
 
-UNKNOWN_SIGNAL = Proof("unknown", 0.25)
-UNKNOWN_CODE = Proof("unknown", 0.2)
-"""What an exit status proves that the catalogue does not list."""
+UNKNOWN = Proof("unknown", 0.2)
+"""What an exit status or a signal proves that the catalogue does not list."""
 
 
 def diagnose(
@@ -155,8 +149,8 @@ def diagnose(
     about = replace(about or Circumstances(), signal=signal_of(exit_code, signal))
     killed = about.signal
     if not (state.survived or any(each.role != "cascade" for each in state.findings)):
-        state = with_last_words(state, catalogue, killed=killed == SIGKILL)
-    if killed == SIGINT:  # what a training went on after is not why a person ended it
+        state = with_last_words(state, catalogue, killed=killed == SIGNALS["SIGKILL"])
+    if killed == SIGNALS["SIGINT"]:  # what a training went on after is not why a person ended it
         late = tuple(each for each in state.findings if each.beats + 1 >= state.steps)
         state = replace(state, findings=late)
     state, who, end = _without_victims(state, catalogue)
@@ -165,14 +159,16 @@ def diagnose(
     if cause is not None and lost and cause.weight >= evidence.GENERIC and (finished_hint or ends_after(state, cause)):
         said = ("success", 0.7, done)
     elif (shown := _shown(state, catalogue, cause, exit_code if killed is None else -killed)) is not None and (
-        shown[1] >= evidence.GENERIC or killed in {None, 6, 9} or shown[2] is not cause
+        shown[1] >= evidence.GENERIC
+        or killed in {None, SIGNALS["SIGABRT"], SIGNALS["SIGKILL"]}
+        or shown[2] is not cause
     ):
         said = shown
     elif lost and (done is not None or finished_hint):
         said = ("success", min(0.85, done.weight) if done else 0.6, done)
     else:
-        proof = catalogue.exit_codes.get(exit_code or 0, UNKNOWN_CODE)
-        proof = proof if killed is None else catalogue.signals.get(killed, UNKNOWN_SIGNAL)
+        proof = catalogue.exit_codes.get(exit_code or 0, UNKNOWN)
+        proof = proof if killed is None else catalogue.signals.get(killed, UNKNOWN)
         said = (proof.failure, proof.weight, None)
     found = answer(state, catalogue, *said)
     if end is not None and found.failure == "unknown":
@@ -203,8 +199,8 @@ def _shown(
     if proof is not None and proof.failure == cause.failure:
         sure = max(sure, proof.weight)
     most = SUREST if rival_of(state, cause, catalogue) is None else NEAR_SURE
-    lines = state.heard - cause.heard if status in {0, -SIGKILL, -SIGTERM} else 0
-    if cause.terminal and (lines >= evidence.WENT_ON or state.steps - cause.beats >= TWICE):
+    lines = state.heard - cause.heard if status in {0, -SIGNALS["SIGKILL"], -SIGNALS["SIGTERM"]} else 0
+    if cause.terminal and (lines >= TWICE or state.steps - cause.beats >= TWICE):
         most = LIKELY
     return cause.failure, min(most, sure), cause
 
@@ -269,13 +265,13 @@ def hidden_failure(
     cause = root_of(state, catalogue)
     traced = not over and any(each.line and is_late(each, state) and not _went_on(each, state) for each in state.blocks)
     if cause is not None and not (short or traced or cause.role == "confirmation"):
-        gone = cause.of_a_helper and state.heard - cause.heard >= evidence.WENT_ON
+        gone = cause.of_a_helper and state.heard - cause.heard >= TWICE
         cause = None if gone or cause.weight < SURE else cause
     said = _shown(state, catalogue, cause)
     told = not over and any(is_late(each, state) and _NONZERO.search(each.text) for each in state.cascade)
     if said is None and not (told or traced or (short and about is not None and about.oom_kills)):
         return None
-    found = answer(state, catalogue, *(said or ("unknown", UNKNOWN_CODE.weight, None)))
+    found = answer(state, catalogue, *(said or ("unknown", UNKNOWN.weight, None)))
     return fused(found, about, catalogue) if short and about is not None else found
 
 
@@ -302,8 +298,6 @@ def is_past(state: DiagnosisState) -> bool:
     return all(mine.beats < state.steps or mine.over < state.over or text in known for mine, text in texts)
 
 
-HIDDEN = (0.6, 0.75)
-"""The least and the highest confidence if the log has a line of a class that other evidence shows."""
 _NONZERO = LazyPattern(
     r"(?i)\*\*\* \[.*\] Error [1-9]|CalledProcessError|Floating point exception"
     r"|(?:exit(?:ed)?|exitcode|return(?:ed)?|status|code)\b.{0,30}?\b[1-9]\d{0,2}\b|non-zero exit"
@@ -384,7 +378,7 @@ TOLD = 0.05
 def diagnosis_as(state: DiagnosisState, catalogue: CompiledCatalogue, failure: str) -> Diagnosis:
     """The diagnosis of an end whose class other evidence shows; "unknown": nothing explains it."""
     cause = next((each for each in state.findings if each.failure == failure), None)
-    sure = UNKNOWN_CODE.weight if cause is None else max(HIDDEN[0], min(HIDDEN[1], cause.weight))
+    sure = UNKNOWN.weight if cause is None else max(LIKELY, min(NEAR_SURE, cause.weight))
     return answer(state, catalogue, failure, sure, cause)
 
 
@@ -394,12 +388,8 @@ def diagnosis_as(state: DiagnosisState, catalogue: CompiledCatalogue, failure: s
 # went on. Of what is left the strongest counts, and among equals one with a message over one with a type alone, then
 # the first: launchers and other ranks report later.
 
-NO_FAILURES = frozenset({"success", "killed_by_user"})
-"""Classes that are no failure of the training."""
 SAID = 0.64
 """Weight from which an exception that ended the program names its own cause; a vaguer one is explained by warnings."""
-
-
 BY_SCHEDULER = 0.93
 """Weight from which words of an ordered end are a scheduler's own: what processes print while they end follows."""
 
@@ -420,7 +410,7 @@ def root_of(state: DiagnosisState, catalogue: CompiledCatalogue) -> Finding | No
 
 
 NEAR_SURE = 0.7
-"""Most that a cause is sure of beside a rival."""
+"""Most that a cause is sure of beside a rival, or that the log's line adds to a class that other evidence shows."""
 
 
 def rival_of(state: DiagnosisState, cause: Finding, catalogue: CompiledCatalogue) -> Finding | None:
@@ -463,7 +453,7 @@ def _outranked(mine: Finding, roots: Sequence[Finding], catalogue: CompiledCatal
             continue
         if mine.failure in {end.failure, *known.follows_from}:
             continue
-        told = not mine.terminal and end.told and end.weight >= SURE and end.line - mine.last > evidence.HANDLED_LINES
+        told = not mine.terminal and end.told and end.weight >= SURE and end.line - mine.last > TWICE
         past = not lasts and _left_behind(mine, end, catalogue)
         if told or past or mine.warned or steps >= (TWICE if mine.terminal else 1):
             return True
@@ -480,4 +470,4 @@ def _left_behind(mine: Finding, end: Finding, catalogue: CompiledCatalogue) -> b
     if not (mine.terminal and end.terminal and mine.source == end.source and end.weight >= evidence.GENERIC):
         return False
     related = of_end.of_other_ranks or mine.failure in of_end.follows_from or end.failure in of_mine.follows_from
-    return not related and end.heard + end.beats - mine.heard - mine.beats >= evidence.WENT_ON
+    return not related and end.heard + end.beats - mine.heard - mine.beats >= TWICE

@@ -11,17 +11,24 @@ from typing import Literal
 from msgspec.structs import replace
 
 from ...model.text import LazyPattern
-from ..scales import BLOCK_LINES, HEADED_LINES, LIKELY, SECOND_HAND, SURE
+from ..scales import BLOCK_LINES, HEADED_LINES, LATE_LINES, LIKELY, LISTED, SECOND_HAND, SURE, TWICE
 from ..text.lines import TRACEBACK, Carried, peel, unglued
 from . import evidence_state as evidence
-from .catalogue import CHECKPOINT_READS, OWN_WEIGHT, SETTING_READS, CompiledCatalogue, Match, Proof, read_kernel_line
+from .catalogue import (
+    CHECKPOINT_READS,
+    NO_FAILURES,
+    OWN_WEIGHT,
+    SETTING_READS,
+    CompiledCatalogue,
+    Match,
+    Proof,
+    read_kernel_line,
+)
 from .circumstances import BAR
 from .evidence_state import Block, DiagnosisState, Finding
 
 KERNEL_GATES = ("Xid", "XID", "NVRM", "dxg", "blocked for more than", "oom-kill", "amdgpu", "Out of memory: Kill")
 """Texts of kernel lines, of which a trainer's log may hold some."""
-NEAR_LINES = 3
-"""A source line at most this far above an exception is the one that raised it."""
 TRACEBACK_SEGMENTS = 300
 """Longest traceback that is followed."""
 UNTOLD = Proof("code_bug", 0.42)
@@ -106,8 +113,8 @@ def _read(state: DiagnosisState, number: int, carried: Carried, catalogue: Compi
     if _GOES_ON.match(text) and not state.report:
         return evidence.without_handled(state, number)
     if evidence.OPENS_REPORT.match(text) or (state.report == number - 1 and text[:1] in " \t"):
-        heard = state.heard + evidence.WENT_ON * text.lower().startswith("usage:")
-        state = replace(state, report=number, hot=max(state.hot, evidence.DETAIL_LINES), heard=heard)
+        heard = state.heard + TWICE * text.lower().startswith("usage:")
+        state = replace(state, report=number, hot=max(state.hot, LISTED), heard=heard)
     return _weigh(state, number, carried, open_block, catalogue)
 
 
@@ -144,20 +151,23 @@ def _weigh(
             untold = [each for each in state.findings if not each.told and each.weight < evidence.GENERIC]
             if _ERROR.match(text if not carried.level else f"{carried.level} {text}"):
                 best = _worded(carried, catalogue, least=LIKELY if weighed else 0.0)
-            elif any(0 < number - e.line <= evidence.DETAIL_LINES and e.source == carried.source for e in untold):
+            elif any(0 < number - e.line <= LISTED and e.source == carried.source for e in untold):
                 best = _worded(carried, catalogue, least=DETAIL_LEAST)  # its message may go on here
             ordinary = best is None and not weighed and block is None and carried.level in ("", "debug", "info")
             if ordinary and text.strip() and (text[0] not in " \t" or carried.level) and BAR.search(text) is None:
                 return replace(state, heard=state.heard + 1)
         return _with_line(state, _finding(best, number, shown, carried.source, terminal=terminal), weighed)
     at = text.find(named.type)
-    if not raised and act_of(text, at, at + len(named.type), failure="", level=carried.level) not in EVIDENT:
+    if not raised and act_of(text, at, at + len(named.type), failure="", level=carried.level) not in (
+        "event",
+        "warning",
+    ):
         return state
     traced = max((each.line for each in state.blocks), default=0)
-    if block is None and 0 < traced >= number - evidence.DETAIL_LINES and _REPORTER.search(text) is not None:
+    if block is None and 0 < traced >= number - LISTED and _REPORTER.search(text) is not None:
         return evidence.with_cascade_line(state, number, shown)
     at, code = state.above if block is None else (number, block.code)
-    code = code if number - at <= NEAR_LINES else ""
+    code = code if number - at <= LATE_LINES else ""
     known = evidence.proof_of(named, catalogue, code, with_message=best is None)
     if known is None and named.type not in catalogue.consequences and block is not None and best is None:
         known = UNTOLD
@@ -251,7 +261,7 @@ def _with_raised(state: DiagnosisState, block: Block, mine: Finding, weighed: It
     if block.before is not None and block.before.failure:
         state = evidence.without_raised(state, block.before)
     done = replace(block, raised=mine, ended=True, link="", line=mine.line)
-    state = evidence.with_block(state, done, hot=evidence.DETAIL_LINES)
+    state = evidence.with_block(state, done, hot=LISTED)
     return _with_line(state if mine.failure else evidence.with_cascade_line(state, mine.line, mine.text), mine, weighed)
 
 
@@ -294,7 +304,7 @@ def _in_report(state: DiagnosisState, number: int, carried: Carried) -> bool:
     if carried.level == "fatal" or (state.report and number - state.report <= HEADED_LINES):
         return True
     block = state.block(carried.source)
-    return block is not None and block.raised is not None and 0 <= number - block.raised.line <= evidence.DETAIL_LINES
+    return block is not None and block.raised is not None and 0 <= number - block.raised.line <= LISTED
 
 
 # What a line does: report an event, warn, say that something was handled, or speak of failures without having one.
@@ -381,15 +391,11 @@ _OWN = LazyPattern(
 _QUOTES = LazyPattern(r"(?<!\w)\"[^\"]*(?:\"|$)|(?<!\w)'[^']*(?:'(?!\w)|$)|`[^`]{1,400}`|“[^”]{0,400}”|«[^»]{0,400}»")
 _SENTENCE = LazyPattern(r"[.!?;]\s+(?=[A-Z\"'`(])(?!\(\d\))")
 """Where a sentence ends: not within the list that it announces, "potential causes: (1) …. (2) …"."""
-EVIDENT = ("event", "warning")
-"""What counts as evidence."""
 _GOES_ON = LazyPattern(
     r"(?i:^\W*(?:\w+ ){0,3}?(?:retry(?:ing)?|trying (?:again|to (?:resume|reconnect|recover|continue))|reconnect\w*|"
     r"falling back|(?:will|going to) retry|resuming|recover(?:ed|ing)|attempt \d+ ?(?:of|/|\()|restarting)\b)"
 )
 """A line after a failure says that the program goes on."""
-PLANNED = frozenset({"killed_by_user", "success"})
-"""Classes whose words are also said of what is still to come."""
 
 
 def act_of(text: str, start: int, end: int, *, failure: str, level: str = "", raised: bool = False) -> Act:
@@ -402,7 +408,7 @@ def act_of(text: str, start: int, end: int, *, failure: str, level: str = "", ra
         return "spoken"
     if raised:
         return "event"
-    if failure in PLANNED and _PLANNED.search(before) is not None:
+    if failure in NO_FAILURES and _PLANNED.search(before) is not None:
         return "spoken"
     denied = _EARLIER.search(before) or _NOT.search(before) or (end > start and _NONE.match(text, end))
     column = text.rfind("|", 0, start) + 1  # one of several fields of a line: ``sample 4 | prompt: … | answer: …``
@@ -410,7 +416,7 @@ def act_of(text: str, start: int, end: int, *, failure: str, level: str = "", ra
         return "spoken"
     if failure != "success" and _HANDLED.search(text) is not None and _GIVEN_UP.search(text) is None:
         return "handled"
-    return "warning" if level == "warning" and failure not in PLANNED else "event"
+    return "warning" if level == "warning" and failure not in NO_FAILURES else "event"
 
 
 def is_label(text: str) -> bool:

@@ -2,7 +2,7 @@
 
 import builtins
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from operator import attrgetter
@@ -12,9 +12,9 @@ import msgspec
 from msgspec.structs import replace
 
 from ...model.text import LazyPattern, beginning
-from ..scales import KEPT, LINE_CHARS, LISTED, SURE
+from ..scales import KEPT, LINE_CHARS, LISTED, SURE, TWICE
 from ..text.lines import LineFold, plain
-from .catalogue import CHECKPOINT_READS, CompiledCatalogue, Proof
+from .catalogue import CHECKPOINT_READS, SIGNALS, CompiledCatalogue, Proof
 
 # Reports of several lines: tracebacks with their chain, C++ ``terminate``, Rust panics, fatal checks.
 #
@@ -32,8 +32,6 @@ LINKS: dict[str, Link] = {
 """What Python prints between two chained exceptions."""
 EQUAL = 0.12
 """Pieces of evidence that differ less in weight are equally strong; the first one is the cause."""
-DETAIL_LINES = 12
-"""Lines after what was raised that belong to its message (NCCL's "Last error:", hydra's "full_key:")."""
 _WITH_ERRNO = LazyPattern(r"[\w.]+: \[Errno \d+\]")
 OPENS_REPORT = LazyPattern(
     r"\s*(?:terminate called|what\(\):|thread '[^']*' (?:\(\d+\) )?panicked at|\*\*\* (?:Check failure|SIG|Aborted)"
@@ -125,10 +123,8 @@ def with_inner(block: Block, text: str) -> Block:
         return replace(block, raises=raises, code=code)
     place = f"{frame.file}:{frame.function}"
     own = frame.place if frame.own else block.own
-    if block.first:
-        return replace(block, last=place, raises=False, code="", own=own)
-    library = _INSTALLED.search(frame.file) is not None
-    return replace(block, first=place, last=place, library=library, raises=False, code="", own=own)
+    library = block.library if block.first else _INSTALLED.search(frame.file) is not None
+    return replace(block, first=block.first or place, last=place, library=library, raises=False, code="", own=own)
 
 
 def ended(block: Block, number: int, text: str) -> Block:
@@ -243,8 +239,6 @@ def proof_of(raised: RaisedAt, catalogue: CompiledCatalogue, code: str, *, with_
 
 MESSAGE_CHARS = 240
 """Characters of a message whose words count. Behind them stand dumps of objects."""
-
-
 _ADDRESS = LazyPattern(r"(?P<host>\bhttps?://[\w.:-]+)/\S*")
 """The words of a page's path say nothing of what happened."""
 _VALUE = LazyPattern(
@@ -284,13 +278,14 @@ def _proof_of_shape(kind: str, message: str, catalogue: CompiledCatalogue) -> Pr
 # the comma), ``│ F:N in f`` (rich, typer), ``File F:N, in f`` (IPython), ``in "F", line N`` (PyYAML), ``file: 'F',
 # line: N`` (configparser).
 
-_FRAME = LazyPattern(
-    r'\s*File "(?P<file>[^"]*)", line (?P<line>\d+)(?:,? in (?P<function>.*))?'
-    r"|\s*[│|]\s*(?P<boxed>[^\s│|][^│|]*?):(?P<row>\d+) in (?P<name>[^\s│|]+)\s*[│|]?\s*$"
-    r"|\s*File (?P<shown>[^\s\"]\S*?):(?P<at>\d+),? in (?P<called>.*)"
+_FRAMES = (
+    LazyPattern(r'\s*File "(?P<file>[^"]*)", line (?P<line>\d+)(?:,? in (?P<function>.*))?'),
+    LazyPattern(r"\s*[│|]\s*(?P<file>[^\s│|][^│|]*?):(?P<line>\d+) in (?P<function>[^\s│|]+)\s*[│|]?\s*$"),
+    LazyPattern(r"\s*File (?P<file>[^\s\"]\S*?):(?P<line>\d+),? in (?P<function>.*)"),
 )
-_MARK = LazyPattern(
-    r"""\s+in "(?P<file>[^"<][^"]*)", line (?P<line>\d+)\b|file: '(?P<quoted>[^'<][^']*)', line: (?P<row>\d+)"""
+_MARKS = (
+    LazyPattern(r'\s+in "(?P<file>[^"<][^"]*)", line (?P<line>\d+)\b(?P<function>)'),
+    LazyPattern(r"file: '(?P<file>[^'<][^']*)', line: (?P<line>\d+)(?P<function>)"),
 )
 _INSTALLED = LazyPattern(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python\d|[/\\]Lib[/\\]\w+\.py$|^<")
 _ENTRY = LazyPattern(r"[/\\]s?bin[/\\][^/\\.]+$")
@@ -315,22 +310,10 @@ class Frame(NamedTuple):
         return f"{self.file}:{self.line}"
 
 
-def frame_of(text: str) -> Frame | None:
-    found = _FRAME.match(text)
-    if found is None:
-        return None
-    file, line = found["file"], found["line"]
-    if file is None:
-        file, line = (found["boxed"], found["row"]) if found["boxed"] else (found["shown"], found["at"])
-    return Frame(file, int(line), found["function"] or found["name"] or found["called"] or "")
-
-
-def marked(text: str) -> str:
-    """Where a parser of settings stopped, as ``F:N``; "" if the line does not say."""
-    found = _MARK.match(text)
-    if found is None:
-        return ""
-    return f"{found['file']}:{found['line']}" if found["file"] else f"{found['quoted']}:{found['row']}"
+def frame_of(text: str, forms: Iterable[LazyPattern] = _FRAMES) -> Frame | None:
+    """The place that a line names: a frame of a traceback, or where a parser of settings stopped (``_MARKS``)."""
+    found = next((found for form in forms if (found := form.match(text)) is not None), None)
+    return None if found is None else Frame(found["file"], int(found["line"]), found["function"] or "")
 
 
 def placed(text: str, place: str) -> str:
@@ -363,7 +346,7 @@ def is_of_the_system(line: str) -> bool:
 # Source: torch.distributed.elastic prints the exit code and pid of each failed rank, and the pid of each rank it ends.
 
 RANK_GATES = ("exitcode", "closing signal", "(local_rank:")
-OTHERS = frozenset({1, 2, 6, 15})
+OTHERS = frozenset(SIGNALS[name] for name in ("SIGHUP", "SIGINT", "SIGABRT", "SIGTERM"))
 """Signals with which a rank is ended from outside, or by its own watchdog, because of another one."""
 _END = LazyPattern(r"exitcode\s*:\s*(?P<code>-?\d+)\)?(?: local_rank: (?P<rank>\d+))? \(pid: (?P<pid>\d+)\)")
 _NUMBER = LazyPattern(r"\brank\s*:\s*(?P<rank>\d+) \(local_rank: \d+\)")
@@ -372,17 +355,13 @@ _CLOSED = LazyPattern(r"ending process (?P<pid>\d+) closing signal")
 
 
 class RankEnd(msgspec.Struct, frozen=True):
-    """How one rank ended. ``code`` negative = signal; ``rank``: its number, None = not printed.
-
-    ``sure``: the number is that of the whole run; else it is the one on its machine.
-    """
+    """How one rank ended. ``code`` negative = signal; ``rank``: in the whole run, else on its machine."""
 
     pid: int
     code: int
     rank: int | None
     line: int
     text: str
-    sure: bool = False
 
     @property
     def name(self) -> str:
@@ -412,19 +391,16 @@ def with_line(found: RankEnds, number: int, line: str) -> RankEnds:
     pid, told = int(end["pid"]), found.named
     known = next((each for each in found.ends if each.pid == pid), None)
     local = None if end["rank"] is None else int(end["rank"])
-    mine = known or RankEnd(pid, int(end["code"]), local, number, beginning(line.strip(), 200))
-    if told is not None and not mine.sure:
-        mine = replace(mine, rank=told, sure=True)
+    mine = known or RankEnd(pid, int(end["code"]), local, number, kept_text(line))
+    mine = mine if told is None else replace(mine, rank=told)
     others = [mine if each is known else each for each in found.ends]
     return replace(found, ends=(*others, *([] if known else [mine]))[:KEPT], named=None)
 
 
 def killed_rank(found: RankEnds) -> RankEnd | None:
     """The first rank that a signal ended by itself."""
-    for each in found.ends:
-        if each.code < 0 and -each.code not in OTHERS and each.pid not in found.closed:
-            return each
-    return None
+    own = (each for each in found.ends if each.code < 0 and each.pid not in found.closed)
+    return next((each for each in own if -each.code not in OTHERS), None)
 
 
 def exited_rank(found: RankEnds, victims: set[str]) -> RankEnd | None:
@@ -445,12 +421,6 @@ def exited_rank(found: RankEnds, victims: set[str]) -> RankEnd | None:
 GENERIC = 0.5
 """Weight from which evidence is more than a hint."""
 FINDINGS_KEPT = 200
-DETAILS_KEPT = 2
-"""Lines kept of a message that goes on below what was raised."""
-HANDLED_LINES = 2
-"""A report this far above the words "trying again" is what they speak of."""
-WENT_ON = 2
-"""Ordinary lines after a report show that the program went on, or that another one began, as a text of usage does."""
 TAIL_CHARS = 6000
 """Characters kept of the end of the log."""
 
@@ -488,14 +458,9 @@ class DiagnosisState(msgspec.Struct, frozen=True, omit_defaults=True):
     header: tuple[int, str] = (0, "")
     above: tuple[int, str] = (0, "")
 
-    @property
-    def end(self) -> str:
-        """The last text, with the unfinished line."""
-        return self.tail + self.fold.rest
-
     def last_lines(self) -> Iterator[tuple[int, str]]:
         """The last lines with text, the newest first: the number, and the plain text, of a bar as it is now."""
-        lines = self.end.split("\n")
+        lines = f"{self.tail}{self.fold.rest}".split("\n")
         whole = lines if len(self.tail) < TAIL_CHARS else lines[1:] or lines  # the first may be the end of a long line
         for back, line in enumerate(reversed(whole)):
             text = plain(line.rstrip("\r").rpartition("\r")[2])
@@ -516,8 +481,7 @@ def with_block(state: DiagnosisState, block: Block, *, hot: int = 0) -> Diagnosi
 
 def kept_text(line: str) -> str:
     """A line as it is kept; one that is cut ends with an ellipsis."""
-    text = line.strip()
-    return text if len(text) <= LINE_CHARS else f"{text[: LINE_CHARS - 1]}…"
+    return beginning(line.strip(), LINE_CHARS)
 
 
 def with_finding(state: DiagnosisState, mine: Finding) -> DiagnosisState:
@@ -534,7 +498,7 @@ def with_finding(state: DiagnosisState, mine: Finding) -> DiagnosisState:
     since = state.since
     if since is None and (mine.role != "cascade" or mine.weight >= GENERIC):
         since = state.steps
-    hot = state.hot if mine.role == "confirmation" else max(state.hot, DETAIL_LINES)
+    hot = state.hot if mine.role == "confirmation" else max(state.hot, LISTED)
     return replace(state, findings=(*kept, mine)[:FINDINGS_KEPT], since=since, hot=hot)
 
 
@@ -545,7 +509,7 @@ def with_detail(state: DiagnosisState, source: str, number: int, text: str) -> D
     """The state after a line in which an exception's message may go on: that ended with a colon, this is indented."""
     for each in state.findings:
         goes_on = each.role == "root" and each.source == source and each.text.endswith(":") and text[:1] in " \t"
-        if goes_on and len(each.details) < DETAILS_KEPT and each.line + len(each.details) + 1 == number:
+        if goes_on and len(each.details) < TWICE and each.line + len(each.details) + 1 == number:
             return _changed(state, each, details=(*each.details, kept_text(text)))
     return state
 
@@ -561,11 +525,11 @@ def with_place(state: DiagnosisState, source: str, number: int, text: str) -> Di
     The mark of a parser counts more than a frame, the first frame more than the next: faulthandler prints the newest
     one first.
     """
-    mark, frame = marked(text), frame_of(text)
-    place = mark or (frame.place if frame is not None and frame.own else "")
-    near = [e for e in state.findings if e.terminal and e.source == source and 0 < number - e.line <= DETAIL_LINES]
+    mark, frame = frame_of(text, _MARKS), frame_of(text)
+    at = mark or (frame if frame is not None and frame.own else None)
+    near = [e for e in state.findings if e.terminal and e.source == source and 0 < number - e.line <= LISTED]
     last = max(near, key=lambda each: each.line, default=None)
-    return state if not place or last is None or (last.place and not mark) else _changed(state, last, place=place)
+    return state if at is None or last is None or (last.place and not mark) else _changed(state, last, place=at.place)
 
 
 def without_raised(state: DiagnosisState, raised: Finding) -> DiagnosisState:
@@ -577,7 +541,7 @@ def without_raised(state: DiagnosisState, raised: Finding) -> DiagnosisState:
 def without_handled(state: DiagnosisState, number: int) -> DiagnosisState:
     """The state without what was reported on the lines just before ``number``, which says that the program goes on."""
     handled = [each for each in state.findings if each.role == "root" and not each.terminal]
-    handled = [each for each in handled if each.line > 0 and number - each.last <= HANDLED_LINES]
+    handled = [each for each in handled if each.line > 0 and number - each.last <= TWICE]
     if not handled:
         return state
     kept = tuple(each for each in state.findings if each not in handled)

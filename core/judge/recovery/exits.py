@@ -216,7 +216,7 @@ def _cause(
 ) -> Cause:
     """What ended the attempt, as the history keeps it."""
     attempt, seen = builder.attempt, builder.state.log.diagnosis
-    line = last_line(seen.end) if diagnosis.cause is None else diagnosis.cause.text
+    line = last_line(seen.last_lines()) if diagnosis.cause is None else diagnosis.cause.text
     at = 0 if diagnosis.cause is None else diagnosis.cause.line
     block = next((b for b in reversed(seen.blocks) if b.raised is not None and at in {0, b.raised.line}), None)
     own = block is not None and bool(block.own) and block.last.startswith(f"{block.own.rpartition(':')[0]}:")
