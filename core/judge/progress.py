@@ -130,8 +130,8 @@ def read_progress(
 def _read_finished(reading: Reading, done: Finished, shapes: ShapeTable, told: LineRead | None) -> Reading:
     """The reading after the segments with a gate; below the head of a table, after all: its rows have none."""
     gates = shapes.gates.among(done.text)
-    segments = done.segments() if gates is not None or reading.goes_on or told is not None else ()
-    return _read_lines(reading, segments, shapes, gates, told)
+    segments = done.placed() if gates is not None or reading.goes_on or told is not None else ()
+    return _read_lines(reading, ((number, line) for number, line, _ in segments), shapes, gates, told)
 
 
 def _read_lines(

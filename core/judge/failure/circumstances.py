@@ -188,21 +188,17 @@ def diagnosis_of_class(known: FailureClass, sure: float, line: EvidenceLine | No
 
 def retry_reason(known: FailureClass, *, lasting: bool = False) -> str:
     """What speaks for or against another attempt with the same command; "" after success."""
-    if lasting:
-        return "a restart would fail again at the same place until what the cause line names is mended"
-    if known.name == "success":
-        return ""
-    if known.waits_for is not None:
-        return _WAITS[known.waits_for]
-    if known.name == "unknown":
-        return "a restart may help: nothing shows that it would fail again"
-    if known.retryable:
-        return "a restart may help: such a failure often does not return"
-    if known.older_checkpoint_helps:
-        return "a restart would fail again from the same checkpoint; an older one may help"
-    if known.settings == "likely":
-        return "a restart would fail again with the same settings"
-    return "a restart would fail again until what it names is corrected"
+    again = "a restart would fail again"
+    reasons = (
+        (lasting, f"{again} at the same place until what the cause line names is mended"),
+        (known.name == "success", ""),
+        (known.waits_for is not None, _WAITS.get(known.waits_for or "", "")),
+        (known.name == "unknown", "a restart may help: nothing shows that it would fail again"),
+        (known.retryable, "a restart may help: such a failure often does not return"),
+        (known.older_checkpoint_helps, f"{again} from the same checkpoint; an older one may help"),
+        (known.settings == "likely", f"{again} with the same settings"),
+    )
+    return next((words for holds, words in reasons if holds), f"{again} until what it names is corrected")
 
 
 # Kernel lines after which a GPU works again only after a reset, and whether the GPU is one of the run's.
@@ -263,16 +259,11 @@ ChannelState = Literal["working", "failing", "lost"]
 
 def channel_state(kernel: Iterable[str], catalogue: CompiledCatalogue) -> ChannelState:
     """The state of the channel by kernel lines. failing: a message over it failed; lost: Windows took the GPU away."""
-    state: ChannelState = "working"
-    for line in kernel:
-        if CHANNEL.search(line) is None:
-            continue
-        clue = read_kernel_line(line, catalogue)
-        if NO_NEW_PROCESS.search(line) is not None or (clue is not None and clue.fatal):
-            return "lost"
-        if clue is not None and clue.failure in BREAKS:
-            state = "failing"
-    return state
+    lines = [line for line in kernel if CHANNEL.search(line) is not None]
+    clues = [clue for line in lines if (clue := read_kernel_line(line, catalogue)) is not None]
+    if any(clue.fatal for clue in clues) or any(NO_NEW_PROCESS.search(line) is not None for line in lines):
+        return "lost"
+    return "failing" if any(clue.failure in BREAKS for clue in clues) else "working"
 
 
 # The end of a log without a known cause, as a skeleton that the same end gives again.

@@ -99,7 +99,7 @@ def survived(state: DiagnosisState, now: Reading) -> DiagnosisState:
     lost = tuple(each for each in state.findings if each not in kept and each.role == "root")
     since = now.heartbeats if nan else None
     state = replace(state, findings=kept, survived=lost or state.survived, cascade=(), since=since, blocks=(), report=0)
-    return replace(state, ranks=evidence.NO_ENDS)
+    return replace(state, ranks=evidence.RankEnds())
 
 
 def is_late(mine: Finding | Block, state: DiagnosisState) -> bool:

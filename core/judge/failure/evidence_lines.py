@@ -199,10 +199,7 @@ def _untraced(state: DiagnosisState, source: str) -> Block:
     """The block of an exception whose traceback begins before the log does."""
     near = [each for each in state.findings if each.terminal and each.source == source and each.role == "root"]
     last = max(near, key=lambda each: each.line, default=None)
-    if last is None:
-        return Block(source)
-    told = last.weight >= SURE
-    return Block(source, raised=replace(last, told=told), ended=True)
+    return Block(source, raised=last and replace(last, told=last.weight >= SURE), ended=last is not None)
 
 
 def read_last_words(
@@ -425,10 +422,6 @@ def is_label(text: str) -> bool:
 
 
 def _quoted(text: str, start: int, end: int) -> bool:
-    for pair in _QUOTES.finditer(text):
-        if pair.start() <= start and end <= pair.end():
-            before = text[: pair.start()]
-            return _OWN.search(before) is None
-        if pair.start() > start:
-            break
-    return False
+    around = (pair.start() for pair in _QUOTES.finditer(text) if pair.start() <= start and end <= pair.end())
+    at = next(around, None)
+    return at is not None and _OWN.search(text[:at]) is None

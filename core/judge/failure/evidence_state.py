@@ -377,9 +377,6 @@ class RankEnds(msgspec.Struct, frozen=True):
     """The rank that the line before named."""
 
 
-NO_ENDS = RankEnds()
-
-
 def with_line(found: RankEnds, number: int, line: str) -> RankEnds:
     if (closed := _CLOSED.search(line)) is not None:
         return replace(found, closed=(*found.closed, int(closed["pid"]))[:KEPT])
@@ -449,7 +446,7 @@ class DiagnosisState(msgspec.Struct, frozen=True, omit_defaults=True):
     heard: int = 0
     kernel: tuple[str, ...] = ()
     unraised: int = 0
-    ranks: RankEnds = NO_ENDS
+    ranks: RankEnds = RankEnds()
     blocks: tuple[Block, ...] = ()
     hot: int = 0
     report: int = 0

@@ -20,7 +20,7 @@ from ..resume.checkpoint_index import base_name
 from ..resume.resume_check import VERIFIED, name_of
 from ..scales import SAVE_GAP_S
 from ..state import JudgeState, StepBuilder
-from ..text.loss_run import FEW, NO_LOSSES, LossCurve, moved, thinned
+from ..text.loss_run import FEW, LossCurve, moved, thinned
 from . import attempts, gate, resume_choice
 from .attempts import conclude, ended, give_up
 from .ending import main_reading, may_be_of_an_epoch, run_total
@@ -485,13 +485,13 @@ def _losses(state: JudgeState, settings: tuple[str, ...]) -> LossCurve:
     """The losses of the run so far; none if those of an attempt with ``settings`` do not compare."""
     attempt, reading = state.attempt, main_reading(state).now
     if settings != attempt.loss_settings and attempt.number:
-        return NO_LOSSES
+        return LossCurve()
     if not reading.curve.seen:
         return attempt.former.losses
     if attempt.resume_from is None or attempt.resume_verdict == "ignored" or attempt.began_again:
         return replace(reading.curve, points=moved(reading.curve.points, attempt.offset or 0), last=None)
     if attempt.resume_verdict != "taken" or attempt.resumed_at is None:
-        return NO_LOSSES
+        return LossCurve()
     before = tuple(p for p in attempt.former.losses.points if p.step <= (attempt.resumed_at or 0))
     points = thinned((*before, *moved(reading.curve.points, attempt.offset or 0)))
     return replace(attempt.former.losses, points=points)

@@ -118,15 +118,10 @@ def _row_cells(columns: Columns, low: str) -> list[str] | None:
 
 def _placed(columns: tuple[tuple[int, int], ...], cells: list[str], spans: list[tuple[int, int]]) -> list[str]:
     """The cells of a row in which some are empty: each below the name that it overlaps; none if one is below none."""
-    row = [""] * len(columns)
-    for cell, (start, end) in zip(cells, spans, strict=True):
-        at = next(
-            (at for at, (left, right) in enumerate(columns) if start < right and end > left and not row[at]), None
-        )
-        if at is None:
-            return []
-        row[at] = cell
-    return row
+    at = dict(zip(spans, cells, strict=True))
+    below = [next((span for span in spans if span[0] < right and span[1] > left), None) for left, right in columns]
+    found = [span for span in below if span is not None]
+    return ["" if span is None else at[span] for span in below] if found == spans else []
 
 
 def _cells(low: str, divider: LazyPattern) -> tuple[list[str], list[tuple[int, int]]]:
@@ -247,9 +242,8 @@ def counter_of(
 
 def is_measured(low: str) -> bool:
     """True if the line measures a training, and is about no other task."""
-    if _KEPT.search(low) is not None:
-        return False
-    return _MEASURED.search(low) is not None and _OTHER_TASK.search(_UNITS.sub(" ", _TIMES.sub(" ", low))) is None
+    other = _KEPT.search(low) or _OTHER_TASK.search(_UNITS.sub(" ", _TIMES.sub(" ", low)))
+    return _MEASURED.search(low) is not None and other is None
 
 
 _KEPT = LazyPattern(r"(?<![a-z])(?:best|saved|loaded|restored)(?![a-z])")

@@ -29,10 +29,8 @@ _OBJECT = LazyPattern(
 
 def unwrapped(line: str) -> str:
     """The line with plain numbers in place of the objects that hold them."""
-    for name in _OBJECTS:
-        if name in line:
-            return _OBJECT.sub(lambda found: found["value"] or found["eager"], line)
-    return line
+    held = any(name in line for name in _OBJECTS)
+    return _OBJECT.sub(lambda found: found["value"] or found["eager"], line) if held else line
 
 
 _SI = {"k": 1e3, "K": 1e3, "m": 1e6, "M": 1e6, "G": 1e9, "T": 1e12}

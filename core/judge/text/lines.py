@@ -50,12 +50,8 @@ class Finished(msgspec.Struct, frozen=True):
     text: str
     first_line: int
 
-    def segments(self) -> Iterator[tuple[int, str]]:
-        """Line number and plain text of each segment that is not empty, in order."""
-        return ((number, line) for number, line, _ in self.placed())
-
     def placed(self) -> Iterator[tuple[int, str, int]]:
-        """The same, and where in ``text`` the next segment begins."""
+        """Line number and plain text of each segment that is not empty, and where in ``text`` the next one begins."""
         at = 0
         for number, line in enumerate(self.text.split("\n"), self.first_line):
             for part in line.split("\r") if "\r" in line else (line,):
@@ -133,11 +129,9 @@ def _spaced(text: str) -> bytes:
 
 def gates_of(literals: Iterable[str], own: Iterable[str] = (), *, pairs: bool = False) -> Gates:
     """Make gates. A literal that contains another one is dropped: the shorter one finds its lines, too."""
-    kept: list[str] = []
-    for literal in sorted(set(literals), key=lambda text: (len(text), text)):
-        if not any(shorter in literal for shorter in kept):
-            kept.append(literal)
-    kept.sort(key=lambda literal: literal != "<")  # each redraw of a bar has it
+    known = set(literals)
+    kept = [each for each in known if not any(other in each for other in known if other != each)]
+    kept.sort(key=lambda text: (text != "<", len(text), text))  # each redraw of a bar has that one
     return Gates(tuple(kept), tuple(map(LazyPattern, own)), pairs)
 
 

@@ -174,9 +174,6 @@ class LossCurve(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     gap: bool = False
 
 
-NO_LOSSES = LossCurve()
-
-
 def with_loss(curve: LossCurve, step: int | None, value: float | None, lr: float | None) -> LossCurve:
     """Add a printed loss. One that is not a number or has no step of its own is left out."""
     if step is None or value is None or (curve.last is not None and step <= curve.last):

@@ -44,9 +44,6 @@ class Rule(msgspec.Struct, frozen=True):
     from_zero: bool = False
 
 
-NO_RULE = Rule()
-
-
 class TrainingFields(msgspec.Struct):
     """Fields of one training line; None = not named.
 
@@ -65,7 +62,7 @@ class TrainingFields(msgspec.Struct):
     bar_eta: bool = False
     run_eta: bool = False
     drawn: bool = False
-    rule: Rule = NO_RULE
+    rule: Rule = Rule()
     measure: tuple[str, float] | None = None
 
     @property

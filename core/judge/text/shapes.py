@@ -10,7 +10,7 @@ from ...model.shipped import SHAPE_GROUPS, EndWords, LineShape, LogShapes, expan
 from ...model.text import LazyPattern
 from .fields import GATES, words
 from .lines import gates_of
-from .run_count import NO_RULE, Rule
+from .run_count import Rule
 
 # ``configs/log_shapes.toml`` compiled: rows in the order in which they are matched, and words of phases.
 #
@@ -22,7 +22,7 @@ class CompiledShape(NamedTuple):
 
     row: LineShape
     pattern: LazyPattern
-    rule: Rule = NO_RULE
+    rule: Rule = Rule()
     own: bool = False
 
 
