@@ -116,7 +116,8 @@ def test_what_an_earlier_attempt_had_and_a_start_misses_is_waited_for(line: str,
 
 
 def test_a_mount_that_stays_away_for_an_hour_needs_a_person() -> None:
-    world, kinds = saved(running(judge(quick(network_wait_s=(1500.0,)), catalogue=CATALOGUE)), 1e6), []
+    world = saved(running(judge(quick(network_wait_s=(1500.0,)), catalogue=CATALOGUE)), 1e6)
+    kinds = list[list[str]]()
     for _ in range(6):
         world.wait(1501.0 if kinds else 0.0, every_s=30.0)
         crash(world, MISSED.format("/mnt/nas/train/meta.json") + "\n")
