@@ -46,7 +46,9 @@ def mutate(constant: Constant, factor: float) -> None:
         builders.Settings = partial(Settings, hang=hang())  # type: ignore[misc, assignment]
         healthy.Hang = sick.Hang = hang  # type: ignore[misc, assignment]
     else:
-        setattr(constants.load(constant.module), constant.name, new)
+        for module in constants.MODULES if constant.module == constants.SCALES else (constant.module,):
+            if hasattr(constants.load(module), constant.name):
+                setattr(constants.load(module), constant.name, new)
 
 
 def failing(scenarios: Iterable[str], enough: int) -> list[str]:

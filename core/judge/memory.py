@@ -16,6 +16,7 @@ from ..model.run import Incident, JobCause
 from ..model.settings import Act, Evaluate, Restart
 from ..model.shipped import AppliedRemedy
 from .failure.evidence_state import DiagnosisState
+from .hang.activity import IDLE_UTIL_PCT
 from .progress import START, ProgressState
 from .resume.checkpoint_index import CheckpointIndex, KnownCheckpoint
 from .resume.resume_point import FoundResume, OutputFolders
@@ -29,7 +30,6 @@ from .scales import AT_MOST, HOUR_S, LISTED, SMALL_SHARE, TRIES, WHILE_S
 
 EMPTY_BYTES = 1e9
 """Memory in use below which a GPU is empty: a desktop takes some hundred MB, a process that computes more."""
-EMPTY_PCT = 5.0
 LEAST_RAM_BYTES = 0.5e9
 """RAM without which no evaluation begins: Python with a framework needs this much."""
 
@@ -65,7 +65,7 @@ def _free_bytes(gpu: GpuReading) -> float:
     """Memory of an empty GPU; 0 if another program uses it, or it cannot be told."""
     used, total = gpu.mem_used_bytes, gpu.mem_total_bytes
     known = used is not None and total is not None and gpu.trouble is None and gpu.util_pct is not None
-    if not known or (gpu.util_pct or 0.0) >= EMPTY_PCT or (used or 0.0) >= EMPTY_BYTES:
+    if not known or (gpu.util_pct or 0.0) >= IDLE_UTIL_PCT or (used or 0.0) >= EMPTY_BYTES:
         return 0.0
     return (total or 0.0) - (used or 0.0)
 
@@ -393,14 +393,11 @@ def in_a_row(history: History, class_: str) -> int:
     return sum(1 for _ in takewhile(lambda known: known.class_ == class_, reversed(history)))
 
 
-NOTIFIED_STARTS = 2
-"""Starts in a row without a step, each of which is told; a wait for a mount makes 50 in a night."""
-
-
 def failed_starts(history: History) -> int:
     """How many of the newest attempts, one after the other, crashed soon and without a step.
 
-    A log without steps shows none of them: an attempt that went on for a while has started.
+    The first two are told, each; a wait for a mount makes 50 in a night. A log without steps shows none of them: an
+    attempt that went on for a while has started.
     """
     newest_first = reversed(history)
     return sum(1 for _ in takewhile(lambda k: not k.stepped and (k.lasted_s or HOUR_S) < WHILE_S, newest_first))

@@ -10,6 +10,7 @@ LASTS_S = 10.0
 """What has lasted so long goes on: a level holds, a trainer lives on (values are read in a thread of its own meanwhile,
 and an end is seen a little late), a log is read."""
 HALF_MINUTE_S = 30.0
+"""One save, one look at a process, one start that fails at once is over by then."""
 MINUTE_S = 60.0
 """What belongs together comes within a minute; a state that lasts for one is no moment of another."""
 WHILE_S = 600.0
@@ -17,12 +18,14 @@ WHILE_S = 600.0
 HOUR_S = 3600.0
 
 TWICE = 2
-"""So often, or so much as usual, is no accident: the first time may have another cause."""
+"""So often, or so much as usual, is no accident: the first time may have another cause, and what is usual scatters."""
+HALF_AGAIN = 1.5
+"""So much as is usual, or due, is more than its scatter."""
 TRIES = 3
 """So often without success, and it is given up."""
 SURE_TIMES = 3
 """Fewer prove nothing: some bars show something else first, a first save writes files that are written only once, and
-memory is at its peak after the first steps."""
+the first steps compile, allocate and autotune."""
 KNOWN_STEPS = 50
 """Steps after which pace, loss and memory are known: the first ones compile and fill caches."""
 LATE_LINES = 3

@@ -151,8 +151,6 @@ SPAN_S = 300.0
 """Saves within less time (a short run, a burst) prove nothing, except for ``WHILE_S``."""
 HORIZON_S = 6 * HOUR_S
 """If the end of the training is unknown, a disk that is full within this time is reported."""
-RELIEF = 1.5
-"""x the time needed: with so much room the warning ends."""
 LEAST_BYTES = 1e6
 """Less per checkpoint comes from other files."""
 

@@ -9,8 +9,10 @@ from typing import Literal, get_args
 
 import msgspec
 
+from ..hang.activity import LEARN_SAMPLES
 from ..hang.deadlines import StepClock
 from ..hang.liveness import Liveness
+from ..scales import HALF_AGAIN, HALF_MINUTE_S, HOUR_S, MINUTE_S, SURE_TIMES, TWICE
 from .health import Bands
 from .loss import Loss
 from .pace import Pace
@@ -18,20 +20,8 @@ from .pace import Pace
 StallClass = Literal["slow", "spilling", "throttled"]
 CLASSES: tuple[StallClass, ...] = get_args(StallClass)
 
-LEARN_BLOCKS = 6
-"""Blocks of the step clock that set the first usual pace: the first batches may come from a cache."""
-SLOW_RATIO = 2.0
-"""x the usual distance of progress lines: from this on a run is slow."""
-WAITING_RATIO = 1.5
-"""The same if the GPU's utilisation fell, too: two signs that say the same are surer than one."""
-WAITING_SHARE = 0.5
-"""Share of the usual GPU utilisation below which it fell: the GPU waits for something else."""
 FAST_RATIO = 1.4
 """x the usual distance: below this a slow-down is over."""
-SLOW_S = 60.0
-"""A slow-down lasts at least this long before it is reported."""
-SLOW_BLOCKS = 3
-"""A slow-down has at least this many blocks: one step of a minute is not a slow-down."""
 PACE_WEIGHT = 0.05
 """Weight of the newest block in the usual pace, slow ones left out: a slow beginning is forgotten."""
 
@@ -55,16 +45,21 @@ class Stall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def with_block(stall: Stall, mean_s: float, lasted_s: float, util_pct: float | None = None) -> Stall:
-    """Add a block of the step clock: ``mean_s`` between lines, over ``lasted_s``, and GPU utilisation at its end."""
+    """Add a block of the step clock: ``mean_s`` between lines, over ``lasted_s``, and GPU utilisation at its end.
+
+    The first ``LEARN_SAMPLES`` set the usual pace: batches may come from a cache. A run is slow at twice the usual
+    distance of lines, or at half as much again if the GPU's utilisation halved, too: two signs are surer than one. It
+    has to last, over several blocks: one step of a minute is not a slow-down.
+    """
     usual = stall.usual_s
-    if usual is None or stall.learned < LEARN_BLOCKS:
+    if usual is None or stall.learned < LEARN_SAMPLES:
         known = mean_s if usual is None else usual + (mean_s - usual) / (stall.learned + 1)
         return Stall(usual_s=known, learned=stall.learned + 1, usual_util_pct=_blend(stall.usual_util_pct, util_pct))
     usual_pct = stall.usual_util_pct
-    waits = usual_pct is not None and util_pct is not None and util_pct < WAITING_SHARE * usual_pct
-    if mean_s > (WAITING_RATIO if waits else SLOW_RATIO) * usual:
+    waits = usual_pct is not None and util_pct is not None and TWICE * util_pct < usual_pct
+    if mean_s > (HALF_AGAIN if waits else TWICE) * usual:
         slow_s, blocks = stall.slow_s + lasted_s, stall.blocks + 1
-        now_open = stall.open or (blocks >= SLOW_BLOCKS and slow_s >= SLOW_S)
+        now_open = stall.open or (blocks >= SURE_TIMES and slow_s >= MINUTE_S)
         return msgspec.structs.replace(stall, blocks=blocks, slow_s=slow_s, open=now_open)
     still = stall.open and mean_s > FAST_RATIO * usual
     return Stall(
@@ -117,17 +112,9 @@ MISSING = "missing"
 """Class of the incident (kind ``checkpoint``)."""
 GAPS = 7
 """Newest distances remembered: a run may be set to save more often from some step on."""
-GAPS_LEARNED = 2
-"""Fewer distances are not enough to learn from."""
-TOGETHER_S = 30.0
-"""Files that come closer together belong to one save."""
 LATE = 3.0
 """x the usual distance is late, if it is also late by the longest one."""
-LATE_OF_LONGEST = 1.5
-"""x the longest remembered distance."""
-LEAST_S = 1800.0
-"""Nothing is reported before this, however often the run saves."""
-UNKNOWN_S = 3 * 3600.0
+UNKNOWN_S = 3 * HOUR_S
 """If the usual distance is not known: most runs save at least every 2 to 3 h."""
 
 
@@ -139,22 +126,28 @@ class SaveClock(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def with_save(clock: SaveClock, now: float, start: float) -> SaveClock:
-    """Add a complete checkpoint. ``start``: of this attempt, from which the first distance counts."""
+    """Add a complete checkpoint. ``start``: of this attempt, from which the first distance counts.
+
+    Files that come within half a minute belong to one save.
+    """
     gap = now - max(start, clock.last if clock.last is not None else start)
-    return SaveClock(last=now, gaps=(*clock.gaps, gap)[-GAPS:] if gap >= TOGETHER_S else clock.gaps)
+    return SaveClock(last=now, gaps=(*clock.gaps, gap)[-GAPS:] if gap >= HALF_MINUTE_S else clock.gaps)
 
 
 def overdue(clock: SaveClock, now: float, start: float) -> str | None:
-    """Return a sentence if no checkpoint came for too long, else None. Times in active seconds."""
+    """Return a sentence if no checkpoint came for too long, else None. Times in active seconds.
+
+    Nothing is reported within half an hour, however often the run saves.
+    """
     waited = now - max(start, clock.last if clock.last is not None else start)
     longest = max(clock.gaps, default=0.0)
-    if len(clock.gaps) < GAPS_LEARNED:
+    if len(clock.gaps) < TWICE:
         if waited < max(UNKNOWN_S, LATE * longest):
             return None
         return f"no checkpoint for {long_words(waited)} of training"
     gaps = sorted(clock.gaps)
     usual = (gaps[(len(gaps) - 1) // 2] + gaps[len(gaps) // 2]) / 2  # the module of medians costs 0.4 MB
-    if waited < max(LEAST_S, LATE * usual, LATE_OF_LONGEST * longest):
+    if waited < max(HOUR_S / 2, LATE * usual, HALF_AGAIN * longest):
         return None
     return f"no checkpoint for {long_words(waited)}, usually one every {long_words(max(usual, longest))}"
 

@@ -24,13 +24,12 @@ from ..recovery.ending import ended_well
 from ..resume import resume_point
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
 from ..run_states import Hung, RestartPlan, Suspended, is_watched
+from ..scales import HALF_MINUTE_S, LAG_S, LASTS_S, TWICE, WHILE_S
 from ..state import JudgeState, StepBuilder
 from ..text.lines import plain
 
 replace = msgspec.structs.replace
 
-CAPTURE_S = 30.0
-"""Longest wait for the evidence (py-spy) before the stop."""
 NO_PROGRESS = "no_progress"
 """Class of the incident (kind ``stall``) of a run that makes no new highest step."""
 
@@ -60,7 +59,7 @@ def _may_hang(state: JudgeState) -> bool:
 
 def _goes_on(state: JudgeState) -> bool:
     """Steps came after something began to wait for input: a helper does, or a wrapper ("press enter to stop")."""
-    return state.watch.clock.last > (state.watch.asks_since or 0.0) + pauses.READ_LATE_S
+    return state.watch.clock.last > (state.watch.asks_since or 0.0) + LASTS_S
 
 
 def _input(knowledge: Knowledge, state: JudgeState) -> HangInput:
@@ -144,8 +143,8 @@ def _look_for_loop(builder: StepBuilder, run: HangInput) -> None:
     watch, asked_s = builder.state.watch.loops, run.now - builder.state.watch.loops.asked_at
     if not rules.can_loop(run):
         return
-    known_s = 0.0 if watch.agreed else pauses.AGAIN_SHARE * watch.silent_s
-    wait_s = CAPTURE_S if watch.order else max(pauses.AGAIN * run.hang.min_s, known_s)
+    known_s = 0.0 if watch.agreed else watch.silent_s / 2.0  # honest work is not looked at all the time
+    wait_s = HALF_MINUTE_S if watch.order else max(pauses.AGAIN * run.hang.min_s, known_s)
     if watch.since != run.since:
         watch = pauses.LoopWatch(since=run.since)
     elif asked_s < wait_s:
@@ -229,7 +228,7 @@ def declare(builder: StepBuilder, run: HangInput, case: rules.Case) -> None:
     builder.close_all(ending, NO_PROGRESS, ended_by="hang")
     builder.notify("incident", f"hang ({kind})", reason, incident=number)
     capture = builder.decide(CaptureStacks, "take evidence of the hang before anything is ended", incident=number)
-    builder.move("hang", Hung(incident=number, capture=capture, until_t=builder.t + CAPTURE_S), case.reason)
+    builder.move("hang", Hung(incident=number, capture=capture, until_t=builder.t + HALF_MINUTE_S), case.reason)
 
 
 def _since_sign_s(builder: StepBuilder) -> float:
@@ -291,7 +290,7 @@ def must_wait(builder: StepBuilder) -> bool:
         return False
     if seen.answer_from is None or seen.blocked_from is None:
         return True
-    return now - seen.answer_from < deadlines.BLOCKED_S or now - seen.blocked_from < 2.0 * deadlines.BLOCKED_S
+    return now - seen.answer_from < WHILE_S or now - seen.blocked_from < TWICE * WHILE_S
 
 
 def on_freed(builder: StepBuilder, machine: Hung) -> None:
@@ -376,11 +375,11 @@ def save_in_progress(state: JudgeState) -> str:
     """Return what shows a save that is not complete, as a clause; "" = nothing does."""
     attempt = state.attempt
     last_t = attempt.start_t if attempt.beat_t is None else attempt.beat_t
-    newest = [known for known in state.saved.checkpoints.known if known.own and known.t >= last_t - pauses.READ_LATE_S]
+    newest = [known for known in state.saved.checkpoints.known if known.own and known.t >= last_t - LASTS_S]
     unfinished = next((known for known in newest if _is_unfinished(known)), None)
     if unfinished is not None:
         return f"{base_name(unfinished.path)} is not complete"
-    if attempt.beat_t is None or any(known.complete and known.t >= last_t - deadlines.SLACK_S for known in newest):
+    if attempt.beat_t is None or any(known.complete and known.t >= last_t - LAG_S for known in newest):
         return ""
     if state.watch.log_activity.phase == "save" and state.watch.log_activity.trusted:
         return "the log announced it"

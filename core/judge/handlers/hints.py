@@ -17,7 +17,7 @@ from ...model.observation import HostSample
 from ...model.progress import VRAM_UNDERUSED_PCT
 from ...model.run import DIVERGING, NO_STEP, GpuHabit, Habits, IncidentKind
 from ...model.text import memory, plural
-from ..findings import loss, slow
+from ..findings import loss
 from ..hang import pauses
 from ..hang.activity import GpuNormal
 from ..hang.pauses import PhaseTimes
@@ -232,7 +232,7 @@ def on_saved(builder: StepBuilder, known: KnownCheckpoint) -> None:
     state = builder.state
     if not is_watched(state.machine) or state.attempt.beat_t is not None or known.t < state.attempt.start_t:
         return
-    if not state.course.saves_unread or builder.now - state.course.saves_unread[-1] >= slow.TOGETHER_S:
+    if not state.course.saves_unread or builder.now - state.course.saves_unread[-1] >= HALF_MINUTE_S:
         builder.change("course", saves_unread=(*state.course.saves_unread, builder.now)[-TWICE:])
     if isinstance(state.machine, Starting):
         builder.move("saved", Running(), f"it saved {base_name(known.path)}")

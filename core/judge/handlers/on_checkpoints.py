@@ -17,13 +17,11 @@ from ..resume import checkpoint_index, resume_point
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
 from ..resume.resume_check import counts_since, slack_of
 from ..run_states import EndedEarly, Finished, GivenUp, Starting, Stopping, is_live, is_watched
-from ..scales import TWICE
+from ..scales import LAG_S, TWICE
 from ..state import JudgeState, StepBuilder
 from . import hang_check, hints
 
 replace = msgspec.structs.replace
-SEEN_LATE_S = 2.0
-"""So much later a deletion may be told: a folder that was deleted as a whole is looked for once a second."""
 
 
 def saved_position(
@@ -235,7 +233,7 @@ def _removed(builder: StepBuilder, gone: KnownCheckpoint | None) -> None:
         path = None if machine.plan is None else machine.plan.path
     first_t, step = attempt.first_beat_t, attempt.step
     behind = step is not None and gone.step is not None and step < gone.step * attempt.stride
-    early = attempt.beat_t is None or (behind and first_t is not None and builder.t - first_t <= SEEN_LATE_S)
+    early = attempt.beat_t is None or (behind and first_t is not None and builder.t - first_t <= LAG_S)
     at_start = (begins or (is_live(machine) and early)) and gone.own
     lost = (gone.complete or gone.is_state) and (gone.path == path or not left)
     if at_start and lost and builder.open_of(VANISHED) is None:

@@ -16,7 +16,7 @@ from ..progress import START, ProgressState, after_gap, read_progress
 from ..recovery import apply, restarts
 from ..recovery.attempts import progress_made
 from ..run_states import Hung, Queued, Running, Stopping, Suspended, is_watched
-from ..scales import BUSY_S, HALF_MINUTE_S
+from ..scales import BUSY_S, HALF_MINUTE_S, LASTS_S
 from ..state import JudgeState, StepBuilder
 from ..text.lines import LineFold
 from ..text.reading import Reading
@@ -249,7 +249,7 @@ def _nan(builder: StepBuilder, read: Reading) -> None:
 def _pace(builder: StepBuilder) -> None:
     """Compare the newest block of the step clock with the usual pace."""
     before, clock, seen = builder.state.course.stall, builder.state.watch.clock, builder.state.watch.liveness
-    after = slow.with_block(before, clock.means[-1], max(clock.means[-1], deadlines.BLOCK_S), seen.util_pct)
+    after = slow.with_block(before, clock.means[-1], max(clock.means[-1], LASTS_S), seen.util_pct)
     builder.change("course", stall=after)
     if after.open and not before.open:
         name = slow.classify_slow(seen, builder.state.health.bands)

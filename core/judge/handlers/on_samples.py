@@ -20,7 +20,7 @@ from ..progress import begin_attempt
 from ..recovery import attempts, exits, restarts, resume_choice
 from ..recovery.attempts import TERMINATION, close_quiet
 from ..recovery.commands import SUSPENDED, awake
-from ..scales import SHOWN
+from ..scales import HALF_AGAIN, LASTS_S, SHOWN
 from ..state import StepBuilder
 from . import hang_check, hints
 
@@ -115,7 +115,7 @@ def _fill(builder: StepBuilder, free_bytes: float, saves: int) -> None:
         return
     is_known = need_s is not None or state.progress.run_total_steps is None  # else the time left is known soon
     need_s = health.HORIZON_S if need_s is None else need_s
-    if known is not None and coming.full_s > health.RELIEF * need_s:
+    if known is not None and coming.full_s > HALF_AGAIN * need_s:
         builder.close_all("there is room again", health.CLASS)
     if known is None and is_known and coming.is_sure and coming.full_s < need_s:
         builder.warn("disk", health.CLASS, coming.sentence, title="the disk fills")
@@ -370,9 +370,7 @@ def _follow_pause(builder: StepBuilder) -> None:
         stopped_s, min_s = builder.t - pause.since_t, builder.settings.hang.min_s
         how = f"`{builder.typed('resume')}` (or `kill -CONT PID`) lets it go on"
         reason = f"a signal that is not from trainwatch stopped the trainer (state T): {how}"
-        if builder.open_of(SUSPENDED) is None and stopped_s >= (
-            min(pauses.READ_LATE_S, min_s) if pause.sure else min_s
-        ):
+        if builder.open_of(SUSPENDED) is None and stopped_s >= (min(LASTS_S, min_s) if pause.sure else min_s):
             builder.open_incident("stall", SUSPENDED, reason, severity="warning", detect_s=stopped_s)
         known = builder.open_of(SUSPENDED)
         told_t = builder.state.journal.warned.get(f"stall:{SUSPENDED}", -1.0)

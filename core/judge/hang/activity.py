@@ -8,6 +8,7 @@ import msgspec
 from ...model.observation import GpuReading
 from ...model.progress import Phase
 from ...model.run import GpuHabit
+from ..scales import LINE_CHARS
 from ..text.run_count import AGAIN_SHARE
 
 # What the trainer's log shows besides steps: announced phases, bars of other work, and lines without progress.
@@ -40,8 +41,6 @@ BAR_COUNT = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)([kKMGT]?)i?B?/(\d[\d.]*[kKMGT
 """A bar's count and total: ``412/2000 [``, ``1.20G/9.60G [``."""
 AMOUNT = re.compile(r"(\d+(?:\.\d+)?)([kKMGT]?)")
 UNITS = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-LINE_CHARS = 400
-"""The newest bar, and a word that a chunk's end cuts, are looked for in this many characters at the end."""
 
 
 class LogActivity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -86,6 +85,7 @@ def with_text(log: LogActivity, phase: Phase, text: str, now: float, *, alive: b
     if work is None and alive and EXIT_WORK.search(printed) is not None:
         work = now
     known = phase == log.phase or phase in log.announced
+    # The newest bar, and a word that a chunk's end cuts, are at the end.
     bars = [] if phase == "train" else BAR_COUNT.findall(printed[-LINE_CHARS:])
     total, count = (bars[-1][2], float(bars[-1][0]) * UNITS[bars[-1][1]]) if bars else (log.bar_total, log.bar_count)
     same = total == log.bar_total

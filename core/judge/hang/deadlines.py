@@ -14,7 +14,8 @@ import msgspec
 from ...model.progress import Progress
 from ...model.run import HangKind
 from ...model.settings import Hang
-from ..scales import TOLERANCE
+from ..scales import HALF_AGAIN, LASTS_S, SURE_TIMES, TOLERANCE, TWICE
+from ..text.run_count import NEARLY
 from . import liveness
 from .activity import ANNOUNCED, GpuFault, LogActivity
 from .liveness import Liveness
@@ -28,24 +29,21 @@ from .ranks import Launcher, Ranks, joining_s
 # saving, refilling a buffer), which are learned apart; lines that are printed only now and then, so the distance of
 # lines is learned, not that of steps.
 
-WARMUP_BEATS = 3
-"""First steps of an attempt from which no pace is learned: they compile, allocate and autotune."""
-BLOCK_S = 10.0
-"""Steps of this long make one block; only the block's slowest step and mean are kept. The pace is known after one."""
 BLOCKS = 16
 """Blocks remembered: the slow lines of the last minutes are usual, those of a slow beginning are not."""
 PAUSE_FACTOR = 4.0
 """x the typical interval: a longer one is a pause, such as a refill, and does not become the pace."""
 PAUSE_FLOOR_S = 15.0
 """A shorter interval is a slow step, even if a phase was announced in it: some trainers name one in each step."""
-NEW_PACE = 3
-"""Pauses in a row after which further ones are the pace: images became larger, sequences longer."""
 PAUSE_FADE = 0.9
 """x the longest pause, at each shorter one: one odd pause does not count forever."""
 
 
 class Block(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The block under way: lines, their time together, the longest distance, and steps."""
+    """Lines that took ``LASTS_S`` together, or the ones so far: the pace is known after one block.
+
+    Lines, their time, the longest distance, and steps; of a whole block its slowest line and its mean are kept.
+    """
 
     n: int = 0
     sum_s: float = 0.0
@@ -71,7 +69,7 @@ class StepClock(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     step_s: float | None = None
     pause_s: float = 0.0
     far_n: int = 0
-    """Pauses in a row; several are a new pace."""
+    """Pauses in a row; after ``SURE_TIMES`` further ones are the pace: images became larger, sequences longer."""
     longest_s: float = 0.0
     """Longest interval of this attempt, the one before its first step included: its pace until that is known."""
     behind_from: float | None = None
@@ -95,12 +93,12 @@ def beat(clock: StepClock, now: float, steps: int, *, announced: bool = False, l
     far = typical is not None and interval > PAUSE_FLOOR_S and interval > PAUSE_FACTOR * typical
     if late:
         changes["behind_from"] = now
-    elif clock.beats < WARMUP_BEATS or interval < 0.0:
+    elif clock.beats < SURE_TIMES or interval < 0.0:
         pass
     elif clock.behind_from is not None:  # neither these lines nor the one that ends them show a pace
-        at_once = typical is not None and interval * PAUSE_FACTOR < typical and now - clock.behind_from < BLOCK_S
+        at_once = typical is not None and interval * PAUSE_FACTOR < typical and now - clock.behind_from < LASTS_S
         changes["behind_from"] = clock.behind_from if at_once else None
-    elif (far and clock.far_n < NEW_PACE) or (announced and interval > PAUSE_FLOOR_S):
+    elif (far and clock.far_n < SURE_TIMES) or (announced and interval > PAUSE_FLOOR_S):
         # Announced phases are learned apart (PhaseTimes).
         pause_s = clock.pause_s if announced else max(interval, clock.pause_s * PAUSE_FADE)
         changes |= {"pause_s": pause_s, "far_n": clock.far_n + 1}
@@ -112,7 +110,7 @@ def beat(clock: StepClock, now: float, steps: int, *, announced: bool = False, l
 def _in_block(clock: StepClock, interval: float, steps: int) -> dict[str, object]:
     old = clock.block
     new = Block(old.n + 1, old.sum_s + interval, max(old.max_s, interval), old.steps + steps)
-    if new.sum_s < BLOCK_S:
+    if new.sum_s < LASTS_S:
         return {"block": new}
     slowest = (*clock.slowest, new.max_s)[-BLOCKS:]
     means = (*clock.means, new.sum_s / new.n)[-BLOCKS:]
@@ -146,13 +144,10 @@ def usual_s(clock: StepClock) -> float | None:
 # left by a break): a counter that fell is another one, unless the workers or a failure show a restart.
 
 STALL_FACTOR = 40.0
-"""x the usual distance of progress lines: people are notified of no new highest step. At least ``hang.max_s``."""
-ACT_FACTOR = 1.5
-"""x the time at which people are notified: a hang that is acted on."""
+"""x the usual distance of progress lines: people are notified of no new highest step. At least ``hang.max_s``. What
+lasts half as long again is a hang that is acted on."""
 AGAIN_SHARE = 0.5
 """A counter that falls below this share of its highest step began again."""
-ENDED_SHARE = 0.98
-"""Share of its total from which a counter is at its end: totals are rounded, and lines come every few steps."""
 
 
 class StepPeak(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -195,7 +190,7 @@ def _is_another(peak: StepPeak, step: int, total: int | None, epoch: int | None,
         return True
     if peak.step is None or step >= AGAIN_SHARE * peak.step:
         return False
-    return (anew and step <= TOLERANCE * peak.step) or total is None or peak.step >= ENDED_SHARE * total
+    return (anew and step <= TOLERANCE * peak.step) or total is None or peak.step >= NEARLY * total
 
 
 # The save in progress: a phase in which no step is due, from its first sign to the completed file.
@@ -207,9 +202,6 @@ def _is_another(peak: StepPeak, step: int, total: int | None, epoch: int | None,
 #
 # A step ends the phase: a trainer that saves in the background goes on. So does the completed file, whatever the last
 # line says. Known false alarms: a trainer that prepares a further file for minutes after the first one is complete.
-
-SLACK_S = 2.0
-"""A complete file may be so much older than the last step and ends the phase: the log is read once a second."""
 
 
 class SavePhase(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -235,16 +227,9 @@ AMBIGUOUS = 9.2
 without GPU readings, a spin in an announced phase whose log still prints."""
 LONG_WORK = 17.0
 """x ``min_s`` (25 min): an announced phase with a GPU near 100 % of unknown power, an announced upload."""
-UNSEEN_FACTOR = 2.0
-"""x the deadline if GPUs, processes or both cannot be read: work may be going on where nothing is seen."""
 RELAY_CORES = 0.02
 """Processes that usually use less than this while steps are made, and never moved bytes, only pass on what others
 print: ``ssh``, ``srun``."""
-OVER = 2.0
-"""x ``min_s`` (180 s): nothing for this long is no accident. A log without a new line does not print any more; no sign
-of life at all, where none is expected, needs no weighing of costs."""
-BLOCKED_S = 600.0
-"""A process is blocked in the kernel (state D): network mounts come back after minutes, however short ``min_s`` is."""
 BLOCKED_MOST_S = 880.0
 """A blocked process is a hang then, whatever is at risk. Nothing is ended while it is blocked."""
 SAVE = 6.7
@@ -259,14 +244,10 @@ REFILL_S = 52.0
 """Added to ``min_s`` before the first silence counts: loops refill buffers or wait for a disk this long."""
 SHORT_S = 38.0
 """A ``min_s`` below this is set by hand for short runs, and used unchanged."""
-KNOWN_FACTOR = 2.0
-"""x the longest harmless silence, or spin, of this run: pauses grow slowly."""
 PAUSE_BY_DESIGN_S = 35.0
 """A run that was silent for this long without harm makes such pauses by design, and gets ``PAUSE_BY_DESIGN``."""
 PAUSE_BY_DESIGN = 2.6
 """x ``min_s`` (234 s): the lengths of pauses by design (rollouts, buffer refills) vary."""
-LINE_FACTOR = 1.5
-"""x the slowest usual distance of progress lines: a line must be missing before its steps are."""
 STARTUP_SHARE = 0.9
 """x ``hang.startup_s``: leaves time to notice before it has passed."""
 STARTUP_FACTOR = 6.0
@@ -395,7 +376,7 @@ class HangInput(Watch, frozen=True, kw_only=True, dict=True):
 
         Some trainers print one line for many steps: one line must be missing first.
         """
-        return LINE_FACTOR * (self.clock.slow_s or 0.0) + self.hang.deadline_factor * (self.clock.step_s or 0.0)
+        return HALF_AGAIN * (self.clock.slow_s or 0.0) + self.hang.deadline_factor * (self.clock.step_s or 0.0)
 
     @cached_property
     def late_s(self) -> float:
@@ -481,7 +462,7 @@ class HangInput(Watch, frozen=True, kw_only=True, dict=True):
     def still_prints(self) -> bool:
         """The log has grown by more than one line since the last step, the newest of them lately."""
         at = self.log_activity.printed_at
-        lately = at is not None and self.now - at <= OVER * self.hang.min_s
+        lately = at is not None and self.now - at <= TWICE * self.hang.min_s
         return lately and self.log_activity.printed_lines > 1
 
     @property
@@ -515,11 +496,14 @@ def for_load(run: HangInput, load: Load) -> float:
         factor, known_s = UNCERTAIN if several or seen.spin_known else AMBIGUOUS, run.phase_times.start.longest_s
     else:
         factor = UNCERTAIN if not run.announced else AMBIGUOUS if run.still_prints else EXPECTED
-    return max(factor * run.hang.min_s, startup_s, KNOWN_FACTOR * max(known_s, seen.longest_spin_s))
+    return max(factor * run.hang.min_s, startup_s, TWICE * max(known_s, seen.longest_spin_s))
 
 
 def longest_known(run: HangInput) -> float:
-    """Return how long the run once stayed without a step in this situation: its start, this phase, or training."""
+    """Return how long the run once stayed without a step in this situation: its start, this phase, or training.
+
+    Pauses grow slowly: twice as long is still one.
+    """
     times, started = run.phase_times, run.clock.beats > 0
     known = (habit(times, run.log_activity.phase) if run.announced else UNSEEN) if started else times.start
     return max(known.longest_s, run.clock.pause_s)
@@ -527,7 +511,7 @@ def longest_known(run: HangInput) -> float:
 
 def for_dead(run: HangInput, *, partly_seen: bool | None = None) -> float:
     """Return the deadline without any sign of life. ``partly_seen``: either GPUs or processes cannot be read."""
-    clock, seen, min_s, warms_up = run.clock, run.liveness, run.hang.min_s, run.clock.beats <= WARMUP_BEATS
+    clock, seen, min_s, warms_up = run.clock, run.liveness, run.hang.min_s, run.clock.beats <= SURE_TIMES
     partly = not (run.sees_gpu and run.sees_process) if partly_seen is None else partly_seen
     joins_s = joining_s(run.launcher) or 0.0
     # The first lines after a restart of the workers may be the last ones of those that ended.
@@ -535,17 +519,18 @@ def for_dead(run: HangInput, *, partly_seen: bool | None = None) -> float:
         known, start_s = run.phase_times.start, STARTUP_SHARE * run.hang.startup_s
         if known.times:
             start_s = min(start_s, max(EXPECTED * min_s, STARTUP_FACTOR * known.longest_s))
-        return max(start_s, KNOWN_FACTOR * known.quiet_s, min_s, joins_s)
+        return max(start_s, TWICE * known.quiet_s, min_s, joins_s)
     usual_s = min_s + min(REFILL_S, max(0.0, min_s - SHORT_S)) - run.period_s
     usual_s = usual_s if usual_s >= min_s else run.floor_s
-    longest_s = [usual_s * UNSEEN_FACTOR if partly and seen.gpu_at is not None else usual_s]
+    # Work may be going on where nothing is seen.
+    longest_s = [usual_s * TWICE if partly and seen.gpu_at is not None else usual_s]
     if seen.longest_silence_s >= PAUSE_BY_DESIGN_S:
         longest_s.append(PAUSE_BY_DESIGN * min_s)
     if run.still_prints or (warms_up and clock.slow_s is None):
         longest_s.append(UNCERTAIN * min_s)
     if run.announced:
         longest_s.append((AMBIGUOUS if seen.gpu_at is None else EXPECTED) * min_s)
-        longest_s.append(KNOWN_FACTOR * habit(run.phase_times, run.log_activity.phase).quiet_s)
+        longest_s.append(TWICE * habit(run.phase_times, run.log_activity.phase).quiet_s)
     if run.log_activity.exit_work_at is not None:
         longest_s.append(LONG_WORK * min_s)
-    return max(min(max(*longest_s, KNOWN_FACTOR * seen.longest_silence_s), run.hang.max_s), joins_s)
+    return max(min(max(*longest_s, TWICE * seen.longest_silence_s), run.hang.max_s), joins_s)

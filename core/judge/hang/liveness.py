@@ -11,6 +11,7 @@ import msgspec
 
 from ...model.observation import GpuSample, ProcessSample
 from ...model.settings import Hang
+from ..scales import SURE_TIMES
 from . import activity
 from .activity import GpuNormal, GpuState
 
@@ -21,9 +22,6 @@ CPU_CORES_PER_GPU = 0.6
 """Share of ``IDLE_CORES`` that each further GPU adds: it has a process with a metrics thread of its own."""
 CPU_NORMAL_SHARE = 0.3
 """Share of the usual CPU from which it is a sign, if less than ``IDLE_CORES``: some trainers need little."""
-CPU_STARVED_SHARE = 0.5
-"""Share of the usual CPU from which it is a sign while workers are dead or blocked: the main process polls for them."""
-
 WHOLE_CORE = 0.9
 """From here on CPU is a sign whatever is usual and however many GPUs there are: a thread computes all the time. A main
 process that polls its queue uses less, and the first thread of its process may sleep (state S) meanwhile."""
@@ -202,8 +200,8 @@ def alive_cores(seen: Liveness) -> float:
     """Return from how many cores on the CPU of all its processes is a sign of life."""
     bound = IDLE_CORES * (1.0 + CPU_CORES_PER_GPU * max(0, len(seen.normals) - 1))
     usual = seen.cpu_normal
-    if usual is not None and is_starved(seen):  # a main process that polls its queue does no work
-        return min(WHOLE_CORE, max(bound, CPU_STARVED_SHARE * usual))
+    if usual is not None and is_starved(seen):  # a main process that polls for dead or blocked workers does no work
+        return min(WHOLE_CORE, max(bound, usual / 2.0))
     return min(WHOLE_CORE, bound if usual is None else min(bound, CPU_NORMAL_SHARE * usual))
 
 
@@ -283,10 +281,8 @@ def with_gpus(seen: Liveness, sample: GpuSample, now: float, beat_at: float = 0.
 WINDOW_S = 20.0
 """CPU and I/O count as a sign if most samples of this window show them: a metrics thread wakes up for 3 s a minute. A
 sign of life that is older is over."""
-WINDOW_MIN = 3
-"""Samples in that window at least, however slow the sampling is."""
 WINDOW_MAX = 15
-"""Samples in that window at most, however fast the sampling is."""
+"""Samples in that window at most, however fast the sampling is; ``SURE_TIMES`` at least, however slow."""
 IDLE_BYTES_PER_S = 65536.0
 """I/O below this is idle: progress bars and metrics writes make a few kB/s."""
 IO_AT_ONCE_S = 256.0
@@ -302,7 +298,7 @@ WAITING_CORES = 1.6
 
 
 def _window(period_s: float) -> int:
-    return min(WINDOW_MAX, max(WINDOW_MIN, int(WINDOW_S / period_s)))
+    return min(WINDOW_MAX, max(SURE_TIMES, int(WINDOW_S / period_s)))
 
 
 def with_process(seen: Liveness, sample: ProcessSample, now: float, hang: Hang, beat_at: float = 0.0) -> Liveness:
@@ -312,7 +308,7 @@ def with_process(seen: Liveness, sample: ProcessSample, now: float, hang: Hang, 
     run_n = seen.run_n + 1 if sample.states.get("R", 0) else 0
     run_from = seen.run_from if run_n > 1 else now
     # On a machine that is busy with other work a process may always want a core and get little of it.
-    wants_core = run_n >= WINDOW_MIN and 2.0 * (now - run_from) >= min(WINDOW_S, hang.min_s)
+    wants_core = run_n >= SURE_TIMES and 2.0 * (now - run_from) >= min(WINDOW_S, hang.min_s)
     # No CPU at all is no sign, however little is usual. Ranks that wait for a spinning GPU keep a core busy each.
     computes = bool(cpu) and (cpu or 0.0) >= alive_cores(seen)
     waits = seen.gpu_at is None or seen.gpu_state in {"spin", "pinned", "dim"}

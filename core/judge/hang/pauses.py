@@ -15,6 +15,7 @@ import msgspec
 from ...model.observation import Outcome, ProcessSample, Rank
 from ...model.progress import Phase
 from ...model.run import PhaseHabit
+from ..scales import LASTS_S
 from .activity import NEWEST_WEIGHT
 
 # How long the phases of a run take, and how long they show no sign of life, learned as each phase ends by itself.
@@ -60,17 +61,13 @@ def merged(one: PhaseHabit, other: PhaseHabit) -> PhaseHabit:
 
 Stopped = Literal["none", "part", "all"]
 
-READ_LATE_S = 10.0
-"""Lines of the log may be read so much later than they were printed: a step so soon after a stop was made before it,
-and a file so much older than the last step may be younger."""
-
 
 class Pause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """``stopped``: how much of the trainer is; ``since_t``: from when, in run seconds.
 
     ``count``: processes in state T now; ``harmless``: as many were stopped while steps were made. ``stepped``: a step
-    was made after the stop; if the next sample still shows it, what is stopped is not needed for training. ``ranks``:
-    those in state T, if the run has several.
+    was made after the stop, not just read late; if the next sample still shows it, what is stopped is not needed for
+    training. ``ranks``: those in state T, if the run has several.
     """
 
     stopped: Stopped = "none"
@@ -107,7 +104,7 @@ def _stopped(sample: ProcessSample, count: int, *, others_work: bool) -> Stopped
 
 
 def with_step(pause: Pause, t: float) -> Pause:
-    if pause.since_t is None or pause.stepped or t - pause.since_t < READ_LATE_S:
+    if pause.since_t is None or pause.stepped or t - pause.since_t < LASTS_S:
         return pause
     return msgspec.structs.replace(pause, stepped=True)
 
@@ -206,8 +203,6 @@ AGREEING = 2
 """Looks in a row that must find the same loops."""
 AGAIN = 0.33
 """x ``min_s`` (30 s): from one look to the next."""
-AGAIN_SHARE = 0.5
-"""Share of the silence from a look that found no such loop to the next: honest work is not looked at all the time."""
 
 
 class LoopWatch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -9,10 +9,9 @@ import msgspec
 
 from ...model.observation import Agent, ProcessSample, Rank
 from ...model.text import LazyPattern
-from ..scales import AT_MOST, SHORT_CHARS
+from ..scales import AT_MOST, LASTS_S, MINUTE_S, SHORT_CHARS
 from ..text.fields import find_step
 from ..text.lines import own_text
-from .pauses import READ_LATE_S
 
 
 class SeenRank(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -128,7 +127,7 @@ def _behind(ranks: Ranks, now_t: float) -> str:
         found = [each for each in told if each.step == min(steps)]
         return _all_but_some(ranks, found, f"is behind at step {min(steps)}, the others are at {max(steps)}")
     newest = max(each.line_t or 0.0 for each in told)
-    found = [each for each in told if newest - (each.line_t or 0.0) > READ_LATE_S]
+    found = [each for each in told if newest - (each.line_t or 0.0) > LASTS_S]
     if not found:
         return ""
     last = f"{now_t - max(each.line_t or 0.0 for each in found):.0f} s"
@@ -141,7 +140,7 @@ def stopped(ranks: Ranks) -> str:
         each
         for each in ranks
         if each.state == "T"
-        or (each.stopped_t is not None and each.gone_t is not None and each.gone_t - each.stopped_t <= READ_LATE_S)
+        or (each.stopped_t is not None and each.gone_t is not None and each.gone_t - each.stopped_t <= LASTS_S)
     ]
     return _all_but_some(ranks, found, "was stopped (state T), and the others waited for it")
 
@@ -163,9 +162,6 @@ def _all_but_some(ranks: Ranks, found: list[SeenRank], what: str) -> str:
 # with torch 2.13): nothing trains meanwhile, and the silence is a hang of its own kind. As long as no agent has ended,
 # the others may come: nodes start at different times. torchrun gives that up itself, with an error that names the
 # rendezvous; only if it does not, it is a hang.
-
-LAST_CALL_S = 60.0
-"""Added to the time-out of torchrun's rendezvous: its last call and its end take up to 30 s each (torch 2.13)."""
 
 
 class Launcher(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -217,7 +213,8 @@ def joining_s(known: Launcher) -> float | None:
     waits = bool(known.agents) and not any(agent.workers for agent in known.agents)
     if not waits or len(known.agents) < known.peers or any(agent.join_s is None for agent in known.agents):
         return None
-    return max(agent.join_s or 0.0 for agent in known.agents) + LAST_CALL_S
+    # The last call of torchrun's rendezvous and its end take up to 30 s each (torch 2.13).
+    return max(agent.join_s or 0.0 for agent in known.agents) + MINUTE_S
 
 
 def waiting(known: Launcher) -> str:

@@ -24,7 +24,7 @@ import msgspec
 from ...model.observation import Outcome
 from ...model.run import Evidence, HangKind
 from ...model.text import LazyPattern, plural, size
-from ..scales import MINUTE_S, WHILE_S
+from ..scales import HALF_AGAIN, MINUTE_S, TWICE, WHILE_S
 from . import deadlines, liveness, pauses
 from .activity import GpuState
 from .deadlines import HangInput
@@ -98,8 +98,6 @@ class Case(msgspec.Struct, frozen=True):
 
 POLLING_CORES = 0.5
 """Cores, and share of the usual CPU, from which processes may be polling for their GPU, if no GPU can be read."""
-CONCLUSIVE = 2.0
-"""x the deadline: evidence that lasts this long needs no missing progress line, and busy cores no longer count."""
 POLLING_WITHOUT_GPU = 3.0
 """x ``hang.max_s``: one core is busy and no GPU can be read, so that this core is all that could be seen of work."""
 QUIET_SHARE = 0.65
@@ -108,10 +106,6 @@ TOLD_S = 165.0
 """Without a sign of life for so long before the first step, or after the end, people are told."""
 FAINT_CORES = 0.1
 """Below this the only sign of life may be a loop that waits, and people are told after the same time."""
-LOST_GPU_S = 20.0
-"""Without a step for so long since a GPU of this run was lost, the run is hung."""
-SHORT_SHARE = 0.5
-"""x the deadline, if it is short, for which signs of life must be missing: there are too few to wait for as long."""
 STILL_S = 4.0
 """Without a sign of life for so long, people are told when the silence would be a hang."""
 
@@ -157,14 +151,14 @@ def _case(
 
 
 def lost_gpu(run: HangInput) -> Iterator[Case]:
-    """No step follows a kernel line that says that a GPU of this run is lost."""
+    """No step follows a kernel line that says that a GPU of this run is lost, for as long as a sign of life counts."""
     fault = run.gpu_fault
     if fault is None or run.clock.last > fault.at:
         return
     silent_s = run.now - fault.at
     reason = f"no step since a GPU of this run was lost ({duration(silent_s)})"
-    due_s = max(LOST_GPU_S - silent_s, run.pace_s - (run.now - run.clock.last))
-    yield Case(silent_s, LOST_GPU_S, "certain", _kind(run, "spin"), reason, (fault.text,), due_s)
+    due_s = max(liveness.WINDOW_S - silent_s, run.pace_s - (run.now - run.clock.last))
+    yield Case(silent_s, liveness.WINDOW_S, "certain", _kind(run, "spin"), reason, (fault.text,), due_s)
 
 
 def without_readings(run: HangInput) -> Iterator[Case]:
@@ -176,7 +170,7 @@ def without_readings(run: HangInput) -> Iterator[Case]:
     if run.clock.beats == 0:
         deadline_s = max(deadline_s, hang.startup_s)
     if seen.process_at is not None or seen.gpu_at is not None:
-        deadline_s *= deadlines.UNSEEN_FACTOR
+        deadline_s *= TWICE
     reason = "no step for very long, and nothing else can be seen"
     yield _case(run, run.silence_s, deadline_s, reason, "weak", kind="exiting" if run.ended_well else "idle")
 
@@ -189,7 +183,7 @@ def done_but_alive(run: HangInput) -> Iterator[Case]:
     factor = deadlines.LONG_WORK if may_work else deadlines.EXPECTED
     deadline_s = factor * run.hang.min_s
     quiet_s = run.still_s if run.load or not run.sees_gpu else run.dead_s
-    sure_s, busy_s = CONCLUSIVE * deadline_s, run.still_s - quiet_s  # then busy cores do not count any more
+    sure_s, busy_s = TWICE * deadline_s, run.still_s - quiet_s  # then busy cores do not count any more
     yield _case(
         run,
         quiet_s,
@@ -239,8 +233,8 @@ def at_full_load(run: HangInput) -> Iterator[Case]:
     weight: Weight = "strong"
     if run.load == "spin":
         reason = "no step while the GPU spins far below its usual power"
-        line_s = min(run.hang.max_s, deadlines.LINE_FACTOR * (run.clock.slow_s or 0.0))
-        late_s = min(line_s, CONCLUSIVE * deadline_s + run.silence_s - run.still_s)
+        line_s = min(run.hang.max_s, HALF_AGAIN * (run.clock.slow_s or 0.0))
+        late_s = min(line_s, TWICE * deadline_s + run.silence_s - run.still_s)
     elif run.load == "dim":
         reason = "no step while the GPU reports 100 % at much less power than usual"
         # In a run that makes pauses a smaller phase draws this power, too.
@@ -252,7 +246,8 @@ def at_full_load(run: HangInput) -> Iterator[Case]:
 
 def no_sign_of_life(run: HangInput) -> Iterator[Case]:
     usual_s, started, busy_s = deadlines.for_dead(run), run.clock.beats > 0, run.silence_s - run.dead_s
-    deadline_s = max(usual_s, deadlines.BLOCKED_S) if run.blocked else usual_s
+    # Network mounts come back after minutes, however short min_s is.
+    deadline_s = max(usual_s, WHILE_S) if run.blocked else usual_s
     told_s = QUIET_SHARE * usual_s if started else min(QUIET_SHARE * usual_s, TOLD_S)
     at_once = run.stopped_s is not None and run.silence_s - run.stopped_s <= run.fresh_s
     sign = "no sign of life but lines in the log" if run.still_prints else "no sign of life"
@@ -264,7 +259,7 @@ def no_sign_of_life(run: HangInput) -> Iterator[Case]:
         _weight(run, deadline_s),
         from_s=max(_without_sign_s(deadline_s), deadline_s - busy_s),
         told_from_s=max(min(told_s, QUIET_SHARE * _without_sign_s(usual_s)), told_s - busy_s),
-        late_s=min(run.late_s, CONCLUSIVE * deadline_s + busy_s) if started else run.late_s,
+        late_s=min(run.late_s, TWICE * deadline_s + busy_s) if started else run.late_s,
         still=started and run.sees_process and not run.blocked and run.stopped_s is None and run.dead_s >= STILL_S,
     )
 
@@ -300,7 +295,7 @@ def in_loop(run: HangInput) -> Iterator[Case]:
 def busy_cores(run: HangInput) -> Iterator[Case]:
     """Nothing but cores is busy."""
     seen, started = run.liveness, run.clock.beats > 0
-    known_s = deadlines.KNOWN_FACTOR * deadlines.longest_known(run)
+    known_s = TWICE * deadlines.longest_known(run)
     moves = started and not run.announced and (seen.working.at or 0.0) > run.since + liveness.WINDOW_S
     told_s = max(TOLD_S, known_s) if moves and seen.cpu_sum < FAINT_CORES * seen.cpu_count else math.inf
     most_s = max(run.hang.max_s, known_s)
@@ -312,7 +307,7 @@ def busy_cores(run: HangInput) -> Iterator[Case]:
     own_at = max(seen.working.at or 0.0, seen.own_busy_at or 0.0)
     own_s = (seen.process_at or 0.0) - max(liveness.last_byte(seen), own_at, run.since)
     idle_s = run.now - max(liveness.last_work(seen), run.clock.last)
-    longest_s, late_s = max(CONCLUSIVE * run.hang.max_s, most_s), run.hang.deadline_factor * (run.clock.slow_s or 0.0)
+    longest_s, late_s = max(TWICE * run.hang.max_s, most_s), run.hang.deadline_factor * (run.clock.slow_s or 0.0)
     unseen_s = deadlines.for_load(run, "pinned")
     alone = "no step and no byte moved for long, only some CPU use (no GPU can be read)"
     others = "no step and no sign of life, and the busy GPUs are not this run's"
@@ -325,7 +320,7 @@ def busy_cores(run: HangInput) -> Iterator[Case]:
     )
     for holds, lasted_s, deadline_s, after_s, weight, reason in rows:
         kind: HangKind | None = "spin" if weight == "even" else None
-        from_s = max(deadline_s, deadlines.BLOCKED_S + lasted_s - run.silence_s) if run.blocked else deadline_s
+        from_s = max(deadline_s, WHILE_S + lasted_s - run.silence_s) if run.blocked else deadline_s
         told_from_s = min(told_s, QUIET_SHARE * deadline_s)
         if holds:
             yield _case(
@@ -363,12 +358,12 @@ def no_progress(run: HangInput) -> Case | None:
     if stalled_s < limit_s:
         return None
     works = run.now - max(liveness.last_sign(seen, cpu=True), run.clock.last) <= run.fresh_s
-    blocked = run.blocked and run.now - run.clock.last < deadlines.BLOCKED_S
+    blocked = run.blocked and run.now - run.clock.last < WHILE_S
     announced = run.works and run.announced and run.log_activity.phase_at >= run.clock.last
     ends = not (run.save or blocked or announced) and (run.sees_process or run.sees_gpu)
     reason, kind = f"no new highest step for {duration(stalled_s)}", "spin" if works else _kind(run)
-    known_s = deadlines.KNOWN_FACTOR * run.clock.pause_s
-    due_s = max(deadlines.ACT_FACTOR * limit_s, known_s) - stalled_s if ends else math.inf
+    known_s = TWICE * run.clock.pause_s
+    due_s = max(HALF_AGAIN * limit_s, known_s) - stalled_s if ends else math.inf
     # A GPU that works while nothing is printed may evaluate; what loops makes steps, or prints.
     silent = run.works and run.clock.last <= run.peak.at and run.log_activity.printed_at is None
     return Case(stalled_s, limit_s, "weak" if silent else "certain", kind, reason, (reason,), due_s)
@@ -390,7 +385,7 @@ def can_wait(run: HangInput) -> bool:
 
 def _for_loop(run: HangInput, *, polls: bool) -> float:
     """Return the deadline for processes in a loop that changes nothing. ``polls``: what it asks for may still come."""
-    known_s = deadlines.KNOWN_FACTOR * deadlines.longest_known(run)
+    known_s = TWICE * deadlines.longest_known(run)
     return max(deadlines.for_load(run, "pinned" if polls else "spin"), known_s)
 
 
@@ -407,14 +402,14 @@ def _weight(run: HangInput, deadline_s: float) -> Weight:
         sure_s = deadline_s
     else:
         # It is said within this time, so one sampling period to lose the last sign and one to notice are left.
-        sure_s = deadlines.OVER * (run.hang.min_s - run.period_s)
+        sure_s = TWICE * (run.hang.min_s - run.period_s)
     partly = seen.gpu_at is not None and (seen.process_at is None or seen.process_at < seen.start_at)
     return "certain" if run.silence_s >= sure_s and not partly else "strong"
 
 
 def _without_sign_s(deadline_s: float) -> float:
-    """Return how long signs of life must be missing."""
-    return deadline_s if deadline_s > deadlines.SHORT_S else SHORT_SHARE * deadline_s
+    """Return how long signs of life must be missing: before a short deadline come too few to wait for as long."""
+    return deadline_s if deadline_s > deadlines.SHORT_S else deadline_s / 2.0
 
 
 def _kind(run: HangInput, at_load: HangKind | None = None) -> HangKind:

@@ -16,11 +16,11 @@ from ..findings import loss, pace
 from ..findings.slow import MISSING
 from ..handlers import checkpoint_jobs
 from ..knowledge import Knowledge
-from ..memory import NOTIFIED_STARTS, failed_starts, nth_wait_s
+from ..memory import failed_starts, nth_wait_s
 from ..resume import checkpoint_index, resume_point
 from ..resume.checkpoint_index import base_name
 from ..resume.resume_check import stays_open
-from ..scales import HOUR_S, LAG_S
+from ..scales import HOUR_S, LAG_S, TWICE
 from ..state import JudgeState, StepBuilder
 from . import gate, policy
 from .remedies import merged
@@ -178,7 +178,7 @@ def on_launched(builder: StepBuilder, machine: run_states.Starting, outcome: Out
             "unless it finds the checkpoint by itself, it starts from the beginning"
         )
     plan, number = machine.plan, builder.state.attempts
-    tells = plan is not None and (bool(plan.by) or failed_starts(builder.state.policy.history) < NOTIFIED_STARTS)
+    tells = plan is not None and (bool(plan.by) or failed_starts(builder.state.policy.history) < TWICE)
     if number > 1 and plan is not None and machine.then != "hold" and tells:
         body = f"{plan.reason}: {_where(builder, plan)}"
         builder.notify("restart", f"attempt {number} started", body, incident=plan.incident)

@@ -39,7 +39,6 @@ from ..failure.diagnosis import (
     with_lines,
 )
 from ..failure.evidence_state import DiagnosisState, kept_text
-from ..hang.deadlines import ENDED_SHARE
 from ..knowledge import Knowledge
 from ..memory import AttemptLog
 from ..progress import START, ProgressState
@@ -48,6 +47,7 @@ from ..resume.resume_point import newest_own
 from ..scales import HALF_MINUTE_S, HEADED_LINES, LISTED, MINUTE_S, SHOWN, TINY_SHARE, TWICE
 from ..state import JudgeState
 from ..text.reading import Reading
+from ..text.run_count import NEARLY
 
 STEPS_LEFT = 10
 """Steps that a printed time to go must hold to be more than the last one."""
@@ -221,7 +221,7 @@ def _place(now: Reading, epochs: Literal["last", "near", "left", "unknown"], int
     not_begun = step == 0 and now.main is not None and progress.epoch is None and whole is None
     ends_a_round = bool(now.round_ends) and (step >= min(now.round_ends) or not_begun)
     sure = now.run.total is not None or total != now.run.declared_steps  # else it may count something else
-    short = sure and total - step > max(1, interval) and step < ENDED_SHARE * total and not ends_a_round
+    short = sure and total - step > max(1, interval) and step < NEARLY * total and not ends_a_round
     if short and made is not None and made > total:
         words += f", {step} of {total} in its round"
     if now.run.per_epoch:
@@ -265,7 +265,7 @@ def _epochs(now: Reading, first_epoch_seen: bool) -> Literal["last", "near", "le
     if epoch is None or not total:
         return "unknown"
     if epoch != int(epoch):
-        return "last" if epoch >= ENDED_SHARE * total else "left"
+        return "last" if epoch >= NEARLY * total else "left"
     last = total if _counts_done(now) or not now.zero_based or now.run.names_last else total - 1
     if epoch >= last:
         return "last"
@@ -535,11 +535,11 @@ def _by_steps(state: JudgeState, log: ProgressState, told: ToldLength, *, resume
         before = None if at is None else at * attempt.stride  # the counter may leave them out
     made = step + (before or 0)
     rests = (run.index or 0) + 1 if run.per_epoch and run.total is None else 1
-    if total - made <= max(1, gap * rests) or made >= ENDED_SHARE * total:
+    if total - made <= max(1, gap * rests) or made >= NEARLY * total:
         return Place("unknown", words)
     first, since, beat_t, left_s = attempt.first_beat_step, attempt.first_beat_t, attempt.beat_t or 0.0, None
     if first is not None and since is not None and step > first and beat_t > since:
-        left_s = SLOWER * (beat_t - since) / (step - first) * (ENDED_SHARE * total - made)
+        left_s = SLOWER * (beat_t - since) / (step - first) * (NEARLY * total - made)
     other = made < TINY_SHARE * total or _is_whole_elsewhere(state, made, total, told)
     return _Left(words, told.steps_sure, before, left_s, other)
 
@@ -580,7 +580,7 @@ def _is_whole_elsewhere(state: JudgeState, made: int, total: int, told: ToldLeng
     rise = (n for numbers in lines for n in numbers if sum(n in each for each in lines) == 1)
     saved = max((k.step for k in state.saved.checkpoints.known if k.own and k.step is not None), default=0)
     numbers = (*(made * math.prod(units) for units in chosen), *rise)
-    near, far = ENDED_SHARE * total, (2 - ENDED_SHARE) * total  # one that is larger is of another thing
+    near, far = NEARLY * total, (2 - NEARLY) * total  # one that is larger is of another thing
     return saved >= near or any(near <= number <= far for number in numbers)
 
 

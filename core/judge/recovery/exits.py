@@ -23,7 +23,7 @@ from ..findings import pace
 from ..handlers import checkpoint_jobs
 from ..hang import ranks
 from ..knowledge import Knowledge
-from ..memory import NOTIFIED_STARTS, Cause, Failed, failed_starts
+from ..memory import Cause, Failed, failed_starts
 from ..scales import LAST_LINES, LIKELY, MINUTE_S, TWICE
 from ..state import WARN_AGAIN_S, JudgeState, StepBuilder
 from . import attempts, gate, policy, restarts, takeover
@@ -177,7 +177,7 @@ def _crashed(
     signalled = class_ == KILLED and observation.job is None and _is_bare_signal(diagnosis, observation)
     ended_of = _cause(builder, observation, diagnosis, end, signalled=signalled)
     again = 0 if ended_of.stepped else failed_starts(builder.state.policy.history)
-    if again < NOTIFIED_STARTS or not builder.warned_lately("crash", class_):
+    if again < TWICE or not builder.warned_lately("crash", class_):
         told = f"\nfurther failed starts are reported every {WARN_AGAIN_S / 60:.0f} min at most" if again else ""
         builder.notify_of("crash", class_, title or f"crash ({class_})", reason + told, incident, event="incident")
     builder.decide(CaptureStacks, CAPTURE, incident=incident)
