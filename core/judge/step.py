@@ -227,7 +227,7 @@ def _on_wake(builder: StepBuilder) -> None:
             builder.note("the evidence of the hang did not come in time")
             hang_check.end_hung(builder, machine)
         case run_states.Stopping(saving=None) as machine:
-            restarts.on_status_lost(builder, machine)
+            restarts.on_exit_while_stopping(builder, machine, None)
         case run_states.Stopping() as machine:
             restarts.end_saving(builder, machine, "no complete checkpoint came in time after it was asked for")
         case machine:

@@ -65,7 +65,7 @@ class Progress(Counters, frozen=True, kw_only=True):
 HoldKind = Literal[
     "disk_full", "no_inodes", "no_room", "read_only", "no_resources", "not_started", "program_gone", "other_trainer",
     "gpu_lost", "gpu_memory", "not_listed", "not_understood", "unclear_output", "not_copied", "refused_checkpoint",
-    "checkpoints_fine", "bad_in_front", "signal", "act",
+    "not_read", "checkpoints_fine", "bad_in_front", "signal", "act",
 ]  # fmt: skip
 """What the next attempt waits for, and the run cannot do by itself. ``no_room``: a disk or a quota that is not watched;
 ``act``: ``restart.act`` leaves it to a person; ``signal``: nobody knows who ended it; ``checkpoints_fine``: an older

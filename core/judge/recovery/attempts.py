@@ -47,6 +47,7 @@ PASSING: dict[HoldKind, tuple[str, str]] = {
     "not_started": ("no trainer could be started in time", "the machine is overloaded, or its disk does not answer"),
     "program_gone": ("trainwatch was uninstalled", "it goes on once trainwatch is installed there again"),
     "other_trainer": ("another trainer runs", "it goes on once that one is over"),
+    "not_read": ("the resume point cannot be verified", "`trainwatch resume --from CHECKPOINT` takes another one"),
 }
 """Why a launch waits and is tried again without a charge: key of its outcome → title and what helps."""
 
@@ -56,6 +57,7 @@ HELD: dict[HoldKind, str] = {
     "gpu_memory": "held: the GPU memory is not released",
     "not_copied": "held: a checkpoint cannot be copied aside",
     "not_understood": "held: what is saved is not understood",
+    "other_trainer": "held: another trainer runs",
     "refused_checkpoint": "held: the requested checkpoint cannot be used",
     "unclear_output": "held: it is not known who saved a checkpoint",
 }
@@ -82,15 +84,13 @@ def hold(
 
 def launch_again_later(builder: StepBuilder, plan: run_states.RestartPlan, kind: HoldKind, why: str) -> None:
     """``kind`` of PASSING prevented a launch: again after a while; beside another trainer never from the beginning."""
-    (what, how), others = PASSING[kind], [i.id for i in builder.state.journal.incidents if i.class_ == OTHER_TRAINER]
-    other = others[0] if others and kind == "other_trainer" else None
+    (what, how), known = PASSING[kind], builder.open_of(OTHER_TRAINER) if kind == "other_trainer" else None
+    other = None if known is None else known.id
     if kind == "other_trainer" and plan.fresh:
-        builder.move("hold", run_states.Stopped(), why, Why(kind, other))
-        again = starts_again(builder.state, builder.knowledge)
-        builder.notify("warning", f"held: {what}", f"{why}\n{again}", incident=plan.incident)
+        hold(builder, plan, kind, why, (starts_again(builder.state, builder.knowledge),), incident=other)
         return
     number = plan.no_room + 1
-    delay_s = nth_wait_s(builder.settings.restart.network_wait_s, number)
+    delay_s = max(plan.delay_s, nth_wait_s(builder.settings.restart.network_wait_s, number))
     until_t = builder.t + delay_s
     waiting = run_states.BackingOff(replace(plan, no_room=number), until_t, need_bytes=0.0)
     held = Why(kind, other, until_t=until_t)

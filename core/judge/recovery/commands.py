@@ -13,7 +13,6 @@ from ...model.decision import EndWatch, PauseAttempt, UnpauseAttempt
 from ...model.fact import ActChanged, BudgetChanged, CommandReceived, ProfileChanged, QuestionClosed
 from ...model.observation import Command, Reply
 from ...model.preset import NO_PROFILE
-from ...model.progress import Why
 from .. import run_states
 from ..handlers import checkpoint_jobs
 from ..hang import liveness
@@ -93,7 +92,7 @@ def _end(builder: StepBuilder, command: Command) -> Reply:
     elif isinstance(machine, Stopped):
         gate.close(builder, f"{command.verb} by {by}: it stays stopped")
     else:  # between two attempts, or before the first one
-        builder.move("hold", Stopped(), f"stopped by {by}; held until resume or restart", Why("person"))
+        restarts.after_end(builder, "hold", plan)
     return YES
 
 

@@ -125,8 +125,8 @@ def on_stop_outcome(builder: StepBuilder, machine: run_states.Stopping, outcome:
         builder.move("kill", replace(machine, order=order, kill=True))
 
 
-def on_exit_while_stopping(builder: StepBuilder, machine: run_states.Stopping, observation: Exit) -> None:
-    """The main process exited; its children may need a moment longer."""
+def on_exit_while_stopping(builder: StepBuilder, machine: run_states.Stopping, observation: Exit | None) -> None:
+    """The main process exited; its children may need a moment longer. None: no process is left, and no status came."""
     if machine.exited:
         return
     _ended(builder, machine, observation)
@@ -137,12 +137,6 @@ def on_exit_while_stopping(builder: StepBuilder, machine: run_states.Stopping, o
         return
     if new.gone_t is not None:
         after_end(builder, new.then, new.plan)
-
-
-def on_status_lost(builder: StepBuilder, machine: run_states.Stopping) -> None:
-    """No process is left and no exit status came in time."""
-    _ended(builder, machine, None)
-    after_end(builder, machine.then, machine.plan)
 
 
 def _ended(builder: StepBuilder, machine: run_states.Stopping, observation: Exit | None) -> None:

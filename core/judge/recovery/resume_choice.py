@@ -65,7 +65,7 @@ def tell(builder: StepBuilder) -> None:
     follows = "after a failure the run is held, so that no attempt begins anew over it"
     if takes:
         follows = "after a failure the trainer is given it to resume from, without a verification"
-    elif copies_and_begins(builder):
+    elif builder.settings.restart.if_not_understood == "copy_and_restart":
         follows = "after a failure it is copied aside, and the run begins anew"
     else:
         first = "a further save like it" if builder.support.forms else "{resume} in the command"
@@ -84,10 +84,6 @@ def why_not_begun_anew(builder: StepBuilder) -> str | None:
         return None
     _, reason, answers = asked
     return f"{reason}; {answers[0]}"
-
-
-def copies_and_begins(builder: StepBuilder) -> bool:
-    return builder.settings.restart.if_not_understood == "copy_and_restart"
 
 
 def in_the_way(builder: StepBuilder) -> tuple[KnownCheckpoint, ...]:
@@ -125,7 +121,7 @@ def begin_anew(builder: StepBuilder, plan: RestartPlan) -> None:
             return
     asked = _question(builder)
     if asked is None:
-        _copy_then_begin(builder, plan)
+        copy_then_launch(builder, replace(plan, path=None, step=None))
         return
     kind, reason, answers = asked
     if kind == "unclear_output":
@@ -138,7 +134,7 @@ def begin_anew(builder: StepBuilder, plan: RestartPlan) -> None:
 def _question(builder: StepBuilder) -> tuple[HoldKind, str, tuple[str, ...]] | None:
     """What a person is asked before a start from the beginning: its kind, why, and the ways on; None: nothing."""
     unclear, seen, typed = in_the_way(builder), found_outputs(builder), builder.typed
-    copies = copies_and_begins(builder)
+    copies = builder.settings.restart.if_not_understood == "copy_and_restart"
     aside = '[restart] if_not_understood = "copy_and_restart" copies it aside and begins anew by itself'
     anew = f"`{typed('resume', '--fresh')}` begins anew, and may write over it"
     if unclear and not copies:
@@ -311,16 +307,24 @@ def at_risk(builder: StepBuilder, before_t: float | None) -> tuple[KnownCheckpoi
     return tuple(sorted((k for k in found if k.path in asked or would_be_lost(k)), key=age_of))
 
 
-def _copy_then_begin(builder: StepBuilder, plan: RestartPlan) -> None:
-    """Begin anew; what the start may write over is copied aside first, right before the launch."""
-    plan = replace(plan, path=None, step=None)
-    found = at_risk(builder, plan.before_t) if plan.delay_s <= 0.0 else ()
-    if not found:
+def copy_then_launch(builder: StepBuilder, plan: RestartPlan) -> None:
+    """Launch; what the start may write over or delete is copied aside right before, whatever it begins from."""
+    paths: tuple[str, ...] = ()
+    path, what = plan.path, ""
+    link = path is not None and bool(builder.support.deletes)
+    if path is None and plan.delay_s <= 0.0:
+        found = at_risk(builder, plan.before_t)
+        paths = tuple(k.path for k in found)
+        what = f"{_names(paths)} aside before the run begins anew and may write over {_them(found)}"
+    elif path is not None and (why := _why_kept(builder, path)):
+        verified = [k.path for k in builder.index.known if link and is_verified(k) and _is_at_stake(builder, k.path)]
+        is_kept = builder.state.saved.found_resume.kept == plan.verified and not link
+        paths = () if is_kept else tuple(dict.fromkeys((path, *verified)))
+        what = f"{base_name(path)} aside: {why}"
+    if not paths:
         launch_after_delay(builder, plan)
         return
-    what = f"{_names(k.path for k in found)} aside before the run begins anew and may write over {_them(found)}"
-    paths = tuple(k.path for k in found)
-    order = builder.decide(CopyAside, f"copy {what}", incident=plan.incident, paths=paths)
+    order = builder.decide(CopyAside, f"copy {what}", incident=plan.incident, paths=paths, link=link)
     builder.move("copy_aside", Preparing("copy_aside", order, plan), f"copying {what}")
 
 
@@ -362,7 +366,7 @@ def on_copied(builder: StepBuilder, machine: Preparing, outcome: Outcome) -> Non
     gone = outcome.data.get("gone")
     if path is None and (not found or any(k.path == gone for k in found)):
         builder.change("saved", checkpoints=checkpoint_index.without(builder.index, gone))
-        _copy_then_begin(builder, plan)
+        copy_then_launch(builder, plan)
         return
     names = _names(k.path for k in found) if path is None else base_name(path)
     why = f"{names} cannot be copied aside: {outcome.detail or 'no reason given'}"
@@ -393,23 +397,10 @@ def is_unproven(builder: StepBuilder) -> bool:
     return bool(builder.support.found) and not builder.state.saved.found_resume.proven
 
 
-def keep_then_launch(builder: StepBuilder, plan: RestartPlan) -> None:
-    """Launch; what it resumes from, or all checkpoints, if the start may lose them, are copied aside before."""
-    found, why = builder.state.saved.found_resume, _why_kept(builder, plan.path)
-    link = bool(builder.support.deletes)
-    if plan.path is None or not why or (found.kept == plan.verified and not link):
-        launch_after_delay(builder, plan)
-        return
-    verified = [k.path for k in builder.index.known if link and is_verified(k) and _is_at_stake(builder, k.path)]
-    paths, reason = tuple(dict.fromkeys((plan.path, *verified))), f"copy {base_name(plan.path)} aside: {why}"
-    order = builder.decide(CopyAside, reason, incident=plan.incident, paths=paths, link=link)
-    builder.move("copy_aside", Preparing("copy_aside", order, plan), "copying the resume point aside")
-
-
-def _why_kept(builder: StepBuilder, path: str | None) -> str:
+def _why_kept(builder: StepBuilder, path: str) -> str:
     """Why a resume point is copied aside before the launch, as a clause; "" = it is not."""
     support = builder.support
-    if path is not None and _is_at_stake(builder, path) and (support.deletes or support.may_delete):
+    if _is_at_stake(builder, path) and (support.deletes or support.may_delete):
         return support.deletes or support.may_delete
     return f"no resume by {_way(builder)} has been proved yet" if is_unproven(builder) else ""
 
@@ -477,8 +468,6 @@ def _way(builder: StepBuilder) -> str:
 
 UNREAD = "unread"
 """The verification itself failed: no verdict."""
-UNREAD_WAITS_S = (10.0, 60.0, 300.0)
-"""Waits before a resume point that could not be read is verified again; the last one repeats."""
 
 
 def choose(builder: StepBuilder, plan: RestartPlan) -> None:
@@ -549,7 +538,7 @@ def _choose_from_list(builder: StepBuilder, plan: RestartPlan) -> None:
     if plan.verified is not None:
         # Another writer must not hold it back for ever.
         if plan.verified == (path, time) or plan.newer >= TRIES:
-            keep_then_launch(builder, plan)
+            copy_then_launch(builder, plan)
             return
         builder.note(f"{base_name(path)} is newer than the verified {base_name(plan.verified[0])}")
         plan = replace(plan, verified=None, newer=plan.newer + 1)
@@ -605,7 +594,9 @@ def on_verify_outcome(builder: StepBuilder, machine: Preparing, outcome: Outcome
         choose(builder, replace(plan, path=None, step=None))
         return
     if plan.wanted is None and verdict in {UNREAD, "writing"}:
-        _read_later(builder, plan, str(outcome.detail or verdict))
+        # Says nothing about it: wait, and choose again.
+        why = f"{base_name(path)} cannot be verified now: {outcome.detail or verdict}"
+        launch_again_later(builder, replace(plan, path=None, step=None), "not_read", why)
         return
     number, reason = _set_bad(builder, path, verdict, why, "skipped" if plan.wanted is None else "refused")
     if plan.wanted is not None:
@@ -637,19 +628,6 @@ def _verified(builder: StepBuilder, plan: RestartPlan) -> None:
         launch_after_delay(builder, plan)
     else:
         _list(builder, plan, MINUTE_S)
-
-
-def _read_later(builder: StepBuilder, plan: RestartPlan, why: str) -> None:
-    """The resume point cannot be read now, which says nothing about it: wait, and choose again."""
-    delay_s = UNREAD_WAITS_S[min(plan.unread, len(UNREAD_WAITS_S) - 1)]
-    reason = f"{base_name(plan.path or '')} cannot be verified now: {why}"
-    if plan.unread == 0:
-        how = f"it is attempted again; `{builder.typed('resume', '--from', 'CHECKPOINT')}` takes another one"
-        title = "held: the resume point cannot be verified"
-        builder.notify("warning", title, f"{reason}\n{how}", incident=plan.incident)
-    builder.note(reason)
-    again = replace(plan, path=None, step=None, unread=plan.unread + 1, delay_s=max(delay_s, plan.delay_s))
-    launch_after_delay(builder, again)
 
 
 def _set_bad(
