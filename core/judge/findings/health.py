@@ -147,8 +147,6 @@ def _seen(sample: GpuSample) -> Iterator[tuple[str, tuple[str, bool]]]:
 CLASS = "filling"
 SAVES = 5
 """Newest checkpoints whose free space is remembered."""
-SPAN_S = 300.0
-"""Saves within less time (a short run, a burst) prove nothing, except for ``WHILE_S``."""
 HORIZON_S = 6 * HOUR_S
 """If the end of the training is unknown, a disk that is full within this time is reported."""
 LEAST_BYTES = 1e6
@@ -172,7 +170,8 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_sure(self) -> bool:
-        return self.span_s >= SPAN_S or self.full_s <= WHILE_S
+        """Saves within a few minutes (a short run, a burst) prove nothing, unless it is full soon."""
+        return self.span_s >= WHILE_S / 2 or self.full_s <= WHILE_S
 
     @property
     def sentence(self) -> str:

@@ -91,9 +91,7 @@ SPIKE_BEATS = 10
 FAR = 100.0
 """x the floor: no spread of batches reaches it, so it needs no trend to be known."""
 RISEN = 10.0
-"""x the floor: no spread of batches stays above it,"""
-RISEN_BEATS = 20
-"""for so many steps in a row; a log with few lines tells of a diverged loss no sooner."""
+"""x the floor: no spread of batches stays above it for twice ``SPIKE_BEATS``; a log of few lines tells it no sooner."""
 BLOCK = 5
 """Losses whose mean may be the floor: one lucky batch is none."""
 FELL_SHARE = 0.1
@@ -180,7 +178,7 @@ def with_loss(loss: Loss, value: float, t: float = 0.0, step: int | None = None)
     if far or (spike and value - (trend or 0.0) > SPIKE_SIGMAS * loss.deviation):
         high = loss.high + 1
         return replace(loss, high=high, low=0, lasting=loss.lasting or (loss.fell and high >= SPIKE_BEATS))
-    if loss.risen >= RISEN_BEATS:
+    if loss.risen >= TWICE * SPIKE_BEATS:
         return replace(loss, high=0, low=0, lasting=True)
     low = loss.low + 1
     loss = replace(loss, high=0, low=low, lasting=loss.lasting and low < SPIKE_BEATS)

@@ -19,7 +19,7 @@ from ..memory import Cause, Failed
 from ..recovery import policy
 from ..recovery.apply import answer_failure
 from ..recovery.attempts import close_quiet
-from ..recovery.commands import follow_trainer
+from ..recovery.commands import follow_trainer, withdraw
 from ..recovery.ending import ended_well
 from ..resume import resume_point
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
@@ -303,10 +303,8 @@ def on_freed(builder: StepBuilder, machine: Hung) -> None:
         builder.set(machine=free)
         end_hung(builder, free)
         return
-    builder.close_incident(machine.incident, "the blocked process is free again: it gets the time of a usual silence")
-    builder.change("watch.clock", last=builder.now)
     builder.change("watch.peak", at=builder.now)
-    follow_trainer(builder, "the blocked process is free again")
+    withdraw(builder, "the blocked process is free again: it gets the time of a usual silence")
 
 
 # A trainer that waits at its terminal for an answer. It is not hung, and a restart would ask the same question.

@@ -199,8 +199,6 @@ def sampled(time: ActiveTime) -> ActiveTime:
 # a single long call (``sqrtm``, ``sorted``): they keep results or are inside a call, so no look finds such a loop. An
 # optimizer on the CPU beside an idle GPU computes in its own library and not in the driver's.
 
-AGREEING = 2
-"""Looks in a row that must find the same loops."""
 AGAIN = 0.33
 """x ``min_s`` (30 s): from one look to the next."""
 
@@ -209,8 +207,8 @@ class LoopWatch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """``since``: the last progress before the silence that was looked at, in active seconds; None = none yet.
 
     ``order``: decision whose outcome is awaited, 0 = none; ``asked_at``: when, in active seconds; ``silent_s``: the
-    silence then. ``agreed``: looks in a row that found the ``places``; ``polls``: one of these asks for something that
-    may still come; ``waits``: one of them is a wait for a GPU; ``moving``: a look shows work.
+    silence then. ``agreed``: looks in a row that found the ``places``; it takes two. ``polls``: one of these asks for
+    something that may still come; ``waits``: one of them is a wait for a GPU; ``moving``: a look shows work.
     """
 
     since: float | None = None

@@ -25,7 +25,7 @@ from ...model.observation import Outcome
 from ...model.run import Evidence, HangKind
 from ...model.text import LazyPattern, plural, size
 from ..scales import HALF_AGAIN, MINUTE_S, TWICE, WHILE_S
-from . import deadlines, liveness, pauses
+from . import deadlines, liveness
 from .activity import GpuState
 from .deadlines import HangInput
 from .liveness import Liveness
@@ -270,7 +270,7 @@ def in_loop(run: HangInput) -> Iterator[Case]:
     It may come before its deadline: what ending the run costs decides.
     """
     watch = run.loops
-    if watch.since != run.since or watch.agreed < pauses.AGREEING or not can_loop(run):
+    if watch.since != run.since or watch.agreed < TWICE or not can_loop(run):
         return
     if watch.waits:
         deadline_s = deadlines.for_dead(run, partly_seen=False)
@@ -479,17 +479,14 @@ def save_frame(outcome: Outcome | None) -> str:
 
 def signs_of(outcome: Outcome | None) -> tuple[Sign, ...]:
     """Return the signs in the captured stacks of processes that did not move, strongest first."""
-    found: list[tuple[int, Sign]] = []
+    found: dict[str, Sign] = {}
     moved = {} if outcome is None else outcome.data.get("moved") or {}
-    for pid, frames in _stacks(outcome, "native", "frames"):
-        if moved.get(pid) is True:
-            continue
-        for rank, (pattern, kind, means) in enumerate(FRAMES):
-            frame = next((frame for frame in frames if pattern.search(frame)), None)
-            if frame is not None:
-                found.append((rank, Sign(kind=kind, what=f"process {pid} {means}: {frame}")))
-                break
-    return tuple(sign for _, sign in sorted(found, key=lambda pair: pair[0])[:3])
+    stacks = [each for each in _stacks(outcome, "native", "frames") if moved.get(each[0]) is not True]
+    for pattern, kind, means in FRAMES:
+        for pid, frames in stacks:
+            if shown := [frame for frame in frames if pattern.search(frame)]:
+                found.setdefault(pid, Sign(kind=kind, what=f"process {pid} {means}: {shown[0]}"))
+    return tuple(found.values())[:3]
 
 
 def _stacks(outcome: Outcome | None, *parts: str) -> Iterator[tuple[str, list[str]]]:
