@@ -30,7 +30,6 @@ MODULES = (
     "findings.slow",
 )
 SETTINGS = "settings.hang"
-SCALES = "scales"
 SHARED = {"LAG_S", "LASTS_S", "HALF_MINUTE_S", "MINUTE_S", "WHILE_S", "TWICE", "HALF_AGAIN", "SURE_TIMES"}
 """Those of the numbers that all rules of the judge share which decide on a hang; the scenarios of all their uses."""
 
@@ -58,7 +57,7 @@ def load(module: str) -> ModuleType:
 def defined() -> list[Constant]:
     """All numeric constants of the modules, and the defaults of ``[hang]``, in the order of the source."""
     found = [constant for module in MODULES for constant in _of_module(module)]
-    found += [constant for constant in _of_module(SCALES) if constant.name in SHARED]
+    found += [constant for constant in _of_module("scales") if constant.name in SHARED]
     tree = ast.parse((ROOT / "core" / "model" / "settings.py").read_text(encoding="utf-8"))
     body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Hang")
     defaults = Hang()
