@@ -34,6 +34,8 @@ TOLERANCE = 0.1
 """How near two counts of one thing must be: they are noticed a little late, and a pace is a mean."""
 SMALL_SHARE = 0.05
 """So small a share of the whole makes no difference: saves are noticed a little late."""
+NEARLY = 0.98
+"""Share of a total that is all of it: the last redraws of a bar may be missing."""
 TINY_SHARE = 0.02
 """A smaller difference is not told from rounding."""
 

@@ -14,8 +14,7 @@ import msgspec
 from ...model.progress import Progress
 from ...model.run import HangKind
 from ...model.settings import Hang
-from ..scales import HALF_AGAIN, LASTS_S, SURE_TIMES, TOLERANCE, TWICE
-from ..text.run_count import NEARLY
+from ..scales import HALF_AGAIN, LASTS_S, NEARLY, SURE_TIMES, TOLERANCE, TWICE
 from . import liveness
 from .activity import ANNOUNCED, GpuFault, LogActivity
 from .liveness import Liveness

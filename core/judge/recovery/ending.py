@@ -44,10 +44,9 @@ from ..memory import AttemptLog
 from ..progress import START, ProgressState
 from ..resume.checkpoint_index import base_name
 from ..resume.resume_point import newest_own
-from ..scales import HALF_MINUTE_S, HEADED_LINES, LISTED, MINUTE_S, SHOWN, TINY_SHARE, TWICE
+from ..scales import HALF_MINUTE_S, HEADED_LINES, LISTED, MINUTE_S, NEARLY, SHOWN, TINY_SHARE, TWICE
 from ..state import JudgeState
 from ..text.reading import Reading
-from ..text.run_count import NEARLY
 
 STEPS_LEFT = 10
 """Steps that a printed time to go must hold to be more than the last one."""
