@@ -92,7 +92,7 @@ def test_scanning_and_reading_find_the_same_progress_lines(text: str) -> None:
     gates = gates_of(["needle", "bad"], [r"^go+d$"])
     done = Finished(text * 8, 1)
     here = gates.among(done.text)
-    assert all(gates.passes(line) == (here is not None and here.passes(line)) for _, line in done.segments())
+    assert all(gates.passes(line) == (here is not None and here.passes(line)) for _, line, _ in done.placed())
 
 
 @given(st.text(alphabet="ab\r\n", max_size=60), st.lists(st.integers(min_value=0, max_value=60), max_size=6))
@@ -102,7 +102,7 @@ def test_progress_line_numbers_do_not_depend_on_chunks(text: str, places: list[i
         seen: list[tuple[int, str]] = []
         for chunk in chunks:
             state, done = fold(state, chunk)
-            seen += done.segments()
+            seen += [(number, line) for number, line, _ in done.placed()]
         return state, seen
 
     assert numbered(cut(text, places)) == numbered([text])

@@ -63,7 +63,7 @@ def test_reading_the_ends_of_redrawn_rows_equals_reading_all(
     begin = read_progress(START, "Step 3/4000, Loss: 0.5\n").settled if known else Reading()
     done = Finished(text_of(rows, seed), 2)
     slow = begin
-    for number, line in done.segments():
+    for number, line, _ in done.placed():
         if SHAPES.gates.passes(line):
             slow = read_segment(slow, line, number, SHAPES)
     fast = read_dense(begin, done, SHAPES)

@@ -157,7 +157,7 @@ def diagnose(
     cause, done = root_of(state, catalogue), state.said
     lost = exit_code is None and killed is None
     if cause is not None and lost and cause.weight >= evidence.GENERIC and (finished_hint or ends_after(state, cause)):
-        said = ("success", 0.7, done)
+        said = ("success", NEAR_SURE, done)
     elif (shown := _shown(state, catalogue, cause, exit_code if killed is None else -killed)) is not None and (
         shown[1] >= evidence.GENERIC
         or killed in {None, SIGNALS["SIGABRT"], SIGNALS["SIGKILL"]}
@@ -165,7 +165,7 @@ def diagnose(
     ):
         said = shown
     elif lost and (done is not None or finished_hint):
-        said = ("success", min(0.85, done.weight) if done else 0.6, done)
+        said = ("success", min(SECOND_HAND, done.weight) if done else LIKELY, done)
     else:
         proof = catalogue.exit_codes.get(exit_code or 0, UNKNOWN)
         proof = proof if killed is None else catalogue.signals.get(killed, UNKNOWN)

@@ -295,10 +295,8 @@ def read_step(reading: Reading, shape: CompiledShape, groups: dict[str, str | No
         loss = loss._replace(average=True)
     news = TrainingFields(loss=loss)
     news.count = fields.position_of(named("step"), named("total_steps"), max(0, low.find(named("step") or "")))
-    if named("epoch"):
-        news.epoch = fields.epoch_of(named("epoch"), named("total_epochs"))
-    elif "epoch" in low:
-        news.epoch = fields.find_epoch(low)
+    known = fields.epoch_of(named("epoch"), named("total_epochs"))
+    news.epoch = fields.find_epoch(low) if known is None and "epoch" in low else known
     news.lr = fields.parse_number(named("lr"))
     if not (shape.own or shape.row.evaluates) and loss_text is None and fields.is_evaluation(low, loss):
         reading, trains = judged(reading, low, news.count, news.epoch, lr=bool(named("lr")))
