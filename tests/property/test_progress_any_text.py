@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.shipped import Metrics, read_progress
 from tests.tiers import examples
 from trainwatch.core.judge.progress import START
-from trainwatch.core.judge.text.columns import KEPT
+from trainwatch.core.judge.text.columns import KINDS
 from trainwatch.core.model.observation import MOST_METRICS
 
 PARTS = st.sampled_from(
@@ -30,6 +30,6 @@ def test_no_text_makes_the_reading_of_progress_fail(chunks: list[str]) -> None:
         metrics.read_text(chunk)
     progress = state.progress
     assert progress.step is None or progress.step >= 0
-    assert len(state.now.skeletons) <= KEPT
+    assert len(state.now.skeletons) <= KINDS
     assert len(metrics.values) <= MOST_METRICS
     assert all(value is None or value - value == 0.0 for value in metrics.values.values())
