@@ -64,4 +64,4 @@ BLOCK_LINES = 60
 AT_MOST = 4096
 """Things of one kind that a run may have: checkpoints, ranks. A broken trainer writes more."""
 LISTED = 12
-"""Earlier failures, or lines beside a cause, that are kept."""
+"""Earlier failures, or lines beside a cause, that are kept; lines below what was raised that belong to its message."""

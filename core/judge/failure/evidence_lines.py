@@ -95,7 +95,7 @@ def _read(state: DiagnosisState, number: int, carried: Carried, catalogue: Compi
         if evidence.find_exception(own := text.strip(), catalogue) is not None:
             return _weigh(state, number, carried._replace(text=own), inner, catalogue)
     if state.hot and text.strip():
-        state = evidence.with_place(evidence.with_detail(state, source, number, text), source, number, text)
+        state = evidence.with_following(state, source, number, text)
     link = next((link for words, link in evidence.LINKS.items() if words in text), "")
     if link:
         known = block if block is not None and block.ended else _untraced(state, source)

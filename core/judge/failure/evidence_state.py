@@ -502,31 +502,27 @@ def with_finding(state: DiagnosisState, mine: Finding) -> DiagnosisState:
 _KIND = attrgetter("failure", "role", "terminal", "warned", "source")
 
 
-def with_detail(state: DiagnosisState, source: str, number: int, text: str) -> DiagnosisState:
-    """The state after a line in which an exception's message may go on: that ended with a colon, this is indented."""
+def with_following(state: DiagnosisState, source: str, number: int, text: str) -> DiagnosisState:
+    """The state after a line below an exception, whose message may go on or which may say where that was raised.
+
+    The message goes on if it ended with a colon and the line is indented. The mark of a parser counts more than a
+    frame, the first frame more than the next: faulthandler prints the newest one first.
+    """
     for each in state.findings:
         goes_on = each.role == "root" and each.source == source and each.text.endswith(":") and text[:1] in " \t"
         if goes_on and len(each.details) < TWICE and each.line + len(each.details) + 1 == number:
-            return _changed(state, each, details=(*each.details, kept_text(text)))
-    return state
-
-
-def _changed(state: DiagnosisState, finding: Finding, **fields: object) -> DiagnosisState:
-    told = replace(finding, **fields)
-    return replace(state, findings=tuple(told if e is finding else e for e in state.findings))
-
-
-def with_place(state: DiagnosisState, source: str, number: int, text: str) -> DiagnosisState:
-    """The state after a line that may say where the exception above it was raised.
-
-    The mark of a parser counts more than a frame, the first frame more than the next: faulthandler prints the newest
-    one first.
-    """
+            state = _changed(state, each, details=(*each.details, kept_text(text)))
+            break
     mark, frame = frame_of(text, _MARKS), frame_of(text)
     at = mark or (frame if frame is not None and frame.own else None)
     near = [e for e in state.findings if e.terminal and e.source == source and 0 < number - e.line <= LISTED]
     last = max(near, key=lambda each: each.line, default=None)
     return state if at is None or last is None or (last.place and not mark) else _changed(state, last, place=at.place)
+
+
+def _changed(state: DiagnosisState, finding: Finding, **fields: object) -> DiagnosisState:
+    told = replace(finding, **fields)
+    return replace(state, findings=tuple(told if e is finding else e for e in state.findings))
 
 
 def without_raised(state: DiagnosisState, raised: Finding) -> DiagnosisState:
