@@ -176,6 +176,17 @@ async def test_the_key_of_each_thing_that_needs_somebody_does_it_or_says_why_not
     assert outcomes[0] != outcomes[1], f"{key} does no more than Escape"
 
 
+async def test_a_digit_that_is_typed_twice_closes_no_screen_below_the_card(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = greeting("incident", given_up(), monkeypatch, [])
+    async with app.run_test(size=(100, 30)) as pilot:
+        await greeted(app, pilot)
+        for _ in range(2):
+            app.simulate_key("1")
+        await pilot.pause(0.3)
+        assert app.is_running
+        assert len(app.screen_stack) > 1
+
+
 @pytest.mark.parametrize("key", ["down", "j", "pagedown"])
 async def test_a_long_card_scrolls_by_every_key_for_it(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     app = greeting("given_up", given_up(), monkeypatch, [])

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from textual import events
 from textual.app import App, ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
@@ -90,6 +91,10 @@ class Dialog(ModalScreen[Answer], Generic[Answer]):
         if body != self._body:
             self._body = body
             self._show_body()
+
+    def dismiss(self, result: Answer | None = None) -> AwaitComplete:
+        """A second key that was typed before the dialog had gone would close the screen below it."""
+        return super().dismiss(result) if self.is_current else AwaitComplete()
 
     def action_dismiss_dialog(self) -> None:
         self.dismiss(None)
