@@ -30,6 +30,8 @@ def test_it_blocks_until_the_run_is_finished(world: World) -> None:
     assert said["reason"].startswith("the training is done")
     assert over.ends() == 1, "a finished run is never stopped"
     assert world.asks("status", "--exit-code").code == 0
+    elsewhere = world.asks("wait", cwd=world.home)  # no run of another folder lets a script go on
+    assert (elsewhere.code, "no run was started in this folder" in elsewhere.err) == (3, True)
 
 
 @pytest.mark.parametrize("order", ["stop", second("pause")])

@@ -87,7 +87,7 @@ def here() -> Path:
 def find_run(name: str | None, warn: Callable[[str], None] | None = None, *, anywhere: bool = True) -> RunDirectory:
     """The run that is meant. Raises CliError: exit code 3 if there is none, 2 if several match.
 
-    ``anywhere``: without a name, the only run there is may be one of another folder.
+    ``anywhere``: without a name it may be one of another folder.
     ``warn``: who only reads; without a name several runs mean the newest live one, else the newest, which is said. Runs
     of other folders are meant only if this one has none.
     """

@@ -121,11 +121,14 @@ def run_of(args: argparse.Namespace) -> "RunDirectory":
     return run
 
 
-def run_to_read(args: argparse.Namespace) -> "RunDirectory":
-    """The same for verbs that only read: without RUN, of several runs the newest live one, else the newest."""
+def run_to_read(args: argparse.Namespace, *, anywhere: bool = True) -> "RunDirectory":
+    """The same for verbs that only read: without RUN, of several runs the newest live one, else the newest.
+
+    ``anywhere``: it may be one of another folder, if this one has none; not where its exit code decides something.
+    """
     from trainwatch.core.app.runs.known_runs import find_run
 
-    return find_run(args.run, warn)
+    return find_run(args.run, warn, anywhere=anywhere)
 
 
 def operate(
