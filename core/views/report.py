@@ -172,7 +172,7 @@ class Away(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """Units: seconds, epoch seconds, bytes. ``summary``: one sentence, ``waiting``: what a person can do."""
+    """Units: seconds, epoch seconds, bytes. ``summary``: one sentence, ``waiting``: what needs a person."""
 
     run: str
     id: str
@@ -206,7 +206,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     restarts: int
     waiting: tuple[str, ...]
     needs: tuple[Need, ...] = ()
-    """The same as ``waiting``, with what each is about."""
+    """The same, and what a person knows already, with what each is about."""
     away: Away | None = None
     """If the report is for somebody who comes back: the time since the last look."""
     withheld: tuple[str, ...] = ()

@@ -65,7 +65,7 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
             metrics=sources.metrics,
             targets=targets(sources.usage),
             restarts=max(0, len(story.attempts) - 1),
-            waiting=tuple(need.text for need in said.needs),
+            waiting=tuple(need.text for need in said.needs if need.is_due),
             needs=said.needs,
             away=None if since_wall is None else _away(now, since_wall, incidents),
             withheld=tuple(_withheld(now)),

@@ -41,7 +41,7 @@ Part = Text | Items | Table | IncidentRow
 def _sections(report: Report) -> Iterator[tuple[str, list[Part]]]:
     """(heading, what stands below it); the first one has none."""
     yield "", [Text(report.summary, first=True), Table((), overview(report))]
-    yield "Needs your decision", [Items(report.waiting, "Nothing.")]
+    yield "Needs your decision", [Items(report.waiting, " ".join(("Nothing.", *(need.text for need in report.needs))))]
     if report.withheld:
         yield "Not done by itself", [Items(report.withheld, "Nothing.")]
     attempts = [

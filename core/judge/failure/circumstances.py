@@ -21,6 +21,7 @@ FULL_BYTES = 64 * 2**20
 """Less room than this does not take a checkpoint or a log any more."""
 ROOM_BYTES = 10 * 2**30
 """With this much room the disk of the output is not the full one."""
+SWAP_FULL = 0.97
 SHIFT = 0.4
 """The share of the doubt that a supporting fact removes, and of the confidence that a contradicting one takes."""
 SUREST = 0.97
@@ -102,7 +103,7 @@ def facts(about: Circumstances, found: Diagnosis) -> Iterator[Fact]:
             "process sent it: kill -9, the limit of a job, a guard such as earlyoom or systemd-oomd."
         )
         yield Fact(words, "unknown", speaks=0)
-    if about.swap_used is not None and about.swap_used >= SUREST:
+    if about.swap_used is not None and about.swap_used >= SWAP_FULL:
         alone = 0.6 if about.signal == SIGNALS["SIGKILL"] and about.oom_kills is None else 0.0
         yield Fact(f"Swap was full ({about.swap_used:.0%}).", "host_oom", alone=alone)
 

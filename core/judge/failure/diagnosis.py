@@ -378,7 +378,7 @@ TOLD = 0.05
 def diagnosis_as(state: DiagnosisState, catalogue: CompiledCatalogue, failure: str) -> Diagnosis:
     """The diagnosis of an end whose class other evidence shows; "unknown": nothing explains it."""
     cause = next((each for each in state.findings if each.failure == failure), None)
-    sure = UNKNOWN.weight if cause is None else max(LIKELY, min(NEAR_SURE, cause.weight))
+    sure = UNKNOWN.weight if cause is None else max(LIKELY, min(HIDDEN, cause.weight))
     return answer(state, catalogue, failure, sure, cause)
 
 
@@ -410,7 +410,9 @@ def root_of(state: DiagnosisState, catalogue: CompiledCatalogue) -> Finding | No
 
 
 NEAR_SURE = 0.7
-"""Most that a cause is sure of beside a rival, or that the log's line adds to a class that other evidence shows."""
+"""Most that a cause is sure of beside a rival."""
+HIDDEN = 0.75
+"""Most that a line of the log is sure of a class that other evidence shows."""
 
 
 def rival_of(state: DiagnosisState, cause: Finding, catalogue: CompiledCatalogue) -> Finding | None:
