@@ -23,8 +23,9 @@ BOOM = TRACEBACK.format("RuntimeError: boom")
 CUDA = TRACEBACK.format("RuntimeError: CUDA error: unknown error")
 
 
-def steps(until: int, total: int | None = 1000, every: int = 1, text: str = "step {}{} loss: 0.25") -> str:
-    of = "" if total is None else f"/{total}"
+def steps(until: int, total: int | None = 1000, every: int = 0, text: str = "step {}{} loss: 0.25") -> str:
+    """``every``: a line each so many; 0 = each step of a short log, each tenth of a long one."""
+    of, every = "" if total is None else f"/{total}", every or (1 if until < 100 else 10)
     return "".join(f"{text.format(n, of)}\n" for n in range(every, until + 1, every))
 
 
@@ -146,7 +147,7 @@ def test_exit_0_with_proof_of_the_end_is_finished(text: str) -> None:
 
 
 EARLY = {
-    "a pipe that hides a death at step 399 of 1000": steps(399),
+    "a pipe that hides a death at step 390 of 1000": steps(390),
     "a bar that stops": bar("steps: ", 399, 1000),
     "epochs that remain": epochs(12, 60),
     "Keras in the middle of an epoch": keras(5, 5, last=11),
@@ -156,8 +157,8 @@ EARLY = {
     "a handler that finishes its step and says so": steps(400, None)
     + "caught SIGUSR1: will save and stop\n"
     + "step 401 loss: 0.25\nstep 402 loss: 0.25\ncheckpoint saved, bye\n",
-    "another program says done after it": steps(399) + "training finished\n",
-    "wandb says where to look": steps(399) + "wandb: View run x at: https://example.org/x\n",
+    "another program says done after it": steps(390) + "training finished\n",
+    "wandb says where to look": steps(390) + "wandb: View run x at: https://example.org/x\n",
     "time to go that the trainer printed": "".join(
         f"Epoch(train) [3][{n}/50]  lr: 1.0e-04  eta: 3:10:0{n % 10}  time: 0.5  loss: 0.5\n" for n in range(10, 51, 10)
     ),
@@ -315,9 +316,9 @@ def test_weights_that_are_nan_are_no_end_even_if_the_last_step_is_saved() -> Non
 def test_the_kernel_explains_an_end_before_the_last_step() -> None:
     world = see(begun().see(HostSample(t=0.1, oom_kills=3)), "")
     world.see(HostSample(t=world.t + 1.0, oom_kills=3))
-    see(world, steps(399)).see(HostSample(t=world.t + 1.0, oom_kills=4))
+    see(world, steps(390)).see(HostSample(t=world.t + 1.0, oom_kills=4))
     assert leave(world).incidents[0].class_ == "host_oom"
-    world = see(begun(), steps(399))
+    world = see(begun(), steps(390))
     world.see(KernelLine(t=world.t, text="NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus."))
     assert leave(world).incidents[0].class_ == "gpu_lost"
 
@@ -328,7 +329,7 @@ def test_a_save_that_is_not_complete_does_not_outweigh_an_error() -> None:
 
 
 def test_a_lost_status_without_proof_is_no_success_whatever_other_programs_print() -> None:
-    world = leave(see(begun(), steps(399) + "training finished\n"), None)
+    world = leave(see(begun(), steps(390) + "training finished\n"), None)
     assert world.of(AttemptEnded)[0].how == "lost"
     assert leave(see(begun(), steps(1000) + "training finished\n"), None).word == "finished"
 
