@@ -20,8 +20,14 @@ KOHYA = 'network_weights = "out/name-000004.safetensors"\nlearning_rate = 1e-4\n
 
 @pytest.fixture(autouse=True)
 def folder(folder: Path) -> Path:
-    (folder / "dit.yaml").write_text(DIT)
-    (folder / "kohya.toml").write_text(KOHYA)
+    (folder / "src" / "scripts").mkdir(parents=True)
+    for name, text in {
+        "dit.yaml": DIT,
+        "kohya.toml": KOHYA,
+        "src/scripts/train.py": "",
+        "sdxl_train_network.py": "",
+    }.items():
+        (folder / name).write_text(text)
     return folder
 
 
@@ -81,19 +87,8 @@ def test_a_later_choice_replaces_the_earlier_one_and_remedies_begin_from_it() ->
 
 
 def test_a_dry_run_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
-    words = [
-        "run",
-        "--dry-run",
-        "--json",
-        "--lr",
-        "5e-5",
-        "--",
-        "python3",
-        "src/scripts/train.py",
-        "--config",
-        "dit.yaml",
-    ]
-    assert main(words) == 0
+    words = "run --dry-run --json --lr 5e-5 -- python3 src/scripts/train.py --config dit.yaml"
+    assert main(words.split()) == 0
     (change,) = [c for c in json.loads(capsys.readouterr().out)["changes"] if c["where"] == "config"]
     assert (change["key"], change["before"], change["after"]) == ("training.learning_rate", 1e-4, 5e-5)
 
