@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -102,20 +103,24 @@ def record_all() -> None:
     RECORDED.write_bytes(gzip.compress(b"\n".join(lines), mtime=0))
 
 
-def recordings() -> list[Recording]:
-    return [_read(line) for line in gzip.decompress(RECORDED.read_bytes()).splitlines()]
+@cache
+def recordings() -> tuple[Recording, ...]:
+    return tuple(map(_read, gzip.decompress(RECORDED.read_bytes()).splitlines()))
+
+
+@cache
+def _known() -> dict[str, set[str]]:
+    """The keys of each section of today's settings."""
+    names = msgspec.structs.fields
+    return {each.encode_name: {key.encode_name for key in names(each.type)} for each in names(Settings)}
 
 
 def _read(line: bytes) -> Recording:
     """Without the settings that are gone: what verbs say of a run must not depend on them."""
-    found = msgspec.json.decode(line)
-    settings = found["spec"]["settings"]
-    known = {each.encode_name: each.type for each in msgspec.structs.fields(Settings)}
+    found, known = msgspec.json.decode(line), _known()
     found["spec"]["settings"] = {
-        section: {
-            k: v for k, v in keys.items() if k in {each.encode_name for each in msgspec.structs.fields(known[section])}
-        }
-        for section, keys in settings.items()
+        section: {key: value for key, value in keys.items() if key in known[section]}
+        for section, keys in found["spec"]["settings"].items()
         if section in known
     }
     return msgspec.convert(found, Recording, str_keys=True)

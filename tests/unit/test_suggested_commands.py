@@ -4,6 +4,7 @@ import ast
 import re
 import shlex
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -104,16 +105,16 @@ def calls() -> Iterator[Call]:
             yield Call(f"{path.relative_to(ROOT)}:{node.lineno}", (*verb.split(), *rest))
 
 
-@pytest.mark.parametrize("call", list(calls()), ids=lambda call: call.where)
-def test_each_suggested_command_parses(call: Call) -> None:
-    words = list(call.words)
-    own = words[: words.index("--")] if "--" in words else words
-    own = ["3" if word == "N" else word for word in own]
-    if own[0] == "checkpoints" and own[1] == "backup":
-        assert own[-1] == "FOLDER"
-    args, unknown = build_parser(own).parse_known_args(own)
-    assert unknown == []
-    assert args is not None
+def test_each_suggested_command_parses() -> None:
+    for call in calls():
+        own = ["3" if word == "N" else word for word in takewhile(lambda word: word != "--", call.words)]
+        if own[:2] == ["checkpoints", "backup"]:
+            assert own[-1] == "FOLDER"
+        try:
+            unknown = build_parser(own).parse_known_args(own)[1]
+        except SystemExit:
+            unknown = own
+        assert unknown == [], call.where
 
 
 @pytest.mark.parametrize("path", ["/a b/c's", "$HOME/x", "a;b", "*", "-n", "ünï", "x`y`"])
