@@ -52,7 +52,7 @@ from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.progress import Why
 from trainwatch.core.model.run import Incident
 from trainwatch.core.model.settings import Settings
-from trainwatch.core.model.shipped import FailureCatalogue, FailureClass, FailureSignature
+from trainwatch.core.model.shipped import FailureClass, FailureSignature
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply
 
@@ -442,11 +442,6 @@ CLASSES = {
 """Whether the class is retryable, and its one message."""
 
 
-def small_catalogue() -> FailureCatalogue:
-    """The shipped catalogue with one message per class, so that tests do not depend on the shipped ones."""
-    return msgspec.structs.replace(FAILURES, noise=(), classes=tuple(map(_small, FAILURES.classes)))
-
-
 def _small(known: FailureClass) -> FailureClass:
     retryable, words = CLASSES.get(known.name, (known.name == "unknown", ""))
     message = FailureSignature(pattern=words, literal=words, weight=0.95, source="test")
@@ -459,15 +454,21 @@ def _small(known: FailureClass) -> FailureClass:
     )
 
 
+SMALL = CompiledCatalogue(
+    msgspec.structs.replace(FAILURES, noise=(), classes=(*map(_small, FAILURES.classes),)), SHAPES
+)
+"""The shipped catalogue with one message per class, so that tests do not depend on the shipped ones."""
+
+
 def knowledge(
     settings: Settings | None = None,
     preset: Preset | None = None,
-    catalogue: CompiledCatalogue | None = None,
+    catalogue: CompiledCatalogue = SMALL,
     **fields: object,
 ) -> Knowledge:
-    """Return the knowledge of a judge for tests. ``catalogue``: None = a small one."""
+    """Return the knowledge of a judge for tests."""
     return Knowledge(
-        catalogue=catalogue if catalogue is not None else CompiledCatalogue(small_catalogue(), SHAPES),
+        catalogue=catalogue,
         settings=settings if settings is not None else Settings(),
         preset=preset if preset is not None else Preset(name="generic"),
         **fields,  # type: ignore[arg-type]
@@ -477,7 +478,7 @@ def knowledge(
 def judge(
     settings: Settings | None = None,
     preset: Preset | None = None,
-    catalogue: CompiledCatalogue | None = None,
+    catalogue: CompiledCatalogue = SMALL,
     **fields: object,
 ) -> Judge:
     return Judge(knowledge(settings, preset, catalogue, **fields))

@@ -4,11 +4,10 @@ import msgspec
 import pytest
 
 from tests.builders import World, judge
-from tests.shipped import FAILURES, SHAPES
+from tests.shipped import CATALOGUE
 from tests.unit.test_judge_branches import GENERIC, at_step, notes, saved
 from tests.unit.test_judge_found_resume import FOUND, STYLE, found_run, with_checkpoint
 from tests.unit.test_judge_recovery import crash, quick, running
-from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
 from trainwatch.core.model.decision import GiveUp, StartAttempt
 from trainwatch.core.model.observation import Exit, LogChunk
 from trainwatch.core.model.preset import Preset, resume_support
@@ -164,8 +163,7 @@ def test_the_option_before_the_placeholder_is_known(command: tuple[str, ...], na
 
 def test_a_command_of_the_user_is_named_instead_of_the_preset() -> None:
     support = resume_support(GENERIC, ("python", "train.py", "--resume", "{resume}"))
-    catalogue = CompiledCatalogue(FAILURES, SHAPES)
-    trained = with_checkpoint(running(judge(quick(), GENERIC, catalogue=catalogue, resume_support=support)))
+    trained = with_checkpoint(running(judge(quick(), GENERIC, catalogue=CATALOGUE, resume_support=support)))
     world = crash(trained).wait(1.0)
 
     world = world.see(LogChunk(t=world.t, text=REFUSED["argparse"][0]), Exit(t=world.t, code=2)).wait(30.0)

@@ -5,11 +5,10 @@ from pathlib import Path
 import pytest
 
 from tests.builders import Story, World, judge
-from tests.shipped import FAILURES, SHAPES
+from tests.shipped import CATALOGUE
 from tests.unit.test_judge_recovery import crash, quick, running, save
 from trainwatch.core.app.plan.resume_plan import decided
 from trainwatch.core.config.shipped import load_remedies
-from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
 from trainwatch.core.judge.recovery.ending import diagnosis_of
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt
@@ -18,8 +17,6 @@ from trainwatch.core.model.observation import Exit, LogChunk
 from trainwatch.core.model.preset import OwnEnd, Preset
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Remedies, Settings
-
-SHIPPED = CompiledCatalogue(FAILURES, SHAPES)
 
 
 def traced(error: str, code: str = "check(data)", file: str = "/w/train.py") -> str:
@@ -30,7 +27,7 @@ def ends_at_once(
     text: str, *, starts: int = 4, code: int = 1, after_s: float = 1.0, own_ends: tuple[OwnEnd, ...] = ()
 ) -> World:
     """A run whose command ends so before any step, each time."""
-    mind = judge(quick(backoff_s=(0.0, 10.0, 60.0)), catalogue=SHIPPED, own_ends=own_ends)
+    mind = judge(quick(backoff_s=(0.0, 10.0, 60.0)), catalogue=CATALOGUE, own_ends=own_ends)
     world = World(mind).begin()
     for _ in range(starts):
         if world.word not in {"starting", "running"}:
@@ -125,7 +122,7 @@ def sparse(world: World, first: int, last: int) -> World:
 )
 def test_the_same_words_at_the_same_printed_step_are_no_accident(error: str) -> None:
     """A bad sample at step 150, a line every 20 steps: five attempts ended at the last printed step 140."""
-    world = sparse(World(judge(quick(max_restarts=9, backoff_s=(0.0,)), catalogue=SHIPPED)).begin(), 0, 101)
+    world = sparse(World(judge(quick(max_restarts=9, backoff_s=(0.0,)), catalogue=CATALOGUE)).begin(), 0, 101)
     save(world, "out/step-100", 100)
     crash(sparse(world, 100, 145), traced(error, "loss = step(batch)"))
     assert world.of(StartAttempt)[-1].resume_from == "out/step-100"
@@ -137,7 +134,7 @@ def test_the_same_words_at_the_same_printed_step_are_no_accident(error: str) -> 
 def remedied(values: dict[str, object], preset: str, apply: str = "guide", options: tuple[str, ...] = ()) -> Judge:
     settings = Settings(remedies=Remedies(apply=apply), restart=quick(backoff_s=(0.0,), max_restarts=6).restart)  # type: ignore[arg-type]
     return judge(
-        settings, catalogue=SHIPPED, remedies=tuple(load_remedies()), values={"": values}, options=frozenset(options),
+        settings, catalogue=CATALOGUE, remedies=tuple(load_remedies()), values={"": values}, options=frozenset(options),
         preset=Preset(name=preset),
     )  # fmt: skip
 
@@ -187,7 +184,7 @@ def test_the_settings_can_forbid_it(apply: str) -> None:
     ],
 )
 def test_a_file_that_is_missing_offline_is_no_network_that_comes_back(text: str) -> None:
-    found = diagnosis_of([traced("").rstrip() + "\n" + text], SHIPPED, 1)
+    found = diagnosis_of([traced("").rstrip() + "\n" + text], CATALOGUE, 1)
     assert found.failure == "config_error"
     assert "offline" in found.title
     assert ends_at_once(text).word == "given_up"

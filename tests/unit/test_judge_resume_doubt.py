@@ -4,11 +4,10 @@ import msgspec
 import pytest
 
 from tests.builders import Story, World, judge
-from tests.shipped import FAILURES, SHAPES
+from tests.shipped import CATALOGUE
 from tests.unit.test_judge_recovery import crash, quick, running, save
 from tests.unit.test_judge_resume_listing import resumed
 from trainwatch.core.config.shipped import load_remedies
-from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
 from trainwatch.core.judge.resume.checkpoint_index import DOUBTED
 from trainwatch.core.model.checkpoint import LoadRefusal
 from trainwatch.core.model.decision import NotifyPeople
@@ -32,13 +31,10 @@ those steps only if you trust the source of the checkpoint.
 
 def three(**restart: object) -> World:
     """A run with three checkpoints that crashed once and was restarted from the newest."""
-    world = running(judge(quick(backoff_s=(0.0,), max_restarts=9, **restart), catalogue=SHIPPED))
+    world = running(judge(quick(backoff_s=(0.0,), max_restarts=9, **restart), catalogue=CATALOGUE))
     for step in (10, 20, 40):
         save(world.wait(1.0), f"out/step-{step}", step)
     return crash(world, "\nRuntimeError: CUDA error: unknown error\n")
-
-
-SHIPPED = CompiledCatalogue(FAILURES, SHAPES)
 
 
 def test_one_that_the_trainer_cannot_read_is_passed_over_once_and_kept() -> None:
@@ -126,7 +122,7 @@ def test_a_message_that_names_another_file_says_nothing_about_the_checkpoint() -
 
 
 def test_without_another_one_it_is_taken_again_and_nothing_begins_anew() -> None:
-    world = running(judge(quick(backoff_s=(0.0,), max_restarts=9), catalogue=SHIPPED))
+    world = running(judge(quick(backoff_s=(0.0,), max_restarts=9), catalogue=CATALOGUE))
     crash(save(world, "out/step-40", 40), "\nRuntimeError: CUDA error: unknown error\n")
     crash(crash(world, UNREADABLE), UNREADABLE)
     assert set(resumed(world)) == {"out/step-40"}
@@ -142,7 +138,7 @@ def test_after_a_resume_that_worked_another_one_is_passed_over_once_more() -> No
 
 
 def test_another_save_at_its_path_is_not_passed_over() -> None:
-    world = running(judge(quick(backoff_s=(0.0,), max_restarts=9), catalogue=SHIPPED))
+    world = running(judge(quick(backoff_s=(0.0,), max_restarts=9), catalogue=CATALOGUE))
     event(event(world, "step-20", "complete", 1000.0, step=20), "step-40", "complete", 1100.0, step=40)
     crash(crash(world, "\nRuntimeError: CUDA error: unknown error\n"), UNREADABLE)
     assert resumed(world)[-1] == "out/step-20"
@@ -161,7 +157,7 @@ REFUSAL = LoadRefusal(place="fit.py:9", objects=("argparse.Namespace",))
 
 
 def foresees() -> World:
-    mind = judge(quick(backoff_s=(0.0,)), catalogue=SHIPPED, remedies=tuple(load_remedies()))
+    mind = judge(quick(backoff_s=(0.0,)), catalogue=CATALOGUE, remedies=tuple(load_remedies()))
     return running(mind)
 
 
