@@ -56,7 +56,7 @@ LOG = "step 40/60 | loss 0.1\nTraceback (most recent call last):\n  File \"train
 async def test_faulty_runs_and_a_scripted_agent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Reads all of each run twice, then tries to act; ``pytest -s`` shows the transcript."""
+    """Reads all of each run, that of one twice, then tries to act; ``pytest -s`` shows the transcript."""
     known, home, log, journals = {each.name: each for each in recordings()}, tmp_path / "home", tmp_path / "log", {}
     log.write_text(LOG)
     monkeypatch.chdir(tmp_path)
@@ -80,9 +80,10 @@ async def test_faulty_runs_and_a_scripted_agent(
                         continue
                     assert len(text.encode()) < 6200
                     seen = json.loads(text)["id"] if tool == "status" else text.partition("\n")[0].removeprefix("id: ")
-                    again, _ = await said(client, tool, run=run.id, since=seen)
-                    assert again == f'{{"id":"{seen}","unchanged":true}}', tool
-                    sys.stdout.write(f"{run.id:32} {tool:12} {len(text.encode()):5} bytes, unchanged {len(again)}\n")
+                    if ALL or run is next(iter(journals)):
+                        again, _ = await said(client, tool, run=run.id, since=seen)
+                        assert again == f'{{"id":"{seen}","unchanged":true}}', tool
+                    sys.stdout.write(f"{run.id:32} {tool:12} {len(text.encode()):5} bytes\n")
                 for tool in ("resume", "stop"):
                     text, _ = await said(client, tool, run=run.id)
                     assert text.startswith("not done"), text
