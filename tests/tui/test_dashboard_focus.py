@@ -155,8 +155,8 @@ async def test_the_app_rings_the_bell_for_an_incident() -> None:
     run = rich_run(healthy(), screen=ScreenSettings(bell=True))
     rang: list[bool] = []
     app = TrainwatchApp(run, picker=FakePicker(), interval_s=0)
+    app.bell = lambda: rang.append(True)  # type: ignore[method-assign]
     async with app.run_test(size=(80, 24)) as pilot:
-        app.bell = lambda: rang.append(True)  # type: ignore[method-assign]
         await pilot.pause()
         look(app)
         assert not rang

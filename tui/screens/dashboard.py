@@ -65,7 +65,7 @@ class Dashboard(PanedScreen):
         self.tasks = TaskQueue(self)
         self.long_task = LongTask(self, self._long_task_changed)
         screen = run.plan.settings.screen
-        self.terminal_title = TerminalTitle(screen, self._to_terminal, lambda: application.bell(), glyphs_for())
+        self.terminal_title = TerminalTitle(screen, self._to_terminal, application.bell, glyphs_for())
         self.screen_states: dict[str, object] = {}
         """By numbered screen: what it restores when it is opened again."""
         self._interval_s = screen.refresh_s if application.interval_s > 0 else 0.0
