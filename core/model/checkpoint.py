@@ -367,7 +367,7 @@ def score_words(found: Evaluation) -> str:
 KeepReason = Literal[
     "newest", "resume point", "next to a damaged one", "not complete", "a link", "deep check failed",
     "has the best score", "rated 4 or 5 stars", "saved with a kept one",
-    "the only one with such parts",
+    "the newest with such parts",
 ]  # fmt: skip
 
 

@@ -39,13 +39,15 @@ _KNOWN_BIN = LazyPattern(
 
 is_part = _says(
     r"^(optimizer|optim|scheduler|lr_scheduler|scaler|grad_scaler|rng_state|random_states|training_args|sampler"
-    r"|dl_state_dict|custom_checkpoint|ema_scheduler|recipe_state)([-_.]|\d|$)|^cached?[-_](latent|embed|text|prompt"
-    r"|vae)|_optim_states\.pt$|_model_states\.pt$",
+    r"|dl_state_dict|custom_checkpoint|ema_scheduler|recipe_state)"
+    r"(([-_.]|\d|$)(?!.*\.safetensors$)|([-_.]?(states?|dict|model|\d+))*\.safetensors$)"
+    r"|^cached?[-_](latent|embed|text|prompt|vae)|_optim_states\.pt$|_model_states\.pt$",
     of=str.lower,
 )
 """Whether a file is a member of something else and no checkpoint alone (optimizer, scheduler, RNG …).
 
-It belongs beside weights (torchtune's recipe state, too), or is made from the data before training.
+It belongs beside weights (torchtune's recipe state, too), or is made from the data before training. People give names
+to weights in safetensors: ``optim_style-000004.safetensors`` is none.
 """
 
 OPAQUE_BY_DESIGN = LazyPattern(

@@ -157,6 +157,28 @@ def test_prune_keeps_parts_of_something_else(tmp_path: Path) -> None:
     assert before - {path.name for path in tmp_path.iterdir()} == {*mains, "optimizer_epoch_1.pth"}
 
 
+def test_prune_keeps_the_newest_save_that_has_parts(tmp_path: Path) -> None:
+    saves(tmp_path, "model_{}.pth", "optimizer_{}.pth")
+    saves(tmp_path, "model_{}.pth", steps=(400, 500))
+    apply_prune(plan_prune(tmp_path, 2))
+    left = {"model_300.pth", "optimizer_300.pth", "model_400.pth", "model_500.pth"}
+    assert {path.name for path in tmp_path.iterdir()} == left
+
+
+def test_prune_of_chosen_names_leaves_parts_to_the_others_of_their_save(tmp_path: Path) -> None:
+    saves(tmp_path, "model_{}.pth", "ema_{}.pth", "opt_{}.pth")
+    outcome = apply_prune(plan_prune(tmp_path, 1, globs=("model_*.pth",)))
+    assert ([Path(path).name for path in outcome.deleted], outcome.refused) == (["model_100.pth", "model_200.pth"], ())
+
+
+def test_a_part_that_is_written_again_after_the_plan_is_kept(tmp_path: Path) -> None:
+    saves(tmp_path, "model_{}.pth", "opt_{}.pth")
+    plan = plan_prune(tmp_path, 1)
+    os.utime(tmp_path / "opt_100.pth")
+    assert [why for _, why in apply_prune(plan).refused] == ["has parts that were written again"]
+    assert (tmp_path / "opt_100.pth").exists()
+
+
 def test_prune_keeps_a_save_of_which_one_file_is_kept(tmp_path: Path) -> None:
     saves(tmp_path, "G_{}.pth", "D_{}.pth", "opt_{}.pth")
     kept = str(tmp_path / "G_200.pth")

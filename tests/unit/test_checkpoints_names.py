@@ -55,6 +55,7 @@ def test_step_and_epoch_are_read_from_names(name: str, step: int | None, epoch: 
     [
         "optimizer.pt",
         "optimizer.bin",
+        "optimizer_state-1.safetensors",
         "optimizer_0.bin",
         "scheduler.pt",
         "scaler.pt",
@@ -74,7 +75,15 @@ def test_parts_are_not_checkpoints_by_themselves(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["model.pt", "optimus-000001.safetensors", "schedule_free-500.pt", "rngnet.pt", "cached.pt"]
+    "name",
+    [
+        "model.pt",
+        "optimus-000001.safetensors",
+        "schedule_free-500.pt",
+        "rngnet.pt",
+        "cached.pt",
+        "optim_a-1.safetensors",
+    ],
 )
 def test_names_that_begin_like_parts_are_checkpoints(name: str) -> None:
     assert not is_part(name)

@@ -81,18 +81,22 @@ def plan_prune(
         if Path(checkpoint.path).is_symlink() or os.path.realpath(checkpoint.path) in targets:
             why.setdefault(checkpoint.path, "a link")
     beside = {each.path: saved_with(Path(each.path)) for each in found}
-    kinds = Counter(map(kind_of_name, {other.name for others in beside.values() for other in others}))
+    kinds = {path: {kind_of_name(other.name) for other in others} for path, others in beside.items()}
+    with_kept = set[str]().union(*(kinds[each.path] for each in found if each.path in why))
     parts = {each.path: parts_of(Path(each.path)) for each in found if each.path not in why}
     for checkpoint in found:
-        once = any(kinds[kind_of_name(name)] == 1 for name in parts.get(checkpoint.path, ()))
-        if once or why.get(checkpoint.path) in _WANTED:
+        last = any(kind_of_name(name) not in with_kept for name in parts.get(checkpoint.path, ()))
+        if last or why.get(checkpoint.path) in _WANTED:
+            with_kept |= kinds[checkpoint.path]
             for path in (checkpoint.path, *map(str, beside[checkpoint.path])):
-                why.setdefault(path, "the only one with such parts" if once else "saved with a kept one")
+                why.setdefault(path, "the newest with such parts" if last else "saved with a kept one")
     delete: list[Checkpoint] = []
     kept, stay = {numbers_in(each.name) for each in found if each.path in why}, {Path(path).name for path in targets}
     for checkpoint in found:
         if checkpoint.path not in why:
-            own = {} if numbers_in(checkpoint.name) in kept else parts[checkpoint.path]
+            others = (other for other in beside[checkpoint.path] if str(other) not in beside)
+            shared = numbers_in(checkpoint.name) in kept or any(inspect(other) is not None for other in others)
+            own = {} if shared else parts[checkpoint.path]
             own = {name: size for name, size in own.items() if name not in stay}
             size = checkpoint.size_bytes + sum(own.values())
             delete.append(msgspec.structs.replace(checkpoint, parts=tuple(own), size_bytes=size))
@@ -126,8 +130,11 @@ def delete_planned(checkpoint: Checkpoint) -> str | None:
     try:
         if path.is_symlink():
             return "is a link"
-        if checkpoint.parts and any(inspect(other) is not None for other in saved_with(path)):
+        beside = saved_with(path) if checkpoint.parts else []
+        if any(inspect(other) is not None for other in beside):
             return "has parts that belong to another one of its save, too"
+        if not {*checkpoint.parts} <= {other.name for other in beside}:
+            return "has parts that were written again"
         subject, parts = subject_of(path), [Member.at(path.with_name(name)) for name in checkpoint.parts]
         size = None if subject is None else subject.members.size_bytes + sum(part.size_bytes for part in parts)
         # whole by itself: the other half of its save may have been deleted just now
