@@ -59,13 +59,13 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 class CheckpointCommands:
     """For one run; of each kind one at a time. ``folders``: where each evaluation has one, by its decision's number.
 
-    ``verify``: path, deep → verdict. ``write``: writes a file at once and wholly. ``copy``: source, new path, and
-    ``progress``, called as it goes on; raises ValueError with a sentence, OSError.
+    ``verify``: path, deep → verdict. ``write``: writes a file at once and wholly. ``copy``: source, new path; raises
+    ValueError with a sentence, OSError. ``progress`` of both is called as they go on.
     """
 
     spec: RunSpec
     folders: Path
-    verify: Callable[[Path, bool], Checkpoint]
+    verify: Callable[..., Checkpoint]
     base_env: Mapping[str, str]
     write: Callable[[Path, bytes], None]
     copy: Callable[..., object]
@@ -103,14 +103,17 @@ class CheckpointCommands:
 
         A server that does not answer holds a copy for ever, and nothing ends its thread: further copies fail meanwhile.
         """
-        if not self._copying.locked():
-            self._go_on()
         said, limit_s = list[Performed](), self.spec.settings.backup.timeout_s
+        why = f"{decision.path}: nothing was copied for {limit_s:g} s (backup.timeout_s): does that disk answer?"
+        if not self._copying.acquire(blocking=False):  # one that was left behind
+            return False, why, {}
+        self._go_on()
         copying = threading.Thread(target=lambda: said.append(self._back_up(decision)), name="copy", daemon=True)
         copying.start()
         while copying.is_alive() and time.monotonic() - self._copied_at < limit_s + ENDED_S:
             copying.join(POLL_S)
-        why = f"{decision.path}: nothing was copied for {limit_s:g} s (backup.timeout_s): does that disk answer?"
+        if not (said or copying.is_alive()):
+            raise RuntimeError("the copy ended by a bug: the log of the supervisor has it")
         return said[0] if said else (False, why, {})
 
     def _go_on(self, *_done: int) -> None:
@@ -118,7 +121,7 @@ class CheckpointCommands:
 
     def _back_up(self, decision: BackUpCheckpoint) -> Performed:
         settings = self.spec.settings.backup
-        with self._copying:
+        try:
             found = self._verified(decision)
             if isinstance(found, str):
                 return False, f"{decision.path}: {found}", {}
@@ -130,12 +133,14 @@ class CheckpointCommands:
                     if not ok:
                         return False, detail, {}
                     said.append(detail)
+        finally:
+            self._copying.release()
         return bool(said), f"{found.name}: {'; '.join(said)} ({time.monotonic() - begun:.1f} s)", {}
 
     def _verified(self, decision: EvaluateCheckpoint | BackUpCheckpoint) -> Checkpoint | str:
         """The checkpoint as it was when the judge decided; or why it is not that any more, or no whole one."""
         try:
-            found = self.verify(Path(decision.path), True)
+            found = self.verify(Path(decision.path), True, progress=self._go_on)
         except FileNotFoundError:
             return "it is gone"
         except OSError as error:

@@ -105,8 +105,9 @@ class Outbox:
                 self._arm(wait_s)
         within = f"sent to services within {max(self._gap_s, round(wait_s)):g} s, with others"
         report = self._deliver(taken) if taken else NotifyReport(ok=True, detail=within)
+        sent = send_notice(self._spec, event, title, body, incident, report=report)
         self._keep()
-        return send_notice(self._spec, event, title, body, incident, report=report)
+        return sent
 
     def flush(self, patience_s: float = 0.0) -> None:
         """Send what waits now: the supervisor ends, or the machine may. ``patience_s``: it is tried for so long."""
@@ -119,7 +120,7 @@ class Outbox:
             count = f"{len(taken)} notice{'' if len(taken) == 1 else 's'} that waited"
             if report is not None and (report.ok or self._failed <= 1):
                 self.tell(f"{count}: {report.detail}" if report.ok else f"{count} FAILED: {report.detail}")
-            if not self._waiting or time.monotonic() >= end:
+            if not (self._waiting or self._sending) or time.monotonic() >= end:
                 return
             time.sleep(min(self._gap_s, patience_s))
 

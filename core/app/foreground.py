@@ -176,7 +176,7 @@ def _take(run: RunDirectory, claim: OutputClaim) -> str | None:
 
 
 LEFT_S = 3600.0
-"""Later a person has come: the command of the end may stop the machine under them."""
+"""Since the last record. Later a person has come: the command of the end may stop the machine under them."""
 
 
 def _require_unsettled(run: RunDirectory, story: RunStory) -> None:
@@ -189,7 +189,7 @@ def _require_unsettled(run: RunDirectory, story: RunStory) -> None:
         return
     kept = latest_snapshot(run.journal)
     left = None if kept is None else from_snapshot(kept.state)
-    if left is not None and left.saved.end is not None and time.time() < story.wall0 + story.state_t + LEFT_S:
+    if left is not None and left.saved.end is not None and time.time() < story.wall0 + story.t + LEFT_S:
         return
     Outbox(run.load_spec(), str(run.path)).flush()
     said = f"{printable(run.load_spec().name)} is {story.state.replace('_', ' ')} ({story.state_reason}); "
@@ -236,8 +236,12 @@ def _watch(
 
 
 def _end_if_refused(supervisor: Supervisor, reply: Reply) -> None:
-    """A supervisor that was started for a command that makes no sense has nothing to do."""
-    if not reply.ok and supervisor.at_rest:
+    """A supervisor that was started for a command that makes no sense has nothing to do.
+
+    Nor has it what another one left of the end: the person who typed it is there.
+    """
+    left = supervisor.state.saved.end is not None and supervisor.nothing_runs
+    if not reply.ok and (supervisor.at_rest or left):
         supervisor.end(ExitCode.FAILED, reply.message)
 
 

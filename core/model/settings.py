@@ -173,7 +173,7 @@ class Backup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Which checkpoints are copied: each new one (if several wait, the newest), the one with the best score of
     ``[evaluate]`` whenever there is a better one, or both."""
     timeout_s: Positive = 3600.0
-    """A command that takes longer, or a folder into which nothing comes for so long: it is copied again later."""
+    """A command that takes longer, or a copy that stands still for so long, is given up and made again later."""
 
     @property
     def wanted(self) -> bool:

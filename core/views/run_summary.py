@@ -236,13 +236,13 @@ def _of_the_end(now: Situation, run: tuple[str, ...], attempt: int) -> Iterator[
         room = room_now(now)
         text = f"The run is held: {story.state_reason}{room and f'; {room}'}."
         yield Need(kind="held", text=text, incident=why.incident, subject=attempt)
-    elif story.state not in TERMINAL_STATES and now.watched:
+    elif story.state == "backing_off" and now.watched:
         began = (a.number for a in story.attempts if a.last_step or (a.ended_t or now.now_t) - a.t >= SOON_S)
         newest = max(began, default=0)
         crashes = [i for i in story.incidents if i.kind == "crash" and i.attempt > newest]
         if len(crashes) > 1 and now.now_t - crashes[0].t >= AWAY_S:
             failed = f"{len(crashes)} starts since {quantity.clock(crashes[0].wall, now.now_wall)} failed"
-            text = f"{failed}: {crashes[-1].reason}. One follows by itself; `{typed('resume', *run)}` does not wait."
+            text = f"{failed}: {crashes[-1].reason}. One follows by itself; `{typed('resume', *run)}` starts it now."
             yield Need(kind="held", text=text, subject=crashes[0].id)
 
 

@@ -42,7 +42,7 @@ class Place:
         self.evaluator = CheckpointCommands(
             spec=spec,
             folders=folder / "evaluations",
-            verify=lambda path, deep: verify(path, deep=deep),
+            verify=lambda path, deep, progress=None: verify(path, deep=deep, progress=progress),
             base_env=os.environ,
             write=write_atomically,
             copy=lambda _source, _target: 0,

@@ -30,7 +30,7 @@ def backup(tmp_path: Path, **settings: object) -> CheckpointCommands:
     return CheckpointCommands(
         spec=spec,
         folders=tmp_path / "evaluations",
-        verify=lambda path, deep: verify(path, deep=deep),
+        verify=lambda path, deep, progress=None: verify(path, deep=deep, progress=progress),
         base_env={},
         write=lambda _path, _data: None,
         copy=copies.backup,
@@ -112,7 +112,8 @@ def test_a_copy_that_does_not_go_on_is_left_behind(
     copies.copy = slow
     assert copies.back_up(order(checkpoint))[0], "it takes longer than that, and goes on"
     copies.copy = lambda _source, _target, **_more: answers.wait()
-    for _ in range(2):
+    for _ in range(3):
         ok, detail, _ = copies.back_up(order(checkpoint))
         assert (ok, "nothing was copied for 1 s" in detail) == (False, True)
+    assert [each.name for each in threading.enumerate()].count("copy") == 1, "what fails at once leaves no thread"
     answers.set()

@@ -175,8 +175,12 @@ def build_supervisor(
         commands=CheckpointCommands(
             spec=spec,
             folders=run.evaluations,
-            verify=lambda path, deep: verify(
-                path, deep=deep, layout=preset.layout, rate_limit_bytes_per_s=BESIDE_TRAINING_BYTES_PER_S
+            verify=lambda path, deep, progress=None: verify(
+                path,
+                deep=deep,
+                layout=preset.layout,
+                progress=progress,
+                rate_limit_bytes_per_s=BESIDE_TRAINING_BYTES_PER_S,
             ),
             base_env=os.environ,
             write=write_atomically,

@@ -455,7 +455,8 @@ class LogTail(Observer):
             trainer, log = self._followed.trainer, status_of(path)
             begun = ((self._clock.now() - age_s(trainer.start_ticks), 0),) if is_alive(trainer) else ()
             printed = link_of(f"/proc/{trainer.pid}/fd/1") if begun and self._followed.runner is not None else ""
-            renamed = Path(printed).parent == Path(path).parent and (log is None or log.st_size == 0)
+            beside = Path(printed).parent == Path(os.path.realpath(path)).parent
+            renamed = beside and (log is None or log.st_size == 0)
             self._main = FollowedLog(
                 path,
                 None,

@@ -173,8 +173,10 @@ def forget_verb(args: argparse.Namespace) -> int:
     if not found:
         print("no ended run is beyond what is kept")
     if found and not args.yes and not sys.stdin.isatty():
-        names = ", ".join(f"{run.id} ({state})".removesuffix(" ()") for run, state in found)
-        raise CliError(ExitCode.USAGE, f"this removes what is kept about {names}; add --yes if that is meant")
+        names = ", ".join(
+            f"what is kept about {run.id} ({state})" if state else kept_about(run) for run, state in found
+        )
+        raise CliError(ExitCode.USAGE, f"this removes {names}; add --yes if that is meant")
     for run, state in found:
         try:
             kept = kept_about(run)
@@ -210,7 +212,7 @@ def supervise_verb(args: argparse.Namespace) -> int:
     from trainwatch.core.model.observation import Command
 
     state = os.environ.get("TRAINWATCH_HOME")  # a unit names it, and its disk may come late after a boot
-    if state and not Path(state, "runs").expanduser().is_dir():
+    if state and not os.path.isdir(Path(state, "runs").expanduser()):  # noqa: PTH112  (Path.is_dir raises)
         raise CliError(ExitCode.CRASHED, f"{state} holds no runs: is its disk mounted?")
     run = run_of(args)
     if args.only_try:
