@@ -21,7 +21,7 @@ from .progress import START, ProgressState
 from .resume.checkpoint_index import CheckpointIndex, KnownCheckpoint
 from .resume.resume_point import FoundResume, OutputFolders
 from .run_states import RestartPlan, Then
-from .scales import AT_MOST, HOUR_S, LISTED, SMALL_SHARE, TRIES, WHILE_S
+from .scales import AT_MOST, LISTED, SMALL_SHARE, TRIES, WHILE_S
 
 # Where an evaluation of a checkpoint can run without a risk for the training: an empty GPU, the CPU, or nowhere now.
 #
@@ -400,7 +400,8 @@ def failed_starts(history: History) -> int:
     attempt that went on for a while has started.
     """
     newest_first = reversed(history)
-    return sum(1 for _ in takewhile(lambda k: not k.stepped and (k.lasted_s or HOUR_S) < WHILE_S, newest_first))
+    soon = (not k.stepped and k.lasted_s is not None and k.lasted_s < WHILE_S for k in newest_first)
+    return sum(takewhile(bool, soon))
 
 
 def in_words(history: Iterable[Cause]) -> str:

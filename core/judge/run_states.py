@@ -18,7 +18,7 @@ class RestartPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     checkpoints written before this run time (the loss became NaN then). ``delay_s``: wait before the launch.
     ``ending``, ``advice``: why the run is given up and what to look at, for ``Stopping(then="give_up")``.
     ``need_bytes``: free disk space that the next attempt waits for. ``needs_gpu``: it waits for a usable GPU.
-    ``no_room``: launches in a row that found no room, another trainer, or a resume point that could not be read.
+    ``no_room``: launches in a row that found no room, or another trainer. ``unread``: resume points that were not read.
     ``deadline_t``: run time at which the machine or its container is ended, for ``Stopping(then="end")``.
     ``path``, ``step``: the resume point chosen.
     ``by``: the person who ordered it, "" = the judge concluded it by itself (recovery/gate.py).
@@ -45,6 +45,7 @@ class RestartPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     by: str = ""
     verified: tuple[str, float | None] | None = None
     newer: int = 0
+    unread: int = 0
     read: str | None = None
 
 
@@ -249,7 +250,7 @@ EVENTS: dict[Event, tuple[State | None, str]] = {
     "processes_gone": ("stopping", "no process of the attempt is left"),
     "clear_leftovers": ("stopping", "the trainer has ended; processes that it left behind are to be ended"),
     "clear_gpu": ("preparing", "the GPU memory of the ended processes is to be released"),
-    "no_room": ("backing_off", "no room or process is left, another trainer writes there, or nothing can be read"),
+    "no_room": ("backing_off", "no room is left, another trainer writes there, or the resume point cannot be read"),
     "no_gpu": ("backing_off", "no GPU of the run is usable"),
     "list": ("preparing", "the output folder is to be listed before a resume point is chosen"),
     "copy_aside": ("preparing", "what a start may write over is to be copied aside"),

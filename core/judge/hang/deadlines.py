@@ -249,6 +249,8 @@ PAUSE_BY_DESIGN = 2.6
 """x ``min_s`` (234 s): the lengths of pauses by design (rollouts, buffer refills) vary."""
 STARTUP_SHARE = 0.9
 """x ``hang.startup_s``: leaves time to notice before it has passed."""
+STARTUP_FACTOR = 6.0
+"""x the longest known start of this command: a first start finds cold caches."""
 
 
 Load = Literal["spin", "dim", "pinned"]
@@ -515,8 +517,7 @@ def for_dead(run: HangInput, *, partly_seen: bool | None = None) -> float:
     if clock.beats == 0 or (run.launcher.restarts and warms_up):
         known, start_s = run.phase_times.start, STARTUP_SHARE * run.hang.startup_s
         if known.times:
-            # A first start finds cold caches.
-            start_s = min(start_s, max(EXPECTED * min_s, run.hang.deadline_factor * known.longest_s))
+            start_s = min(start_s, max(EXPECTED * min_s, STARTUP_FACTOR * known.longest_s))
         return max(start_s, TWICE * known.quiet_s, min_s, joins_s)
     usual_s = min_s + min(REFILL_S, max(0.0, min_s - SHORT_S)) - run.period_s
     usual_s = usual_s if usual_s >= min_s else run.floor_s

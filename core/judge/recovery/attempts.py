@@ -20,7 +20,7 @@ from ..memory import failed_starts, nth_wait_s
 from ..resume import checkpoint_index, resume_point
 from ..resume.checkpoint_index import base_name
 from ..resume.resume_check import stays_open
-from ..scales import HOUR_S, LAG_S, TWICE
+from ..scales import HOUR_S, LAG_S, LASTS_S, TWICE
 from ..state import JudgeState, StepBuilder
 from . import gate, policy
 from .remedies import merged
@@ -47,7 +47,7 @@ PASSING: dict[HoldKind, tuple[str, str]] = {
     "not_started": ("no trainer could be started in time", "the machine is overloaded, or its disk does not answer"),
     "program_gone": ("trainwatch was uninstalled", "it goes on once trainwatch is installed there again"),
     "other_trainer": ("another trainer runs", "it goes on once that one is over"),
-    "not_read": ("the resume point cannot be verified", "`trainwatch resume --from CHECKPOINT` takes another one"),
+    "not_read": ("the resume point cannot be verified", "`resume --from CHECKPOINT` takes another one"),
 }
 """Why a launch waits and is tried again without a charge: key of its outcome → title and what helps."""
 
@@ -89,10 +89,13 @@ def launch_again_later(builder: StepBuilder, plan: run_states.RestartPlan, kind:
     if kind == "other_trainer" and plan.fresh:
         hold(builder, plan, kind, why, (starts_again(builder.state, builder.knowledge),), incident=other)
         return
-    number = plan.no_room + 1
-    delay_s = max(plan.delay_s, nth_wait_s(builder.settings.restart.network_wait_s, number))
+    unread = kind == "not_read"
+    number = (plan.unread if unread else plan.no_room) + 1
+    least_s = max(plan.delay_s, LASTS_S if unread else 0.0)
+    delay_s = max(least_s, nth_wait_s(builder.settings.restart.network_wait_s, number))
     until_t = builder.t + delay_s
-    waiting = run_states.BackingOff(replace(plan, no_room=number), until_t, need_bytes=0.0)
+    again = replace(plan, unread=number) if unread else replace(plan, no_room=number)
+    waiting = run_states.BackingOff(again, until_t, need_bytes=0.0)
     held = Why(kind, other, until_t=until_t)
     builder.move("no_room", waiting, f"{why}; it is launched again in {delay_s:.0f} s", held)
     if number == 1:

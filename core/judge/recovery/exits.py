@@ -78,12 +78,13 @@ def _on_end(builder: StepBuilder, observation: Exit) -> None:
 def _ended_by_shutdown(state: JudgeState, observation: Exit, end: Ending, found: Diagnosis) -> bool:
     """Whether a shutdown ended it with its supervisor: by a signal, or it exited with success when it received one.
 
-    Or the power was cut, and nobody wrote down how it ended. One without a step may be what brings the machine down.
+    Or the power was cut, and nobody wrote down how it ended. One that saved nothing may itself bring it down.
     Source: a trainer that saves at SIGTERM and ends with 0, a reboot at night, and a run that was held as ended early.
     """
     gap, died_t = state.time.unseen, observation.died_t
     if observation.code is None and observation.signal is None:
-        return end.kind == "failed" and found.cause is None and state.attempt.beat_t is not None
+        mine = (k for k in state.saved.checkpoints.known if k.own and k.t >= state.attempt.start_t)
+        return end.kind == "failed" and found.cause is None and any(k.complete and k.bad is None for k in mine)
     told = end.kind in {"unproven", "ended_early"} or (found.failure == KILLED and _is_bare_signal(found, observation))
     return told and gap is not None and died_t is not None and died_t <= gap.since_t + TWICE * MINUTE_S
 

@@ -145,6 +145,8 @@ def _with_training_bar(reading: Reading, bar: Bar, trusted: bool) -> Reading:
     return replace(reading, main=bar, side=None, proven=proven, run=run)
 
 
+LABEL_CHARS = 80
+"""A longer label holds names of files."""
 _STEP_IN_POSTFIX = LazyPattern(r"(?<![a-z_])(?:global_)?step=(?P<step>\d+)(?![\d.])")
 
 
@@ -157,7 +159,7 @@ def _label(before: str) -> str:
     text = text.rstrip(_GLYPHS)
     if text.endswith("%"):
         text = text[:-1].rstrip("0123456789.")
-    if len(text) > SHORT_CHARS:  # names of files say nothing about the task, and hide the words that do
+    if len(text) > LABEL_CHARS:  # names of files say nothing about the task, and hide the words that do
         text = _PATH.sub("", text)
     return text[-SHORT_CHARS:].rstrip(" :.…").strip()
 

@@ -22,8 +22,8 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
         return reading if end is None else finish(reading, end, line, number)
     if _USAGE.match(low) is not None:  # another start, which ended at once: the end that an older one said is not its
         return reading if reading.end_words is None else announce(reading, "load", number)
-    if low[:1] == "|" and low.count("|") == SURE_TIMES:  # one row of a table of figures: "| loss | 0.0312 |"
-        low = low.strip("| \t").replace("|", ":")
+    if low[:1] == "|" and (figure := _FIGURE.match(low)) is not None:
+        low = f"{figure['name']}: {figure['value']}"
     if low.count("=") + low.count(":") >= SETTINGS and sum(1 for _ in _FLAG.finditer(low)) >= SURE_TIMES:
         return reading  # all settings on one line
     loss = fields.find_loss(low) if "loss" in low or " l_" in low else None
@@ -178,6 +178,8 @@ _NAN_GRADIENT = LazyPattern(r"\bgrad(?:ient)?_?norm['\"]?\s?[:=]\s?['\"]?nan\b")
 """Beside a loss of zero: Hugging Face's Trainer leaves losses that are NaN out of the mean that it prints."""
 SETTINGS = 8
 """A line that names at least so many values, of which some are true, false or none, is a list of settings."""
+_FIGURE = LazyPattern(r"\|\s*(?P<name>[a-z][a-z_/ ]*?)\s*\|\s*(?P<value>[-+\d.e]+|nan)\s*\|\s*$")
+"""One row of a table of figures: "| loss | 0.0312 |"."""
 _RESTORED = LazyPattern(
     r"\b(?:loaded|restored|restoring|resum(?:e|ed|ing)\b(?! ?[=:] ?(?:none|false|0)\b)"
     r"|load(?:ing)? (?:the )?(?:checkpoint|state|model|weights))\b"
