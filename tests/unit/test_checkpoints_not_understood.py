@@ -245,6 +245,26 @@ def test_a_folder_lacks_what_the_older_one_beside_it_has(tmp_path: Path) -> None
     assert verify(out / "checkpoint-20", deep=False).verdict == "complete", "a link that leaves is no save of this run"
 
 
+@pytest.mark.parametrize(
+    ("traces", "beside", "verdict"),
+    [(True, None, "torn"), (True, "none", "complete"), (True, "one", "torn"),
+     (False, None, "complete"), (False, "one", "torn")],
+)  # fmt: skip
+def test_a_scheduler_that_no_save_of_the_series_has_is_not_missing(
+    traces: bool, beside: str | None, verdict: str, tmp_path: Path
+) -> None:
+    folder = transformers(tmp_path)
+    if beside is not None:
+        shutil.copytree(folder, tmp_path / "checkpoint-400")
+    for name in ("scheduler.pt", *(() if traces else ("training_args.bin", "rng_state.pth"))):
+        (folder / name).unlink()
+    if beside == "none":
+        (tmp_path / "checkpoint-400" / "scheduler.pt").unlink()
+
+    found = verify(folder, deep=False)
+    assert (found.verdict, found.understood) == (verdict, verdict == "complete")
+
+
 def test_optimizer_beside_weights_is_no_trace_of_one_framework(tmp_path: Path) -> None:
     folder = tmp_path / "checkpoint-10"
     folder.mkdir()

@@ -9,7 +9,7 @@ from ..formats.byte_range import Corrupt, Damage, NoCounts, Torn
 from ..formats.tensor_file import read_json, whole_number
 from ..formats.tensors import Mapping, shown
 from .layout_reading import WRITTEN_LAST, Finding, Findings, missing, no_weights, optimizer_in, read_counts, weights_in
-from .sets import LATEST, Members, read_pointer
+from .sets import LATEST, Members, read_pointer, series_of
 
 # State directories of ``accelerator.save_state``, and kohya's ``NAME-000004-state``, which are the same.
 #
@@ -52,6 +52,7 @@ def read_accelerate(members: Members, findings: Findings) -> Finding | None:
 TRANSFORMERS_STATE = "trainer_state.json"
 _TRANSFORMERS_TRACES = re.compile(r"^(training_args\.bin|rng_state.*\.pth)$")
 """What only this trainer writes. Any trainer may call its files ``optimizer.pt`` and ``scheduler.pt``."""
+_SCHEDULERS = ("scheduler.pt", "scheduler.bin")
 _RESUMABLE = re.compile(r"^(rng_state.*\.pth|optimizer\.(pt|bin)|scheduler\.pt|scaler\.pt)$")
 
 
@@ -70,8 +71,13 @@ def read_transformers(members: Members, findings: Findings) -> Finding | None:
         notes.append("weights only, saved without optimizer state")
     elif not optimizer_in(members):
         damages.append(missing(members, "optimizer.pt", "scheduler or RNG state was saved with it"))
-    elif not members.has("scheduler.pt", "scheduler.bin"):
-        damages.append(missing(members, "scheduler.pt", "without it the trainer ignores the optimizer state too"))
+    elif not members.has(*_SCHEDULERS):
+        # Another trainer may have none: then no save of its series has one.
+        others = [any((each / name).exists() for name in _SCHEDULERS) for each in series_of(members.root)]
+        if any(others) or (made_so and not others):
+            damages.append(missing(members, "scheduler.pt", "without it the trainer ignores the optimizer state too"))
+        else:
+            notes.append("saved without a scheduler")
     counts = read_counts(members, TRANSFORMERS_STATE, damages)
     if TRANSFORMERS_STATE not in members.files:
         damages.append(missing(members, TRANSFORMERS_STATE, WRITTEN_LAST, unfinished=True))

@@ -251,6 +251,17 @@ def missing_ranks(members: Members) -> list[Torn]:
     return []
 
 
+def series_of(path: Path) -> Iterator[Path]:
+    """The other folders of its series: the older ones, newest first, then those that are newer. No link out."""
+    folder, numbers, real = _folder(path.parent), numbers_in(path.name), path.parent.resolve()
+    names = () if folder is None or not numbers else folder.names
+    alike = [name for name in names if kind_of_name(name) == kind_of_name(path.name) and numbers_in(name) != numbers]
+    alike.sort(key=lambda name: (numbers_in(name) < numbers, numbers_in(name)), reverse=True)
+    for each in map(path.with_name, alike):
+        if each.is_dir() and not (each.is_symlink() and leaves(each, real)):
+            yield each
+
+
 def missing_beside_older(members: Members, optional: frozenset[str] = frozenset()) -> list[Torn]:
     """At most one finding: a member that the next older folder of the series has.
 
@@ -258,13 +269,8 @@ def missing_beside_older(members: Members, optional: frozenset[str] = frozenset(
     them was not finished. Known false alarm: a trainer that saves its optimizer at some saves only; then the older one
     with the optimizer is the better resume point. ``optional``: members whose absence is only noted.
     """
-    path, folder, numbers = members.root, _folder(members.root.parent), numbers_in(members.root.name)
-    names = () if folder is None or not numbers else folder.names
-    alike = [name for name in names if kind_of_name(name) == kind_of_name(path.name) and numbers_in(name) < numbers]
-    found, real = map(path.with_name, sorted(alike, key=numbers_in, reverse=True)), path.parent.resolve()
-    # the next older folder of its series; no link out
-    older = next((each for each in found if each.is_dir() and not (each.is_symlink() and leaves(each, real))), None)
-    if older is None:
+    older = next(series_of(members.root), None)
+    if older is None or numbers_in(older.name) > numbers_in(members.root.name):
         return []
     try:
         theirs = sorted(entry.name for entry in os.scandir(older) if entry.is_file(follow_symlinks=False))
