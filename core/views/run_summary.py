@@ -288,7 +288,8 @@ def _of_checkpoints(now: Situation) -> Iterator[Need]:
         text = f"{count} cannot be resumed from{advice}: {names}."
         yield Need(kind="checkpoints", text=text, urgent=False)
     unclear = [c for c in found if not c.understood]
-    if unclear and not any(c.verdict == "complete" for c in found):
+    resumed = {incident.resumed_from for incident in story.incidents}
+    if unclear and not any(c.verdict == "complete" or c.path in resumed for c in found):
         names = ", ".join(c.name for c in unclear[-3:])
         text = f"Keep {names}: nothing else was saved, and only the trainer can tell whether it can go on from there."
         yield Need(kind="unclear", text=text, urgent=False)

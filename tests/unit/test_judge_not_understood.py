@@ -6,6 +6,7 @@ from tests.builders import World, judge
 from tests.unit.test_judge_branches import ANYWHERE, GENERIC, HF, NOWHERE, at_step, notes, resumed, run_of, saved
 from tests.unit.test_judge_recovery import crash, quick, running
 from tests.unit.test_judge_takeover import from_journal, journal_of
+from tests.unit.test_loss_divergence import now_of
 from trainwatch.core.judge.run_states import Stopped
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
 from trainwatch.core.model.checkpoint import Form, Verdict
@@ -14,6 +15,7 @@ from trainwatch.core.model.fact import CheckpointKnown, CheckpointsSetAside
 from trainwatch.core.model.observation import CheckpointEvent, Command
 from trainwatch.core.model.preset import Preset, ResumeStyle, resume_support
 from trainwatch.core.model.progress import Why
+from trainwatch.core.views.run_summary import needs
 
 UNKNOWN = "unknown format (binary): only its trainer can tell whether it is whole"
 
@@ -207,6 +209,13 @@ def test_a_person_names_it_and_it_is_given_to_the_trainer() -> None:
     world = world.command("resume", checkpoint="out/checkpoint-60").wait(1.0)
 
     assert resumed(world) == "out/checkpoint-60"
+    assert [i.class_ for i in world.state.journal.incidents] == ["not_understood"]
+    world = at_step(world, 71)
+    assert "resume verified" in notes(world)
+    assert world.state.journal.incidents == ()
+    assert list(needs(now_of(world))) == []
+    assert resumed(crash(world)) == "out/checkpoint-60"
+    assert len(world.of(StartAttempt)) == 3
 
 
 def test_resume_without_a_name_is_refused_and_says_how() -> None:
@@ -340,6 +349,8 @@ def test_what_all_saves_have_is_no_damage_and_the_trainer_is_given_the_newest() 
     world = run_of(GENERIC, ANYWHERE)
     for step, head in ((60, "54 4f 59 31 9a"), (90, "54 4f 59 31 07")):
         world = at_step(magic(world, f"out/model-{step}.pt", head), step)
+    assert len(told(world)) == 1
+    assert world.state.journal.incidents == (), "it was told at the first save that the run would be held"
 
     why = "in no format that torch writes"
     world = crash(world.answer("verify_checkpoint", ok=False, verdict="corrupt", understood=False, reason=why))

@@ -323,8 +323,7 @@ def on_put_aside(builder: StepBuilder, outcome: Outcome) -> None:
 
 def _proved(builder: StepBuilder, found: resume_check.Evidence) -> None:
     attempt = builder.attempt
-    if found.by != "words":  # a script may load a file and not use it
-        resume_choice.note_taken(builder)
+    resume_choice.note_taken(builder, used=found.by != "words")  # a script may load a file and not use it
     again = f"; its count begins anew, and counts on from step {attempt.resumed_at}" if attempt.counts_anew else ""
     builder.note(f"{VERIFIED}{found.why}{again}", "resume")
     builder.close_where(found.why, lambda i: i.class_ == COUNTS_ANEW and i.attempt == attempt.number)

@@ -53,15 +53,15 @@ def recognise(builder: StepBuilder) -> None:
 
 def tell(builder: StepBuilder) -> None:
     """Notify people once that what the trainer saves is not understood, while it can still be changed."""
-    state = builder.state
     found = resume_point.states(builder.index)
+    takes = resume_point.to_begin_from(builder.index, builder.support)[0] is not None
+    if takes and (known := builder.open_of(CLASS)) is not None:
+        builder.close_incident(known.id, "what was saved since can be resumed from")
     # A checkpoint that is understood may follow within one save.
-    if not found or f"checkpoint:{CLASS}" in state.journal.warned or builder.t - min(k.t for k in found) < SAVE_GAP_S:
-        return
-    if resume_point.has_understood(builder.index):
+    told = f"checkpoint:{CLASS}" in builder.state.journal.warned or resume_point.has_understood(builder.index)
+    if told or not found or builder.t - min(k.t for k in found) < SAVE_GAP_S:
         return
     newest = found[-1]
-    takes = resume_point.to_begin_from(builder.index, builder.support)[0] is not None
     follows = "after a failure the run is held, so that no attempt begins anew over it"
     if takes:
         follows = "after a failure the trainer is given it to resume from, without a verification"
@@ -410,9 +410,13 @@ def _is_at_stake(builder: StepBuilder, path: str) -> bool:
     return not any(is_below(path, place) for place in builder.state.saved.found_resume.copies)
 
 
-def note_taken(builder: StepBuilder) -> None:
-    """A resume took effect: from now on the way counts as known."""
-    if is_unproven(builder):
+def note_taken(builder: StepBuilder, *, used: bool = True) -> None:
+    """A resume took effect: the way counts as known, and so does what is saved. Not ``used``: it was only read."""
+    known = None if builder.attempt.elsewhere else builder.checkpoint(builder.attempt.resume_from)
+    if known is not None and known.is_state:
+        builder.mark((known.path,), resumed=known.unclear)
+        builder.close_all(f"a resume from {base_name(known.path)} has worked", CLASS, resumed_from=known.path)
+    if used and is_unproven(builder):
         builder.change("saved.found_resume", proven=True)
         builder.note(f"the way to resume is proved: {_way(builder)}")
 

@@ -40,6 +40,7 @@ class KnownCheckpoint(CheckpointSeen, frozen=True, kw_only=True, omit_defaults=T
     that counts as state of this training. ``still_s``: how long it had not changed when it was inspected.
     ``before_t``, ``size_before``: when it was written before, not only made longer, and its bytes then.
     ``was_so_before``: its trainer went on after an earlier save at this path that was not understood or unfinished.
+    ``resumed``: its ``unclear`` when a resume from this path took effect.
     ``log_epoch``: the epoch at which a log without steps was when it came.
     ``of_epoch``: the step in it is counted within its epoch (resume_check.py), so ``step`` is None.
     ``refused``: its trainer's own load would not take it (``CheckpointEvent.refused``).
@@ -74,6 +75,7 @@ class KnownCheckpoint(CheckpointSeen, frozen=True, kw_only=True, omit_defaults=T
     before_t: float | None = None
     size_before: float | None = None
     was_so_before: bool = False
+    resumed: tuple[Verdict, str] | None = None
     kept: str | None = None
     of_epoch: bool = False
     refused: bool = False
@@ -341,6 +343,7 @@ def _with_history(entry: KnownCheckpoint, before: KnownCheckpoint, *, same: bool
     again = not same and (entry.size_bytes or 0.0) <= (before.size_bytes or 0.0)
     entry = replace(
         entry,
+        resumed=before.resumed,
         before_t=before.t if again else before.before_t,
         kept=before.kept if same and entry.size_bytes == before.size_bytes else None,
         size_before=before.size_before if same or before.unclear is None else before.size_bytes,

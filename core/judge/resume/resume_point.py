@@ -295,7 +295,7 @@ def to_resume_from(
     main = usable if support.by_itself else _main_files(usable)
     whole = [k for k in main if (k.still_s is None or k.still_s >= STILL_S or not settled) and not _is_cut_off(k, main)]
     series = [k for k in found if any(_series(k) == _series(each) for each in main)]
-    again = len({age_of(k) for k in series}) > 1 or any(k.size_before is not None for k in series)
+    again = len({age_of(k) for k in series}) > 1 or any(k.size_before is not None or k.resumed for k in series)
     if not (again or any(says_state(base_name(k.path)) for k in main)):
         return None  # only its second writing shows that it is saved again and again
     return newest_of(whole)
@@ -320,8 +320,8 @@ def is_left_to_the_trainer(index: CheckpointIndex, path: str) -> bool:
 
 
 def _is_always_so(known: KnownCheckpoint, found: Sequence[KnownCheckpoint]) -> bool:
-    if known.unfinished:
-        return False
+    if known.unfinished or known.unclear == known.resumed:
+        return known.unclear == known.resumed
     alike = [k for k in found if _series(k) == _series(known) and not k.unfinished]
     findings = [k.unclear or ("", "") for k in alike]
     # Saves with the same finding show that the trainer writes them so: it is no damage.
