@@ -148,6 +148,8 @@ def test_an_option_of_another_module_of_the_project_names_the_output_folder(fold
         ("OUT=b\nunset OUT\npython train.py --out_dir $OUT", None),
         ("source mine\npython train.py --out_dir ${OUT:-b}", None),
         ("cd sub\npython ../train.py --out_dir b", None),
+        ("O=b\nL=$(ls $O | tail -1)\npython train.py --out_dir $O ${L:+--resume $L} 2>&1 | tee log", "b"),
+        ("O=b\nL=$(ls $O | tail -1)\npython train.py --out_dir $O ${L:+--out_dir $L} 2>&1 | tee log", None),
     ],
 )
 def test_a_shell_script_shows_the_output_folder_of_its_trainer(folder: Path, line: str, output: str | None) -> None:

@@ -133,13 +133,18 @@ def _by_settings(spec: RunSpec, preset: Preset) -> tuple[str, str] | None:
     return next(_filled(preset.output, spec, settings), None)
 
 
+_IF_SET = re.compile(r"""^\$\{\w+:?\+(-[\w-]+)[ =]"?(\$\{?\w+\}?)"?\}$""")
+"""``${LAST:+--resume $LAST}``: one option with a value that is not known, or nothing."""
+
+
 def _within_shell(spec: RunSpec) -> RunSpec:
     """The run with the command that its shell script or shell line runs, if all words of that one are seen."""
     source = source_of(spec)
     if not hides_trainer(spec.command) or source.unread:
         return spec
     target = source.target
-    words = [word for word in target.args if not ALL_ARGUMENTS.fullmatch(word)]
+    args = [word for word in target.args if not ALL_ARGUMENTS.fullmatch(word)]
+    words = [part for word in args for part in _IF_SET.split(word) if part or not word]
     if any("$" in word and "=" not in word and not before.startswith("-") for before, word in pairwise(["", *words])):
         return spec
     return msgspec.structs.replace(spec, command=("python", str(target.file), *words), env=spec.env | dict(target.env))
