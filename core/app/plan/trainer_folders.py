@@ -52,14 +52,13 @@ def output_folder(spec: RunSpec, preset: Preset) -> str | None:
 
 def output_hint(spec: RunSpec, preset: Preset) -> str | None:
     """The folder below which the trainer makes a new one in each launch, absolute; None if it is not known to."""
-    found = next(_filled(preset.output_below, spec, TrainerSettings(spec, preset)), None)
-    return None if found is None else _absolute(spec.cwd, found[0])
+    found = _filled(preset.output_below, spec, TrainerSettings(spec, preset))
+    return next((_absolute(spec.cwd, folder) for folder, _ in found), None)
 
 
 def logging_folder(spec: RunSpec, preset: Preset) -> str | None:
     """Where the trainer writes its own logs, as its settings say; None if they say nothing."""
-    found = next(_set(LOGS, spec, TrainerSettings(spec, preset)), None)
-    return None if found is None else found[0]
+    return next((folder for folder, _ in _set(LOGS, spec, TrainerSettings(spec, preset))), None)
 
 
 def with_output_folder(spec: RunSpec, preset: Preset) -> RunSpec:
@@ -163,9 +162,7 @@ def _filled(templates: Sequence[str], spec: RunSpec, settings: TrainerSettings) 
         names = _NAME.findall(template)
         values = {name: _value(settings, name) or "" for name in names}
         if all(_is_folder(spec.cwd, value) for value in values.values()):
-            folder = template
-            for name, value in values.items():
-                folder = folder.replace(f"{{{name}}}", value)
+            folder = _NAME.sub(lambda found: values[found[1]], template)  # noqa: B023
             yield folder, f"its {' and '.join(names)}" if names else f"where {spec.preset} saves"
 
 
@@ -239,10 +236,7 @@ def _is_place(folder: str, cwd: str) -> bool:
     parts = Path(folder).parts
     if len(parts) <= 2 or parts[1] in {"usr", "proc", "sys", "dev", "etc", "bin", "lib", "opt", "boot", "sbin"}:
         return False
-    home = str(Path.home())
-    if folder == home or home.startswith(folder + "/"):
-        return False
-    return folder != cwd and not cwd.startswith(folder.rstrip("/") + "/")
+    return not any(each == folder or is_below(each, folder) for each in (str(Path.home()), cwd))
 
 
 def _path(text: str, base: str) -> str | None:

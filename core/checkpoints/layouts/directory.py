@@ -127,11 +127,8 @@ def _without_text(members: Members, findings: Findings) -> Members:
 
 def bytes_to_scan(members: Members) -> int:
     """How many bytes a deep check will read."""
-    return sum(
-        member.size_bytes
-        for name, member in members.files.items()
-        if name.endswith(DCP_SUFFIX) or format_of(member) is not None
-    )
+    found = members.files.values()
+    return sum(each.size_bytes for each in found if each.name.endswith(DCP_SUFFIX) or format_of(each) is not None)
 
 
 def format_of(member: Member) -> TensorFormat | None:
@@ -151,16 +148,10 @@ def format_of(member: Member) -> TensorFormat | None:
 
 def _check_inner_dcp(members: Members, reading: Finding, scanner: "Scanner | None") -> list[Damage]:
     """FSDP's folders in another layout (``pytorch_model_fsdp_0/``, ``optimizer_0/``), and the deep part of DCP."""
-    damages: list[Damage] = []
     if reading.kind == "dcp":
-        if scanner is not None and not reading.damages:
-            damages.extend(check_dcp(members, scanner)[0])
-        return damages
-    for folder in members.folders:
-        inner = members.under(folder)
-        if is_dcp(inner):
-            damages.extend(damage.within(folder) for damage in check_dcp(inner, scanner)[0])
-    return damages
+        return [] if scanner is None or reading.damages else check_dcp(members, scanner)[0]
+    inner = ((folder, members.under(folder)) for folder in members.folders)
+    return [found.within(folder) for folder, each in inner if is_dcp(each) for found in check_dcp(each, scanner)[0]]
 
 
 def _counts(members: Members, reading: Finding, findings: Findings) -> NameCounts:

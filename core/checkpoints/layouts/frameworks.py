@@ -126,19 +126,16 @@ def read_deepspeed_save(members: Members, findings: Findings) -> Finding | None:
 
     Recognised by a tag folder with model or optimizer states, or by ``latest`` with the name of a usual tag.
     """
-    tags = {
-        name.partition("/")[0]
-        for name in members.files
-        if name.count("/") == 1 and (_MODEL.match(name.partition("/")[2]) or _OPTIMIZER.match(name.partition("/")[2]))
-    }
+    inner = [name.partition("/")[2] for name in members.files]
+    tagged = any(_MODEL.match(name) or _OPTIMIZER.match(name) for name in inner)
     named = read_pointer(members.root / LATEST) if LATEST in members.files else None
-    if not tags and not (named is not None and TAG.match(named)):
+    if not tagged and not (named is not None and TAG.match(named)):
         return None
     damages = check_latest(members)
     if damages or named is None:
         return Finding(layout="deepspeed", damages=tuple(damages))
-    inner = {name.removeprefix(f"{named}/"): found for name, found in findings.items() if name.startswith(f"{named}/")}
-    newest = read_deepspeed(members.under(named), inner)
+    held = {name.removeprefix(f"{named}/"): found for name, found in findings.items() if name.startswith(f"{named}/")}
+    newest = read_deepspeed(members.under(named), held)
     if newest is None:
         nothing = Torn(f"{named}, which {LATEST} names, holds no states of DeepSpeed", understood=False)
         return Finding(layout="deepspeed", damages=(nothing,))

@@ -546,12 +546,8 @@ def _choose_from_list(builder: StepBuilder, plan: RestartPlan) -> None:
             return
         builder.note(f"{base_name(path)} is newer than the verified {base_name(plan.verified[0])}")
         plan = replace(plan, verified=None, newer=plan.newer + 1)
-    if (
-        plan.wanted is None
-        and known is not None
-        and known.holds == "weights"
-        and not builder.support.weights_are_enough
-    ):
+    weights = known is not None and known.holds == "weights" and not builder.support.weights_are_enough
+    if plan.wanted is None and weights:
         builder.note(
             f"{base_name(path)} contains only weights, and there is no complete training state: the trainer starts "
             "from these weights, without the state of optimizer and schedule"
