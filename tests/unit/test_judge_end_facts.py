@@ -10,8 +10,9 @@ from tests.fakes.feed import WALL0, created, started
 from tests.shipped import CATALOGUE
 from trainwatch.cli import main
 from trainwatch.core.judge.knowledge import Knowledge
-from trainwatch.core.judge.recovery.attempts import end_facts
+from trainwatch.core.judge.recovery import attempts
 from trainwatch.core.judge.resume.checkpoint_index import KnownCheckpoint
+from trainwatch.core.judge.state import StepBuilder
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.fact import AttemptEnded, AttemptStarted
 from trainwatch.core.model.observation import Exit, HostSample, KernelLine, LogChunk
@@ -26,6 +27,10 @@ XID = "NVRM: Xid (PCI:0000:01:00): 79, pid='<unknown>', GPU has fallen off the b
 def begun() -> World:
     world = World(Judge(Knowledge(catalogue=CATALOGUE))).begin()
     return world.see(LogChunk(t=world.t + 1.0, text="step 3/900 loss 2.0\n"))
+
+
+def end_facts(world: World) -> EndFacts:
+    return attempts.end_facts(StepBuilder(world.judge.knowledge, world.state))
 
 
 def host(world: World, seconds: float = 1.0, **values: object) -> World:
@@ -55,15 +60,15 @@ def test_disk_that_was_full_a_moment_before_the_end_counts() -> None:
     assert crash(world).class_ == "disk_full"
     assert "2.00 MB left" in crash(world).explanation
     later = host(host(begun(), disk_free_bytes=2e6), 61.0, disk_free_bytes=4e10)
-    assert end_facts(later.state).disk_free_bytes == 4e10
+    assert end_facts(later).disk_free_bytes == 4e10
 
 
 def test_kills_of_two_counters_are_not_compared() -> None:
     world = host(begun(), oom_kills=0, oom_counter="/cg/job")
-    assert end_facts(host(world, oom_kills=2, oom_counter="/cg/job").state).oom_kills == 2
-    assert end_facts(host(world, oom_kills=17, oom_counter="machine").state).oom_kills is None
-    assert end_facts(host(world, oom_kills=18, oom_counter="machine").state).oom_kills == 1
-    assert end_facts(host(world).state).oom_kills is None
+    assert end_facts(host(world, oom_kills=2, oom_counter="/cg/job")).oom_kills == 2
+    assert end_facts(host(world, oom_kills=17, oom_counter="machine")).oom_kills is None
+    assert end_facts(host(world, oom_kills=18, oom_counter="machine")).oom_kills == 1
+    assert end_facts(host(world)).oom_kills is None
 
 
 def test_journal_keeps_what_was_so_at_the_end() -> None:
@@ -86,7 +91,7 @@ def test_journal_keeps_what_was_so_at_the_end() -> None:
 )
 def test_verdict_on_the_checkpoint_that_was_resumed_from_counts(known: KnownCheckpoint, verdict: str | None) -> None:
     world = begun().change("attempt", resume_from="out/a").change("saved.checkpoints", known=(known,))
-    assert end_facts(world.state).checkpoint == verdict
+    assert end_facts(world).checkpoint == verdict
 
 
 @pytest.fixture

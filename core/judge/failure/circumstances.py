@@ -13,7 +13,7 @@ import msgspec
 from ...model.run import EndFacts, JobCause
 from ...model.shipped import Diagnosis, EvidenceLine, FailureClass
 from ...model.text import LazyPattern, plural, size
-from ..scales import LIKELY
+from ..scales import LIKELY, SURE
 from ..text.lines import peel, unglued
 from .catalogue import NO_FAILURES, SIGNALS, CompiledCatalogue, read_kernel_line
 
@@ -116,9 +116,12 @@ def facts(about: Circumstances, found: Diagnosis) -> Iterator[Fact]:
         words = f"The disk of the output had {size(free)} left: another disk is full, or a quota."
         yield Fact(words, "disk_full", speaks=-1)
 
-    if about.checkpoint in {"corrupt", "torn", "nonfinite"}:
+    if about.checkpoint in {"corrupt", "torn", "nonfinite"} and about.signal in {None, *NATIVE}:
         shows, alone = ("nan_loss", 0.7) if about.checkpoint == "nonfinite" else ("checkpoint_corrupt", 0.75)
-        yield Fact(f"The checkpoint that it resumed from is {about.checkpoint}.", shows, alone=alone)
+        # torch.load of a file that is cut off ends with an errno, which names no file
+        errno = found.confidence < SURE and not about.trained and ": '" not in cause
+        words = f"The checkpoint that it was to resume from is {about.checkpoint}."
+        yield Fact(words, shows, alone=alone, instead="io_error" if errno else "")
     elif about.checkpoint == "complete":
         yield Fact("The checkpoint that it resumed from was verified: complete.", "checkpoint_corrupt", speaks=-1)
 

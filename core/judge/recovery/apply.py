@@ -71,7 +71,8 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
     older_helps = class_.older_checkpoint_helps and cause.kind == "crash"
     bad = [k.path for k in index if k.damage is not None]
     not_loaded = any(not checkpoint_index.names_another_file(cause.line, path) for path in bad)
-    plan = replace(plan, not_loaded=not_loaded and older_helps and attempt.beat_t is None)
+    may_be_it = cause.kind == "crash" and not class_.elsewhere and class_.name != "unknown"  # as after a SIGKILL
+    plan = replace(plan, not_loaded=not_loaded and may_be_it and attempt.beat_t is None)
     curable = failed.retryable or (class_.older_checkpoint_helps and older is not None)
     trained = policy.has_trained(state)
     again = memory.came_back(known.history, cause, attempt.stride) or not (curable or trained)

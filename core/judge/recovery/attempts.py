@@ -199,7 +199,7 @@ def ended(builder: StepBuilder, how: str, observation: Exit | None) -> None:
             last_step=state.attempt.step,
             # From its start to its last step: the numerator of ETTR.
             productive_s=0.0 if last_beat_t is None else max(0.0, last_beat_t - state.attempt.start_t),
-            facts=end_facts(state),
+            facts=end_facts(builder),
         )
     )
     if observation is not None and observation.left and how in {"finished", "ended_early"}:
@@ -263,10 +263,15 @@ def close_quiet(builder: StepBuilder, ending: str, by: EndedBy = "") -> None:
         builder.close_incident(quiet.incident, ending, ended_by=by)
 
 
-def end_facts(state: JudgeState) -> EndFacts:
-    """What was so when an attempt ended, beside its log: the diagnosis counts it, and the journal keeps it."""
-    low, verdict = state.health.disk_low, None
-    known = checkpoint_index.find(state.saved.checkpoints, state.attempt.resume_from)
+def end_facts(builder: StepBuilder) -> EndFacts:
+    """What was so when an attempt ended, beside its log: the diagnosis counts it, and the journal keeps it.
+
+    A trainer that chooses its checkpoint by itself and made no step took the newest file, as far as can be told.
+    """
+    state = builder.state
+    low, verdict, path = state.health.disk_low, None, state.attempt.resume_from
+    front = builder.in_front(path) if state.attempt.beat_t is None else ()
+    known = front[-1] if front else builder.checkpoint(path)
     if known is not None and known.damage is not None:
         verdict = known.damage[0]
     elif known is not None:

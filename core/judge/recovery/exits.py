@@ -48,7 +48,7 @@ def _on_end(builder: StepBuilder, observation: Exit) -> None:
     state, knowledge = builder.state, builder.knowledge
     earlier = tuple(cause.class_ for cause in state.policy.history if cause.kind == "crash")
     # what was so beside the log
-    about = Circumstances(**msgspec.structs.asdict(end_facts(state)), earlier=earlier, job=observation.job)
+    about = Circumstances(**msgspec.structs.asdict(end_facts(builder)), earlier=earlier, job=observation.job)
     end, found = judge_end(state, knowledge, code=observation.code, signal=observation.signal, about=about)
     if observation.rebooted and observation.job is None and _ended_by_shutdown(state, observation, end, found):
         takeover.go_on(builder)

@@ -521,7 +521,8 @@ def _choose_from_list(builder: StepBuilder, plan: RestartPlan) -> None:
         good = known if known is not None and is_verified(known, path) else None
         newer = resume_point.damaged_after(builder.index, good, before_t=plan.before_t)
         damaged = [(k.path, *k.damage, k.bad is not None) for k in newer if k.damage is not None]
-        found = [_set_bad(builder, file, verdict, why, "skipped", told=told) for file, verdict, why, told in damaged]
+        ending = _passing(builder, path)
+        found = [_set_bad(builder, file, verdict, why, ending, told=told) for file, verdict, why, told in damaged]
         if found:
             title = f"checkpoint {damaged[0][1]}" if len(found) == 1 else f"{len(found)} checkpoints are damaged"
             builder.notify("warning", title, "\n".join(reason for _, reason in found), incident=found[0][0])
@@ -598,12 +599,18 @@ def on_verify_outcome(builder: StepBuilder, machine: Preparing, outcome: Outcome
         why = f"{base_name(path)} cannot be verified now: {outcome.detail or verdict}"
         launch_again_later(builder, replace(plan, path=None, step=None), "not_read", why)
         return
-    number, reason = _set_bad(builder, path, verdict, why, "skipped" if plan.wanted is None else "refused")
+    ending = "refused" if plan.wanted is not None else _passing(builder, path)
+    number, reason = _set_bad(builder, path, verdict, why, ending)
     if plan.wanted is not None:
         hold(builder, plan, "refused_checkpoint", reason, incident=number)
         return
     builder.notify("warning", f"checkpoint {verdict}", reason, incident=number)
     choose(builder, replace(plan, path=None, step=None))
+
+
+def _passing(builder: StepBuilder, path: str | None) -> str:
+    """What becomes of a bad one beside this resume point, in words."""
+    return "the trainer may take it" if builder.knowledge.trainer_chooses(path) else "skipped"
 
 
 def _is_finite_enough(builder: StepBuilder, plan: RestartPlan, path: str, verdict: str, outcome: Outcome) -> bool:
