@@ -204,7 +204,7 @@ def _verdict(plan: LaunchPlan, seen: Seen, limit_s: float) -> tuple[Verdict, str
             ["rehearse again with --keep: the journal in the scratch folder says why it was not given"],
         )
     deletes = plan.spec.second_start.left
-    if deletes and seen.emptied and not seen.steps.holds:
+    if deletes and seen.emptied and not (seen.told and seen.steps.holds):
         keeps = "start it so that it keeps the folder, or give the script an option for the path that it resumes from"
         return "unsafe", f"the restart lost what was saved ({seen.emptied}): {deletes}", [keeps]
     if seen.ignored or seen.steps.holds is False:

@@ -253,12 +253,15 @@ def start_deletes(
     refused = reader.refusals()
     dropped: list[Change] = []
     for name in dict.fromkeys(name for found in as_given for name in found.options):
-        before = reader.values.options
+        before, was = reader.values.options, {(d.place, d.what): d.sure for d in as_given if name in d.options}
         place = next(found.place for found in as_given if name in found.options)
         for change, value in _without(name, declared, args, before[name], config):
             reader.values.options = {**before, name: value}
             found = reader.deletions()
-            if not any(name in each.options for each in found) and not reader.refusals().keys() - refused.keys():
+            helps = not any(
+                name in d.options or (not d.options and d.sure >= was.get((d.place, d.what), 2)) for d in found
+            )  # `if resume != "true"` deletes without it all the more
+            if helps and not reader.refusals().keys() - refused.keys():
                 dropped.append(msgspec.structs.replace(change, why=f"with it {place} deletes what was saved"))
                 break
             reader.values.options = before

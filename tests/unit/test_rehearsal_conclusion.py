@@ -8,7 +8,7 @@ import pytest
 from trainwatch.core.app.plan.launch_plan import LaunchPlan
 from trainwatch.core.app.rehearsal_verdict import Seen, conclude
 from trainwatch.core.model.launch import FaultOutlook, LossProof, Rehearsal, StepProof
-from trainwatch.core.model.preset import ResumeWay
+from trainwatch.core.model.preset import ResumeWay, SecondStart
 from trainwatch.core.model.run import RunSpec
 
 SPEC = RunSpec(id="job", name="job", command=("python", "train.py", "--resume", "{resume}"), cwd="/", created_wall=0.0)
@@ -69,6 +69,9 @@ def test_a_trainer_that_went_on_without_being_told_resumes_by_itself_whatever_it
     found = conclude(LaunchPlan(spec=spec), seen, known, 60.0)
     assert (found.verdict, found.will, found.source) == ("safe", "self", "self")
     assert "half-written was not tried" in found.advice[-1]
+    deletes = msgspec.structs.replace(spec, second_start=SecondStart(left="train.py:3 deletes out"))
+    emptied = msgspec.structs.replace(seen, emptied="checkpoint-500 was deleted")  # after it had been loaded
+    assert conclude(LaunchPlan(spec=deletes), emptied, known, 60.0).verdict == "unsafe"
     found = conclude(LaunchPlan(spec=spec), msgspec.structs.replace(seen, steps=StepProof()), known, 60.0)
     assert (found.verdict, found.will) == ("unsafe" if will == "no" else "unknown", will)
     assert "not tried" not in " ".join(result(PROVEN).advice)

@@ -3,12 +3,27 @@
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.fakes.e2e_world import in_this_process
+from tests.fakes.feed import created, started
+from trainwatch.core import spool
+from trainwatch.core.app.plan.launch_plan import plan_launch
+from trainwatch.core.app.plan.resume_plan import sources_of
+from trainwatch.core.app.preflight.check import Machine
+from trainwatch.core.app.preflight.resume_checks import check_second_start
+from trainwatch.core.model.fact import IncidentOpened, IncidentUpdated
+from trainwatch.core.model.launch import Rehearsal, Verdict
+from trainwatch.core.model.preset import Will
+from trainwatch.core.model.run import Incident, LaunchOrder, RunSpec
+from trainwatch.core.store.journal import JournalWriter
+from trainwatch.core.store.learned import keep_rehearsal
+from trainwatch.core.store.run_directory import RunDirectory
 
 HEAD = """
 import argparse, json, os, shutil, sys
@@ -289,6 +304,54 @@ def test_a_trainer_that_deletes_what_it_would_resume_from_is_refused_beforehand(
     assert found["resume"]["will"] == "self"
     assert "kept_here" in (found["problem"] or "")
     assert "--force" in found["problem"]
+
+
+@pytest.mark.parametrize(("verdict", "will"), [("safe", "self"), ("safe", "yes"), ("unknown", "self")])
+def test_a_rehearsal_of_the_command_that_went_on_by_itself_outranks_its_source(
+    tmp_path: Path, verdict: Verdict, will: Will
+) -> None:
+    (tmp_path / "train.py").write_text(ALONE)
+    spec = RunSpec(id="job", name="job", command=(sys.executable, "train.py"), cwd=str(tmp_path), created_wall=0.0)
+    seen = Rehearsal(run="job", command=spec.command, wall=0.0, verdict=verdict, will=will)
+    keep_rehearsal(tmp_path / "home", spec.cwd, seen, sources_of(spec))
+    assert (planned(tmp_path, ALONE)["problem"] is None) is (verdict == "safe" and will == "self")
+
+
+@pytest.mark.parametrize("changed", ["nothing", "source", "command", "vanished"])
+def test_a_resume_of_the_run_itself_outranks_its_source_while_both_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str
+) -> None:
+    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
+    script, wall = tmp_path / "train.py", time.time() + (3600.0 if changed != "source" else -3600.0)
+    script.write_text(ALONE)
+    command = (sys.executable, "train.py")
+    plan = plan_launch(RunSpec(id="job", name="job", command=command, cwd=str(tmp_path), created_wall=wall))
+    run = RunDirectory.create(tmp_path / "home", plan.spec)
+    argv = (*command, "--lr") if changed == "command" else command
+    run.attempt(2).mkdir(parents=True)
+    order = LaunchOrder(attempt=2, argv=argv, cwd=plan.spec.cwd, env={}, log="log")
+    spool.write(str(run.attempt(2)), spool.ORDER, msgspec.to_builtins(order))
+    crash = Incident(id=1, t=5.0, wall=wall, attempt=1, kind="crash", class_="unknown", reason="", open=False)
+    taken = msgspec.structs.replace(crash, closed_t=9.0, resumed_from="out/last.pt")
+    gone = msgspec.structs.replace(crash, id=2, kind="checkpoint", class_="vanished")
+    with JournalWriter(run.journal) as journal:
+        assert planned(tmp_path, ALONE)["problem"] is not None
+        journal.append_all(0.0, wall, (*created(), *started(1), IncidentOpened(incident=crash)))
+        journal.append_all(6.0, wall, (*started(2), *[IncidentOpened(incident=gone)] * (changed == "vanished")))
+        journal.append_all(9.0, wall, (IncidentUpdated(incident=taken),))
+    found = check_second_start(plan, Machine(home=tmp_path / "home"))
+    assert found is not None
+    assert found.result == ("pass" if changed == "nothing" else "fail")
+
+
+def test_the_word_without_which_it_deletes_is_not_left_out(tmp_path: Path) -> None:
+    """`resume=true` was dropped at the restart, which then emptied the folder and began anew."""
+    over = 'over = dict(word.split("=", 1) for word in sys.argv[1:])\nout ='
+    asks = 'if over.get("resume", "false") != "true" and out.exists():'
+    script = ALONE.replace("out =", over, 1).replace("if out.exists():", asks, 1)
+    found = second(tmp_path, script, "resume=true")
+    assert found["drops"] == []
+    assert found["destroys"][0].startswith("may be: train.py:")
 
 
 DELETES = {

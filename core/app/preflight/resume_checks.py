@@ -16,14 +16,16 @@ from ...checkpoints.inspection import inspect
 from ...checkpoints.listing import show
 from ...model.checkpoint import Checkpoint, LoadRefusal
 from ...model.preset import PLACEHOLDER, Preset
-from ...model.run import LaunchOrder, RunSpec, is_below
+from ...model.run import VANISHED, LaunchOrder, RunSpec, is_below
 from ...model.text import typed
 from ...source import words
 from ...source.trainer_source import source_of
 from ...spool import read_order
+from ...store.journal import load_story
+from ...store.run_directory import RunDirectory
 from ...views.length_words import resume_words, second_start_line
 from ..plan.launch_plan import LaunchPlan, as_number, dotted_settings, settings_in, settings_of
-from ..plan.resume_plan import weights_only_load
+from ..plan.resume_plan import rehearsed, rehearsed_words, setting_of, sources_of, weights_only_load
 from ..plan.trainer_settings import plan_length
 from ..runs.known_runs import runs_saving_to
 from ..runs.output_folder import list_run_checkpoints
@@ -113,7 +115,7 @@ def check_resume(plan: LaunchPlan, _machine: Machine) -> Check:
     return warned(resume_words(way), lines)
 
 
-def check_second_start(plan: LaunchPlan, _machine: Machine) -> Check | None:
+def check_second_start(plan: LaunchPlan, machine: Machine) -> Check | None:
     """A restart does not delete what it is to resume from, and begins at all."""
     spec = plan.spec
     restarts = spec.resumes or spec.settings.restart.if_not_told == "go_on"
@@ -122,6 +124,8 @@ def check_second_start(plan: LaunchPlan, _machine: Machine) -> Check | None:
     named = any("{path" in word for word in texts) or any(PLACEHOLDER in word for word in spec.command)
     takes_any_path = named or any(style.key is not None for style in styles)
     if spec.second_start.left and restarts and not takes_any_path:
+        if proof := _went_on(plan, machine.run(spec)):
+            return passed(f"{proof}, although its source reads as if it deleted that: {spec.second_start.left}")
         return failed(
             f"{spec.second_start.left}, and a restart finds its checkpoint only there",
             "start it so that it keeps the folder (`trainwatch rehearse` shows whether it does), or give the script an "
@@ -131,6 +135,31 @@ def check_second_start(plan: LaunchPlan, _machine: Machine) -> Check | None:
         return warned(spec.second_start.refuses, "let it take a folder that is there when it resumes (exist_ok=True)")
     line = second_start_line(spec.second_start)
     return None if line is None else passed(line.removeprefix("Restart: "))
+
+
+def _went_on(plan: LaunchPlan, run: RunDirectory) -> str:
+    """Where this very command was seen to go on by itself from what it had saved, as a clause; "" if nowhere.
+
+    In a rehearsal, or in the run itself after a failure: with the same words, variables and sources since.
+    """
+    spec, rehearsal = plan.spec, rehearsed(plan.spec)
+    if rehearsal is not None and rehearsal.safe and rehearsal.will == "self":
+        return rehearsed_words(spec) or ""
+    story = load_story(run.journal)
+    resumes = [i.closed_t for i in story.incidents if i.resumed_from is not None and i.closed_t is not None]
+    by = next((a for a in reversed(story.attempts) if resumes and a.t <= max(resumes)), None)
+    if by is None or plan.derived is None or any(i.class_ == VANISHED for i in story.incidents):
+        return ""
+    order, argvs = read_order(run.attempt(by.number)), [plan.derived.argv]
+    argvs += [] if order is None else [order.argv]
+    # each attempt has a derived copy of its config
+    bare = [[Path(word).name if f"{run.attempts}/" in word else word for word in argv] for argv in argvs]
+    same = bare[0] == bare[-1] and order is not None and run.load_spec().second_start.setting == setting_of(spec)
+    try:
+        same = same and all(Path(path).stat().st_ctime < by.wall for path in sources_of(spec))
+    except OSError:
+        return ""
+    return f"attempt {by.number} went on by itself from what was saved" if same else ""
 
 
 SAVE_EVERY = (
