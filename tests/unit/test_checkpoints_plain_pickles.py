@@ -33,15 +33,10 @@ def test_random_states_with_tensors_do_not_change_the_verdict(tmp_path: Path) ->
     assert (found.verdict, found.opaque) == ("complete", ("random_states_0.pkl",))
 
 
-def test_step_and_epoch_are_read_from_the_meta_of_a_file(tmp_path: Path) -> None:
-    torch.save({"meta": {"epoch": 3, "iter": 900}, "state_dict": {"w": torch.ones(2)}}, tmp_path / "latest.pth")
-    (found,) = list_checkpoints(tmp_path).checkpoints
-    assert (found.step, found.epoch) == (900, 3)
-
-
 @pytest.mark.parametrize(
     ("name", "stored", "step", "epoch"),
     [
+        ("latest.pth", {"meta": {"epoch": 3, "iter": 900}}, 900, 3),
         ("ckpt.pt", {"iter_num": 40, "config": {"max_iters": 50}}, 40, None),
         ("snapshot.pt", {"EPOCHS_RUN": 2}, None, 2),
         ("checkpoint-3.pth.tar", {"epoch": 3}, None, 3),

@@ -45,7 +45,7 @@ def test_a_job_that_begins_and_dies_between_two_looks_at_the_queue_is_diagnosed(
     assert world.incidents[0].step == (2 if before else None)
 
 
-def test_lines_before_the_job_is_seen_to_run_do_not_begin_hang_detection_or_distort_the_pace() -> None:
+def test_lines_before_the_job_is_seen_to_run_do_not_begin_hang_detection_and_the_run_goes_on_after_them() -> None:
     world = job(launched(), "queued", "Resources", "PENDING")
     world.see(LogChunk(t=world.t, text="".join(f"step {n}/100 loss 0.5\n" for n in range(1, 30))))
     assert world.word == "queued"
@@ -53,15 +53,8 @@ def test_lines_before_the_job_is_seen_to_run_do_not_begin_hang_detection_or_dist
     world.wait(86400.0, every_s=600.0)
     assert world.decisions == launched().decisions
     assert world.incidents == []
-
-
-def test_a_run_goes_on_after_lines_that_came_before_its_job_was_seen_to_run() -> None:
-    world = job(launched(), "queued", "Resources", "PENDING")
-    world.see(LogChunk(t=world.t, text="step 1/100 loss 0.5\nstep 2/100 loss 0.4\n"))
-    job(world, "running")
-    world.see(LogChunk(t=world.t, text="step 3/100 loss 0.5\n"))
-    assert world.word == "running"
-    assert world.step == 3
+    job(world, "running").see(LogChunk(t=world.t, text="step 30/100 loss 0.5\n"))
+    assert (world.word, world.step) == ("running", 30)
 
 
 def test_no_answer_is_no_end_and_leaves_the_state() -> None:

@@ -84,6 +84,10 @@ def test_a_run_whose_saves_are_of_an_unknown_make_is_held_and_does_not_begin_ane
     assert "--fresh`" in held.body
     assert "copy_and_restart" in held.body
     assert world.of(GiveUp) == []
+    reply = world.judge.answer(world.state, Command(t=world.t, verb="resume"))
+    assert not reply.ok
+    assert f"{name} cannot be resumed from" in reply.message
+    assert f"--from out/{name}" in reply.message
 
 
 def test_five_folders_that_are_torn_while_the_trainer_goes_on_are_not_none() -> None:
@@ -158,13 +162,14 @@ def test_one_that_may_not_be_whole_or_the_right_one_is_held(odd: str) -> None:
     assert is_held(crash(world))
 
 
-def test_what_was_written_before_the_first_step_and_never_again_is_no_state() -> None:
+@pytest.mark.parametrize("again", [False, True], ids=["never again", "at the start of every attempt"])
+def test_what_was_written_before_the_first_step_alone_is_no_state(again: bool) -> None:
     world = World(judge(quick(), GENERIC, resume_support=resume_support(GENERIC, NOWHERE))).begin()
-    world = unknown(world, "pieces.q7")
-    world = crash(at_step(world.wait(60.0), 0))
+    world = crash(at_step(unknown(world, "pieces.q7").wait(60.0), 0))
     assert len(world.of(StartAttempt)) == 2
 
-    world = crash(at_step(world, 30)).wait(20.0)
+    second = unknown(world.wait(30.0), "pieces.q7").wait(10.0) if again else at_step(world, 30)
+    world = crash(second).wait(20.0)
 
     assert told(world) == []
     assert len(world.of(StartAttempt)) == 3
@@ -177,16 +182,6 @@ def test_what_is_written_again_or_named_as_state_counts_whenever_it_came(name: s
     world = unknown(world, name)
 
     assert world.state.saved.checkpoints.known[0].is_state
-
-
-def test_what_every_attempt_writes_at_its_start_is_no_state() -> None:
-    world = World(judge(quick(), GENERIC, resume_support=resume_support(GENERIC, NOWHERE))).begin()
-    world = crash(at_step(unknown(world, "pieces.q7").wait(60.0), 0))
-    assert len(world.of(StartAttempt)) == 2
-
-    world = crash(unknown(world.wait(30.0), "pieces.q7").wait(10.0)).wait(20.0)
-
-    assert len(world.of(StartAttempt)) == 3
 
 
 def test_a_person_begins_anew_and_the_old_state_holds_no_later_restart() -> None:
@@ -216,16 +211,6 @@ def test_a_person_names_it_and_it_is_given_to_the_trainer() -> None:
     assert list(needs(now_of(world))) == []
     assert resumed(crash(world)) == "out/checkpoint-60"
     assert len(world.of(StartAttempt)) == 3
-
-
-def test_resume_without_a_name_is_refused_and_says_how() -> None:
-    world = crash(at_step(unknown(run_of(GENERIC, NOWHERE), "whatever.q7"), 60))
-
-    reply = world.judge.answer(world.state, Command(t=world.t, verb="resume"))
-
-    assert not reply.ok
-    assert "whatever.q7 cannot be resumed from" in reply.message
-    assert "--from out/whatever.q7" in reply.message
 
 
 def test_it_is_copied_aside_before_the_run_begins_anew() -> None:

@@ -34,6 +34,12 @@ def first(failure: str, here: RemedyInput) -> Option:
     return next(options(load_remedies(), failure, here))
 
 
+def row(*changes: RemedyChange, when: tuple[Condition, ...] = ()) -> Remedy:
+    return Remedy(
+        name="x", title="x", failures=("cuda_oom",), equivalent=True, cost="", source="", when=when, changes=changes
+    )
+
+
 def after(option: Option) -> dict[str, Any]:
     return {change.key: change.after for change in option.changes}
 
@@ -141,13 +147,10 @@ def test_loaders_that_deadlock_get_fewer_workers_down_to_none() -> None:
 
 
 def test_what_nobody_could_read_is_not_changed() -> None:
-    row = Remedy(
-        name="x", title="x", failures=("cuda_oom",), equivalent=True, cost="", source="",
-        changes=(RemedyChange(key="size", times=0.5),),
-    )  # fmt: skip
-    assert fit(row, around("generic", {})) is None
-    assert fit(row, around("generic", {"size": "large"})) is None
-    assert fit(row, around("generic", {"size": True})) is None
+    half = row(RemedyChange(key="size", times=0.5))
+    assert fit(half, around("generic", {})) is None
+    assert fit(half, around("generic", {"size": "large"})) is None
+    assert fit(half, around("generic", {"size": True})) is None
 
 
 def test_values_of_command_lines_are_text() -> None:
@@ -288,22 +291,11 @@ def _on(step: int, steps: int) -> Any:
     ],
 )
 def test_a_condition_on_a_number_is_not_met_by_a_word(condition: Condition, fits: bool) -> None:
-    row = Remedy(
-        name="x", title="x", failures=("cuda_oom",), equivalent=True, cost="none", source="here",
-        when=(condition,), changes=(RemedyChange(key="size", to=1),),
-    )  # fmt: skip
-    assert (fit(row, around("hf", {"mode": "eager", "cache": True, "size": 4})) is not None) == fits
+    smaller = row(RemedyChange(key="size", to=1), when=(condition,))
+    assert (fit(smaller, around("hf", {"mode": "eager", "cache": True, "size": 4})) is not None) == fits
 
 
 def test_a_remedy_one_of_whose_settings_cannot_be_told_is_not_applied_in_part() -> None:
-    row = Remedy(
-        name="smaller",
-        title="smaller",
-        failures=("cuda_oom",),
-        equivalent=True,
-        cost="",
-        source="",
-        changes=(RemedyChange(key="size", to=2), RemedyChange(key="mode", to="eager")),
-    )
-    assert fit(row, around("generic", {"size": 4, "mode": "fast"})) is not None
-    assert fit(row, around("generic", {"size": 4, "mode": UNKNOWN})) is None
+    smaller = row(RemedyChange(key="size", to=2), RemedyChange(key="mode", to="eager"))
+    assert fit(smaller, around("generic", {"size": 4, "mode": "fast"})) is not None
+    assert fit(smaller, around("generic", {"size": 4, "mode": UNKNOWN})) is None

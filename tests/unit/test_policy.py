@@ -81,7 +81,6 @@ REPORT = "evidence: `trainwatch events`; `trainwatch report` collects all of it 
 ENDED_IT = "failures: attempt 2: crash (cuda_unknown_error) at step 100"
 
 AWAY = msgspec.structs.replace(cause("io_error", position=None), stepped=False)
-SIGNALLED = msgspec.structs.replace(cause("killed_by_user"), signal_t=7000.0)
 
 CASES: dict[str, tuple[FailureInput, Answer]] = {
     # training_is_done

@@ -96,14 +96,18 @@ def test_a_live_job_of_the_run_is_followed_and_no_other_submitted(cluster: Clust
     assert cluster.called("sbatch") == 0
 
 
-def test_the_next_job_starts_after_one_that_is_ending(cluster: Cluster) -> None:
-    cluster.job("COMPLETING", number="76")
+@pytest.mark.parametrize(("state", "run", "waits"), [("COMPLETING", "r1", True), ("RUNNING", "r12", False)])
+def test_the_next_job_starts_after_one_of_the_run_that_is_ending(
+    cluster: Cluster, state: str, run: str, waits: bool
+) -> None:
+    cluster.job(state, tag=f"trainwatch:{run}:1", number="76")
     (cluster.directory / EXIT_FILE).write_text('{"code": 0}')
     cluster.answers("scontrol", "JobId=77 JobState=COMPLETED NodeList=n1")
     done = cluster.runs()
     assert done.returncode == 0
-    assert "job 77 submitted, to start after job 76" in done.stdout
-    assert "--dependency=afterany:76" in cluster.calls.read_text()
+    assert cluster.called("sbatch") == 1
+    assert ("job 77 submitted, to start after job 76" in done.stdout) is waits
+    assert ("--dependency=afterany:76" in cluster.calls.read_text()) is waits
 
 
 def test_without_an_answer_nothing_is_submitted(cluster: Cluster) -> None:
@@ -137,15 +141,6 @@ def test_only_a_stop_of_the_run_cancels_its_job(cluster: Cluster, ordered: bool)
         assert next(line for line in follower.stdout if "job 77 is cancelled" in line or "job 77 goes on" in line)
         follower.kill()
     assert cluster.called("scancel") == ordered
-
-
-def test_a_job_of_another_run_is_left_alone(cluster: Cluster) -> None:
-    cluster.job("RUNNING", tag="trainwatch:r12:1", number="76")
-    (cluster.directory / EXIT_FILE).write_text('{"code": 0}')
-    cluster.answers("scontrol", "JobId=77 JobState=COMPLETED NodeList=n1")
-    done = cluster.runs()
-    assert done.returncode == 0
-    assert cluster.called("sbatch") == 1
 
 
 @SECOND_TIER

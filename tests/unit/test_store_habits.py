@@ -19,37 +19,30 @@ FADED = Habits(runs=1, start=PhaseHabit(quiet_s=3.6), phases={"save": LESS}, lul
 
 
 @pytest.mark.parametrize(
-    "command",
+    ("command", "same"),
     [
-        "python3.11 train.py --lr 1e-4",
-        "/opt/env/bin/python train.py --lr 1e-4",
-        "python train.py --resume out/checkpoint-40 --lr 1e-4",
-        "python train.py --resume --lr 1e-4",
-        "python train.py --resume_from_checkpoint=out/c --lr 1e-4",
-        "python train.py --resume-from-ckpt out/c --lr 1e-4",
-        "python train.py --ckpt_path out/c --lr 1e-4",
-        "python train.py --load_from out/c --lr 1e-4",
-        "python train.py --output_dir out/7 --lr 1e-4 --run_name seven --seed 7",
-        "python train.py --resume {resume} --lr 1e-4 --out-dir {output_dir}",
-        "python train.py trainer.resume_from=x +seed=4 --lr 1e-4 --master_port 29501",
+        ("python3.11 train.py --lr 1e-4", True),
+        ("/opt/env/bin/python train.py --lr 1e-4", True),
+        ("python train.py --resume out/checkpoint-40 --lr 1e-4", True),
+        ("python train.py --resume --lr 1e-4", True),
+        ("python train.py --resume_from_checkpoint=out/c --lr 1e-4", True),
+        ("python train.py --resume-from-ckpt out/c --lr 1e-4", True),
+        ("python train.py --ckpt_path out/c --lr 1e-4", True),
+        ("python train.py --load_from out/c --lr 1e-4", True),
+        ("python train.py --output_dir out/7 --lr 1e-4 --run_name seven --seed 7", True),
+        ("python train.py --resume {resume} --lr 1e-4 --out-dir {output_dir}", True),
+        ("python train.py trainer.resume_from=x +seed=4 --lr 1e-4 --master_port 29501", True),
+        ("python train.py --lr 2e-4", False),
+        ("python train.py --lr 1e-4 --batch_size 8", False),
+        ("python train.py --lr 1e-4 --init_lr_from_scratch", False),
+        ("torchrun train.py --lr 1e-4", False),
+        ("python train.py --lr 1e-4 --model_name llama", False),
     ],
 )
-def test_resume_and_output_options_do_not_change_the_normalised_command(command: str) -> None:
-    assert normalised(command.split()) == ("python", "train.py", "--lr", "1e-4")
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        "python train.py --lr 2e-4",
-        "python train.py --lr 1e-4 --batch_size 8",
-        "python train.py --lr 1e-4 --init_lr_from_scratch",
-        "torchrun train.py --lr 1e-4",
-        "python train.py --lr 1e-4 --model_name llama",
-    ],
-)
-def test_other_training_options_change_the_normalised_command(command: str) -> None:
-    assert normalised(command.split()) != ("python", "train.py", "--lr", "1e-4")
+def test_only_other_training_options_than_resume_and_output_change_the_normalised_command(
+    command: str, same: bool
+) -> None:
+    assert (normalised(command.split()) == ("python", "train.py", "--lr", "1e-4")) is same
 
 
 def test_job_key_depends_on_the_working_folder() -> None:

@@ -18,20 +18,28 @@ def told(folder: Path, *command: str, preset: str = "generic", profile: str = ""
 
 
 @pytest.mark.parametrize(
-    ("words", "epochs", "by"),
+    ("text", "words", "epochs", "by"),
     [
-        (("--epochs", "50"), 50, "--epochs 50"),
-        (("--num-epochs=7",), 7, "--num_epochs 7"),
-        (("--training.num_epochs", "12"), 12, "--training.num_epochs 12"),
-        (("trainer.max_epochs=9",), 9, "--trainer.max_epochs 9"),
-        (("epochs=9",), 9, "epochs=9"),
-        (("--epochs", "2.5"), None, ""),
-        (("--epochs", "-1"), None, ""),
-        (("--start_epoch", "4"), None, ""),
+        ("", ("--epochs", "50"), 50, "--epochs 50"),
+        ("", ("--num-epochs=7",), 7, "--num_epochs 7"),
+        ("", ("--training.num_epochs", "12"), 12, "--training.num_epochs 12"),
+        ("", ("trainer.max_epochs=9",), 9, "--trainer.max_epochs 9"),
+        ("", ("epochs=9",), 9, "epochs=9"),
+        ("", ("--epochs", "2.5"), None, ""),
+        ("", ("--epochs", "-1"), None, ""),
+        ("", ("--start_epoch", "4"), None, ""),
+        (PARSER, (), 90, "epochs 90 in train.py:3"),
+        ("EPOCHS = 30\n", (), 30, "EPOCHS 30 in train.py:1"),
+        ("def main():\n    num_epochs = 5\n", (), 5, "num_epochs 5 in train.py:2"),
+        ("epochs = 5\nif quick:\n    epochs = 1\n", (), None, ""),
+        ("epochs = steps // 3\n", (), None, ""),
+        ("epochs = True\n", (), None, ""),
     ],
 )
-def test_epochs_of_the_command(tmp_path: Path, words: tuple[str, ...], epochs: int | None, by: str) -> None:
-    (tmp_path / "train.py").write_text("")
+def test_epochs_of_the_command_else_of_the_script(
+    tmp_path: Path, text: str, words: tuple[str, ...], epochs: int | None, by: str
+) -> None:
+    (tmp_path / "train.py").write_text(text)
     found = told(tmp_path, "train.py", *words)
     assert (found.epochs, found.epochs_by) == (epochs, by)
 
@@ -52,23 +60,6 @@ def test_the_config_that_the_command_names_says_it(tmp_path: Path) -> None:
     found = told(tmp_path, *words, preset="kohya")
     assert (found.epochs, found.epochs_by, found.steps) == (12, "max_train_epochs 12 in sdxl.toml", None)
     assert told(tmp_path, *words, "--max_train_epochs", "4", preset="kohya").epochs_by == "--max_train_epochs 4"
-
-
-@pytest.mark.parametrize(
-    ("text", "epochs", "by"),
-    [
-        (PARSER, 90, "epochs 90 in train.py:3"),
-        ("EPOCHS = 30\n", 30, "EPOCHS 30 in train.py:1"),
-        ("def main():\n    num_epochs = 5\n", 5, "num_epochs 5 in train.py:2"),
-        ("epochs = 5\nif quick:\n    epochs = 1\n", None, ""),
-        ("epochs = steps // 3\n", None, ""),
-        ("epochs = True\n", None, ""),
-    ],
-)
-def test_else_the_scripts_own_value_counts(tmp_path: Path, text: str, epochs: int | None, by: str) -> None:
-    (tmp_path / "train.py").write_text(text)
-    found = told(tmp_path, "train.py")
-    assert (found.epochs, found.epochs_by) == (epochs, by)
 
 
 def test_the_scripts_value_is_not_taken_where_settings_may_stand_unseen(tmp_path: Path) -> None:

@@ -22,11 +22,16 @@ def notes(world: World) -> list[str]:
     return [entry.text for _, entry in world.entries if isinstance(entry, Note)]
 
 
-def test_a_restart_by_torchrun_is_told_and_steps_go_back() -> None:
+def trained(of: tuple[Agent, ...], until: int) -> World:
     world = World().begin()
-    for n in range(1, 30):
-        world.see(sample(world.t + 1.0, workers(10, 11), agents(1, 1)))
+    for n in range(1, until):
+        world.see(sample(world.t + 1.0, workers(10, 11), of))
         world.see(LogChunk(t=world.t, text=f"step {n}/900 loss 0.5\n"))
+    return world
+
+
+def test_a_restart_by_torchrun_is_told_and_steps_go_back() -> None:
+    world = trained(agents(1, 1), 30)
     world.see(sample(world.t + 1.0, workers(20, 21), agents(1, 1)))
     world.see(LogChunk(t=world.t + 1.0, text="step 21/900 loss 0.5\nstep 22/900 loss 0.5\n"))
     told = notes(world)
@@ -41,10 +46,7 @@ def test_a_restart_by_torchrun_is_told_and_steps_go_back() -> None:
 
 
 def test_a_late_line_of_ended_workers_does_not_shorten_the_start_of_the_new_ones() -> None:
-    world = World().begin()
-    for n in range(1, 60):
-        world.see(sample(world.t + 1.0, workers(10, 11), agents(1, 1)))
-        world.see(LogChunk(t=world.t, text=f"step {n}/900 loss 0.5\n"))
+    world = trained(agents(1, 1), 60)
     world.see(sample(world.t + 1.0, workers(20, 21), agents(1, 1)))
     world.see(LogChunk(t=world.t, text="step 59/900 loss 0.5\nstep 60/900 loss 0.5\n"))
     for _ in range(300):
@@ -56,10 +58,7 @@ def test_a_late_line_of_ended_workers_does_not_shorten_the_start_of_the_new_ones
 
 
 def test_an_agent_without_workers_is_a_hang_of_its_own_kind() -> None:
-    world = World().begin()
-    for n in range(1, 40):
-        world.see(sample(world.t + 1.0, workers(10, 11), agents(1, 1)))
-        world.see(LogChunk(t=world.t, text=f"step {n}/900 loss 0.5\n"))
+    world = trained(agents(1, 1), 40)
     for _ in range(400):
         world.see(ProcessSample(t=world.t + 1.0, cpu_cores=0.0, procs=1, states={"S": 1}, agents=agents(0)))
     (hang,) = [each for each in world.incidents if each.kind == "hang"]
@@ -79,10 +78,7 @@ def hangs(world: World, of: tuple[Agent, ...], seconds: int) -> list[str]:
 
 
 def test_agents_that_wait_for_each_other_after_a_restart_have_the_time_that_torchrun_gives_them() -> None:
-    world = World().begin()
-    for n in range(1, 40):
-        world.see(sample(world.t + 1.0, workers(10, 11), joining(1, 1)))
-        world.see(LogChunk(t=world.t, text=f"step {n}/900 loss 0.5\n"))
+    world = trained(joining(1, 1), 40)
     assert hangs(world, joining(0, 0), 640) == []
     assert any("2 agents of torchrun live without a worker" in each.reason for each in world.incidents)
     assert hangs(world, joining(0, 0), 60) == ["waiting"]
@@ -95,10 +91,7 @@ def test_nodes_that_come_later_are_no_hang_before_the_first_worker() -> None:
 
 
 def test_an_agent_that_ended_does_not_come_back() -> None:
-    world = World().begin()
-    for n in range(1, 40):
-        world.see(sample(world.t + 1.0, workers(10, 11), joining(1, 1)))
-        world.see(LogChunk(t=world.t, text=f"step {n}/900 loss 0.5\n"))
+    world = trained(joining(1, 1), 40)
     assert hangs(world, joining(0), 200) == ["waiting"]
 
 
