@@ -202,12 +202,16 @@ def test_a_state_file_does_not_make_a_layout_of_its_own(tmp_path: Path) -> None:
     assert (told.verdict, told.understood) == ("torn", False)
 
 
-def test_a_folder_of_the_layout_is_torn_without_its_optimizer_and_not_understood(tmp_path: Path) -> None:
-    folder = training_state(tmp_path)
-    (folder / "optimizer.pt").unlink()
+@pytest.mark.parametrize(("build", "gone"), [(training_state, "optimizer.pt"), (transformers, "model.safetensors")])
+def test_a_folder_of_a_layout_is_torn_without_a_member_and_not_understood(
+    build: Callable[[Path], Path], gone: str, tmp_path: Path
+) -> None:
+    folder = build(tmp_path)
+    (folder / gone).unlink()
 
     found = verify(folder, deep=False)
 
+    assert found == inspect(folder)
     assert (found.verdict, found.understood) == ("torn", False)
 
 
@@ -429,17 +433,6 @@ def test_counts_of_a_known_make_alone_are_not_a_state(state: str, tmp_path: Path
 
     (found,) = list_checkpoints(tmp_path).checkpoints
 
-    assert (found.verdict, found.understood) == ("torn", False)
-
-
-def test_a_folder_with_traces_of_the_trainer_that_saves_tensors_is_torn_without_weights(tmp_path: Path) -> None:
-    folder = transformers(tmp_path)
-    for weights_file in folder.glob("*.safetensors"):
-        weights_file.unlink()
-
-    found = inspect(folder)
-
-    assert found is not None
     assert (found.verdict, found.understood) == ("torn", False)
 
 

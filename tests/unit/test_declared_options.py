@@ -38,12 +38,9 @@ def test_options_of_the_script_that_a_remedy_names(tmp_path: Path) -> None:
     assert declared(tmp_path, SEARCH) == {"--safe_mode", "--disable_triton", "--batch_size"}
 
 
-def test_a_name_that_is_no_option_is_not_taken(tmp_path: Path) -> None:
+def test_a_name_that_is_no_option_is_not_taken_and_without_a_script_nothing_is_known(tmp_path: Path) -> None:
     assert declared(tmp_path, "safe_mode = True  # batch_size, compile\n") == frozenset()
     assert declared(tmp_path, "print('hello')\n") == frozenset()
-
-
-def test_without_a_script_nothing_is_known(tmp_path: Path) -> None:
     assert declared(tmp_path, SEARCH, "python", "gone.py") == frozenset()
     assert declared(tmp_path, SEARCH, "./trainer.bin") == frozenset()
 

@@ -45,8 +45,9 @@ def known(world: World) -> list[str]:
     return [fact.folder for fact in world.of(OutputKnown)]
 
 
-def test_a_folder_becomes_known_by_a_checkpoint_that_the_run_wrote_while_it_trained() -> None:
-    assert known(seen(running())) == [FOLDER]
+@pytest.mark.parametrize(("output", "found"), [("", [FOLDER]), (FOLDER, []), ("/data/out", [FOLDER])])
+def test_a_save_of_the_training_makes_its_folder_known_unless_it_was_told(output: str, found: list[str]) -> None:
+    assert known(seen(running(told(output) if output else None))) == found
 
 
 def test_a_model_that_is_written_before_the_first_step_is_no_output() -> None:
@@ -182,12 +183,7 @@ def test_a_run_without_steps_in_its_log_shows_its_folder_by_two_saves() -> None:
     assert known(seen(world, "0000050.pt", t=world.t + 1.0)) == [FOLDER]
 
 
-def test_the_folder_that_was_told_is_not_found_again() -> None:
-    assert known(seen(running(told(FOLDER)))) == []
-
-
-def test_a_folder_elsewhere_counts_only_while_the_one_that_was_told_holds_no_checkpoint() -> None:
-    assert known(seen(running(told("/data/out")))) == [FOLDER]
+def test_a_folder_elsewhere_does_not_count_if_the_one_that_was_told_holds_a_checkpoint() -> None:
     world = running(told("/data/out"))
     world.see(CheckpointEvent(t=world.t, path="/data/out/last.pt", event="complete", step=30, mtime=world.t))
     assert known(seen(world)) == []

@@ -75,18 +75,13 @@ def test_machine_whose_end_was_announced_is_not_restarted_on() -> None:
     assert ends(world, signal=15).word == "stopped"
 
 
-def test_second_signal_within_ten_minutes_holds() -> None:
-    world = train_on(ends(trained(), signal=15).wait(10.0), 300)
-    assert ends(world, signal="SIGHUP").word == "stopped"
-    assert "again within 10 min" in world.of(NotifyPeople)[-1].body
-
-
-def test_third_signal_of_a_night_holds() -> None:
+@pytest.mark.parametrize(("times", "apart_s", "said"), [(1, 300, "again within 10 min"), (2, 3600, "ended it 3 times")])
+def test_second_signal_within_ten_minutes_and_third_of_a_night_hold(times: int, apart_s: int, said: str) -> None:
     world = trained()
-    for _ in range(2):
-        world = train_on(ends(world, signal=15).wait(10.0), 3600)
-    assert ends(world, signal=15).word == "stopped"
-    assert "ended it 3 times" in world.of(NotifyPeople)[-1].body
+    for _ in range(times):
+        world = train_on(ends(world, signal=15).wait(10.0), apart_s)
+    assert ends(world, signal="SIGHUP").word == "stopped"
+    assert said in world.of(NotifyPeople)[-1].body
 
 
 def test_signal_before_the_first_step_holds() -> None:

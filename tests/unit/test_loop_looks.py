@@ -2,6 +2,7 @@
 
 import ast
 import textwrap
+from typing import Any
 
 import pytest
 
@@ -98,39 +99,32 @@ def test_thread_in_a_bare_loop_in_every_look_is_in_a_loop() -> None:
     )
 
 
-def test_one_look_or_an_unknown_source_shows_nothing() -> None:
-    assert place(BARE, at("spin", 2)) is None
+def test_an_unknown_source_shows_nothing() -> None:
     assert loop_of([at("spin", 2)] * 3, lambda _file: None) is None
-
-
-def test_thread_that_was_elsewhere_once_is_no_loop() -> None:
-    assert place(BARE, at("spin", 2), at("spin", 2), at("step", 2)) is None
-    assert place(BARE, at("spin", 2), (Frame("spin", TRAIN, 2), Frame("<module>", TRAIN, 91))) is None
-    inner = Frame("ready", TRAIN, 8)
-    assert place(BARE, at("spin", 2), at("spin", 2, inner)) is None
 
 
 def test_thread_that_asks_the_standard_library_for_ever_is_in_a_loop() -> None:
     assert place(POLLING, at("wait", 3), at("wait", 3, asks()), at("wait", 2)) == ("wait (train.py:2)", True)
-
-
-def test_one_long_call_in_such_a_loop_is_no_loop() -> None:
-    assert place(POLLING, at("wait", 3), at("wait", 3), at("wait", 3)) is None
-    assert place(POLLING, at("wait", 3, asks()), at("wait", 3, asks())) is None
-
-
-def test_what_the_loop_calls_must_be_a_question() -> None:
-    compute = Frame("dumps", STANDARD + "json/__init__.py", 231)
-    assert place(POLLING, at("wait", 3), at("wait", 3, compute)) is None
-    own = Frame("get", "/home/ann/queue.py", 12)
-    assert place(POLLING, at("wait", 3), at("wait", 3, own)) is None
     assert place(POLLING, at("wait", 3), at("wait", 3, asks("exists", "genericpath.py"))) is not None
-    installed = Frame("get", STANDARD + "site-packages/queue.py", 12)
-    assert place(POLLING, at("wait", 3), at("wait", 3, installed)) is None
 
 
-def test_stack_of_the_standard_library_alone_is_no_loop() -> None:
-    assert place(POLLING, (asks(),), (asks(),)) is None
+NO_LOOP = {
+    "one look": (BARE, at("spin", 2)),
+    "elsewhere once": (BARE, at("spin", 2), at("spin", 2), at("step", 2)),
+    "called from elsewhere once": (BARE, at("spin", 2), (Frame("spin", TRAIN, 2), Frame("<module>", TRAIN, 91))),
+    "a call in a bare loop": (BARE, at("spin", 2), at("spin", 2, Frame("ready", TRAIN, 8))),
+    "a line that calls": (POLLING, at("wait", 3), at("wait", 3), at("wait", 3)),
+    "one long question": (POLLING, at("wait", 3, asks()), at("wait", 3, asks())),
+    "it computes": (POLLING, at("wait", 3), at("wait", 3, Frame("dumps", STANDARD + "json/__init__.py", 231))),
+    "it calls its own": (POLLING, at("wait", 3), at("wait", 3, Frame("get", "/home/ann/queue.py", 12))),
+    "of a package": (POLLING, at("wait", 3), at("wait", 3, Frame("get", STANDARD + "site-packages/queue.py", 12))),
+    "the standard library alone": (POLLING, (asks(),), (asks(),)),
+}
+
+
+@pytest.mark.parametrize("looks", NO_LOOP.values(), ids=NO_LOOP)
+def test_what_looks_show_is_no_loop(looks: tuple[Any, ...]) -> None:
+    assert place(*looks) is None
 
 
 def test_call_in_a_package_is_named_with_the_own_line_that_made_it() -> None:

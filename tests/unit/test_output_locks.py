@@ -193,19 +193,14 @@ def test_the_lock_of_a_killed_process_is_taken_over_but_not_while_its_trainer_li
 
 
 @pytest.mark.parametrize(
-    ("changed", "where"),
-    [
-        ({"boot": "an earlier boot"}, local),
-        ({"pid_space": "pid:[1]"}, local),
-    ],
+    "changed",
+    [{"boot": "an earlier boot"}, {"pid_space": "pid:[1]"}],
     ids=["an earlier boot of this host", "a container of this machine without a flock"],
 )
-def test_a_lock_that_cannot_be_alive_is_taken_over_at_once(
-    path: Path, changed: dict[str, str], where: Callable[[str], bool]
-) -> None:
+def test_a_lock_that_cannot_be_alive_is_taken_over_at_once(path: Path, changed: dict[str, str]) -> None:
     left_behind(path, **changed)
-    look(str(path), MINE, where)
-    lock = LockFile(str(path), MINE, SUPERVISOR, where)
+    look(str(path), MINE, local)
+    lock = file_of(path)
     lock.take()
     assert lock.held
     lock.release()

@@ -7,22 +7,34 @@ from trainwatch.core.model.score import read_score
 
 
 @pytest.mark.parametrize(
-    ("output", "metric", "value"),
+    ("output", "asked", "metric", "value", "why"),
     [
-        ('{"fid": 12.3}', "fid", 12.3),
-        ('loading\n{"fid": 12.3, "n": 400}\n', "fid", 12.3),
-        ('{"step": "x", "clip_score": 31}\nbye\n', "clip_score", 31.0),
-        ('{\n  "fid": 9.5,\n  "parts": {"a": 1}\n}\n', "fid", 9.5),
-        ('{"fid": 1}\n{"fid": 2}\n', "fid", 2.0),
-        ("fid: 12.3\n", "fid", 12.3),
-        ("FID = 12.3\nsaved to x.png\n", "FID", 12.3),
-        ("1e-3\n", "score", 0.001),
-        ("accuracy: 93.5 %\n", "accuracy", 93.5),
+        ('{"fid": 12.3}', "", "fid", 12.3, ""),
+        ('loading\n{"fid": 12.3, "n": 400}\n', "", "fid", 12.3, ""),
+        ('{"step": "x", "clip_score": 31}\nbye\n', "", "clip_score", 31.0, ""),
+        ('{\n  "fid": 9.5,\n  "parts": {"a": 1}\n}\n', "", "fid", 9.5, ""),
+        ('{"fid": 1}\n{"fid": 2}\n', "", "fid", 2.0, ""),
+        ("fid: 12.3\n", "", "fid", 12.3, ""),
+        ("FID = 12.3\nsaved to x.png\n", "", "FID", 12.3, ""),
+        ("1e-3\n", "", "score", 0.001, ""),
+        ("accuracy: 93.5 %\n", "", "accuracy", 93.5, ""),
+        ("", "", "", None, "it printed nothing"),
+        ("\n \n", "", "", None, "it printed nothing"),
+        ("Done.\n", "", "", None, 'no score in its output (last line: "Done.")'),
+        ('{"fid": NaN}', "", "fid", None, "it printed NaN as fid"),
+        ("nan\n", "", "score", None, "it printed NaN as score"),
+        ("fid: -inf\n", "", "fid", None, "it printed an infinite number as fid"),
+        ('{"fid": null}', "", "", None, "its JSON has no number"),
+        ('{"ok": true}', "", "", None, "its JSON has no number"),
+        ('{"loss": 1.5}', "fid", "fid", None, 'its JSON has no number "fid" (it has: loss)'),
+        ("{not json}\n", "", "", None, 'no score in its output (last line: "{not json}")'),
     ],
 )
-def test_the_score_is_read_in_the_usual_forms(output: str, metric: str, value: float) -> None:
-    found = read_score(output)
-    assert (found.metric, found.value, found.why) == (metric, value, "")
+def test_the_score_is_read_in_the_usual_forms_and_unknown_with_a_reason(
+    output: str, asked: str, metric: str, value: float | None, why: str
+) -> None:
+    found = read_score(output, asked)
+    assert (found.metric, found.value, found.why) == (metric, value, why)
 
 
 def test_a_metric_chooses_among_numbers() -> None:
@@ -32,26 +44,6 @@ def test_a_metric_chooses_among_numbers() -> None:
     assert read_score(both).values == {"kid": 0.1, "fid": 12.3}
     assert read_score("kid: 0.1\nfid: 12.3\n", "kid").value == 0.1
     assert read_score("done: score is fid 7.5 of it, fid=8.5", "fid").value == 8.5
-
-
-@pytest.mark.parametrize(
-    ("output", "metric", "why"),
-    [
-        ("", "", "it printed nothing"),
-        ("\n \n", "", "it printed nothing"),
-        ("Done.\n", "", 'no score in its output (last line: "Done.")'),
-        ('{"fid": NaN}', "", "it printed NaN as fid"),
-        ("nan\n", "", "it printed NaN as score"),
-        ("fid: -inf\n", "", "it printed an infinite number as fid"),
-        ('{"fid": null}', "", "its JSON has no number"),
-        ('{"ok": true}', "", "its JSON has no number"),
-        ('{"loss": 1.5}', "fid", 'its JSON has no number "fid" (it has: loss)'),
-        ("{not json}\n", "", 'no score in its output (last line: "{not json}")'),
-    ],
-)
-def test_what_is_no_number_is_unknown_with_a_reason(output: str, metric: str, why: str) -> None:
-    found = read_score(output, metric)
-    assert (found.value, found.why) == (None, why)
 
 
 def test_which_scores_are_better_is_told_by_the_settings_or_the_name() -> None:

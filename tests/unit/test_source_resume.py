@@ -186,6 +186,22 @@ def test_the_option_that_resumes_is_found_in_the_source(tmp_path: Path, kind: st
     assert found.place.startswith("train.py:")
 
 
+AVERAGED = """
+import torch
+for step in range(100):
+    ema.store(net.parameters())
+    ema.restore(net.parameters())
+    torch.save(net.state_dict(), f"out/m-{step}.pt")
+"""
+DATA = """
+import glob, torch
+parts = sorted(glob.glob("data/*.pt"))
+for part in range(len(parts)):
+    rows = torch.load(parts[part])
+    torch.save(net.state_dict(), f"out/m-{part}.pt")
+"""
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -195,8 +211,12 @@ def test_the_option_that_resumes_is_found_in_the_source(tmp_path: Path, kind: st
         argparse_script('parser.add_argument("--wandb-resume", default="allow")', "wandb.init(resume=args.wandb_resume)"),
         argparse_script("", 'net.load_state_dict(torch.load("vgg.pth"))'),
         argparse_script('parser.add_argument("--reload-data", action="store_true")', "if args.reload_data: load_data()"),
+        argparse_script("", 'best = os.path.join(args.out, "best.pt")\ntorch.save(net.state_dict(), best)') + "\nnet.load_state_dict(torch.load(best))\n",
+        AVERAGED,
+        DATA,
     ],
-    ids=["pretrained weights", "an option of the library that is not passed on", "a tracker's", "loss weights", "data"],
+    ids=["pretrained weights", "an option of the library that is not passed on", "a tracker's", "loss weights", "data",
+         "the best weights, loaded at the end", "averaged weights", "parts of the data"],
 )  # fmt: skip
 def test_what_only_looks_like_it_is_none(tmp_path: Path, text: str) -> None:
     found = way(tmp_path, text)
@@ -301,35 +321,6 @@ def test_a_trainer_that_goes_on_by_itself_is_recognised(tmp_path: Path, text: st
     assert (found.will, found.source) == ("self", "self")
     assert found.file is not None
     assert found.file.by_itself
-
-
-def test_the_best_weights_that_are_loaded_at_the_end_are_no_resume(tmp_path: Path) -> None:
-    text = argparse_script("", 'best = os.path.join(args.out, "best.pt")\ntorch.save(net.state_dict(), best)')
-
-    found = way(tmp_path, text + "\nnet.load_state_dict(torch.load(best))\n")
-
-    assert found.will == "no"
-
-
-AVERAGED = """
-import torch
-for step in range(100):
-    ema.store(net.parameters())
-    ema.restore(net.parameters())
-    torch.save(net.state_dict(), f"out/m-{step}.pt")
-"""
-DATA = """
-import glob, torch
-parts = sorted(glob.glob("data/*.pt"))
-for part in range(len(parts)):
-    rows = torch.load(parts[part])
-    torch.save(net.state_dict(), f"out/m-{part}.pt")
-"""
-
-
-@pytest.mark.parametrize("text", [AVERAGED, DATA], ids=["averaged weights", "parts of the data"])
-def test_what_is_loaded_and_restored_while_training_is_no_resume(tmp_path: Path, text: str) -> None:
-    assert way(tmp_path, text).will == "no"
 
 
 def test_an_environment_variable_is_given_as_one(tmp_path: Path) -> None:

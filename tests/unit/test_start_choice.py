@@ -532,15 +532,11 @@ def without_journal(command: tuple[str, ...]) -> RunDirectory:
     return run
 
 
-def test_a_run_whose_journal_was_deleted_is_not_one_that_never_started() -> None:
-    run = without_journal(COMMAND)
+def test_a_run_whose_journal_was_deleted_is_not_one_that_never_started_and_not_begun_anew() -> None:
+    run = without_journal(("true", "train"))
     story = as_found(run, load_story(run.journal))
     assert (story.state, [attempt.number for attempt in story.attempts]) == ("interrupted", [1])
     assert "its journal is missing" in story.state_reason
-
-
-def test_the_same_command_does_not_begin_anew_beside_a_run_whose_journal_was_deleted() -> None:
-    without_journal(("true", "train"))
     with pytest.raises(CliError, match="was interrupted"):
         chosen(("true", "train"))
 

@@ -120,7 +120,7 @@ def test_an_average_that_one_step_spoils_is_a_warning() -> None:
     assert found.clauses[0].startswith("The average loss is not a number")
 
 
-def test_a_finished_run_carries_what_was_wrong_at_its_end() -> None:
+def test_a_finished_run_carries_what_was_wrong_at_its_end_and_nothing_that_was_cured() -> None:
     closed = replace(NAN, open=False, closed_t=7.4 * 3600, ended_by="attempt")
     found = said(with_incidents(finished(), closed))
     assert found.level == "danger"
@@ -128,11 +128,8 @@ def test_a_finished_run_carries_what_was_wrong_at_its_end() -> None:
     well = replace(closed, ended_by="", ending="the loss is a number again")
     assert said(with_incidents(finished(), well)).level == "safe"
     assert said(with_incidents(finished(), HOT)).level == "danger"
-
-
-def test_what_a_restart_cured_is_not_carried() -> None:
-    earlier = replace(NAN, attempt=1, open=False, closed_t=100.0, ended_by="attempt")
-    assert said(with_incidents(finished(), earlier)).level == "safe"
+    cured = replace(NAN, attempt=1, open=False, closed_t=100.0, ended_by="attempt")
+    assert said(with_incidents(finished(), cured)).level == "safe", "by a restart"
 
 
 def test_checkpoints_of_a_finished_run_are_counted_with_the_damaged_ones() -> None:
