@@ -70,11 +70,7 @@ def test_kohya_gets_weights_and_profile_in_a_copy_and_the_original_stays(tmp_pat
         False,
         True,
     )
-    assert all(not same_key(change) for change in derived.changes)
-
-
-def same_key(change: Change) -> bool:
-    return bool(change.before == change.after)
+    assert all(change.before != change.after for change in derived.changes)
 
 
 def test_kohya_without_a_config_takes_everything_as_flags(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_resume_verdict_follows_from_the_first_printed_steps(steps: tuple[int, .
 
 def test_weights_whose_bar_goes_on_at_the_usual_distance_of_its_lines_are_not_counted_twice() -> None:
     """The attempt before ended with two lines close to each other: *step 720 of 420* in the report."""
-    told = AttemptProgress(**fields(weights_only=True, former=Former(widest_gap=4), named=("log",)))
+    told = msgspec.structs.replace(RESUMED, weights_only=True, former=Former(widest_gap=4), named=("log",))
     began = "steps:  40%|4  | 400/1000 [00:00<?, ?it/s]"
     after, proof = follow(told, began, step(404), step(407))
     assert (proof, after.position, after.step_offset) == ("taken", 407, 0)
@@ -80,10 +80,10 @@ def test_weights_whose_bar_goes_on_at_the_usual_distance_of_its_lines_are_not_co
 
 
 def test_bar_that_counts_what_is_left_shows_that_the_resume_was_taken() -> None:
-    told = AttemptProgress(**fields(former=Former(total=1000)))
+    told = msgspec.structs.replace(RESUMED, former=Former(total=1000))
     after, proof = follow(told, step(1, 600), step(2, 600), at_once=True)
     assert (proof, after.position) == ("taken", 402)
-    assert resume_in_words(after) == "resume verified: a holds step 400, first step after it 401"
+    assert resume_in_words(after) == "resume verified: step-400 holds step 400, first step after it 401"
     assert proof_after(told, 1, 2, 3) == "anew"
 
 
@@ -93,11 +93,11 @@ def epochs(first: int, *, of: int = 60) -> tuple[str, ...]:
 
 
 def test_bar_that_restarts_in_each_epoch_is_checked_by_the_epoch() -> None:
-    late = AttemptProgress(**fields(resume_epoch=7))
+    late = msgspec.structs.replace(RESUMED, resume_epoch=7)
     assert follow(late, *epochs(0), before=(*epochs(0), *epochs(1)))[1] == "unclear"
     after, proof = follow(late, *epochs(7), before=(*epochs(0), *epochs(1)))
     assert (proof, after.first_step) == ("taken", 421)
-    first = AttemptProgress(**fields(resume_epoch=0))
+    first = msgspec.structs.replace(RESUMED, resume_epoch=0)
     assert follow(first, *epochs(0), before=(*epochs(0), *epochs(1)))[1] == "unclear"
 
 
@@ -123,7 +123,7 @@ def labelled(label: str, first: int, last: int, of: int) -> tuple[str, ...]:
 @pytest.mark.parametrize(("at", "label"), [(30, "epoch 0"), (90, "epoch 2"), (100, "epoch 2")])
 def test_what_is_left_of_an_epoch_shows_that_the_resume_was_taken(at: int, label: str) -> None:
     former = Former(shows_losses=True, fresh_epoch=0)
-    told = AttemptProgress(**fields(resume_step=at, resume_position=at, former=former))
+    told = msgspec.structs.replace(RESUMED, resume_step=at, resume_position=at, former=former)
     after, proof = follow(told, *labelled(label, 1, 6, 40 - at % 40), before=labelled("epoch 0", 1, 35, 40))
     assert (proof, after.position, after.first_step) == ("taken", at + 6, at + 1)
 
@@ -152,7 +152,7 @@ def test_the_steps_of_a_bar_that_names_no_epoch_are_those_before_the_next_epoch(
 
 def test_lines_without_a_loss_are_no_steps_if_those_of_steps_have_one() -> None:
     """A bar of the whole run whose first batches are passed over counted from 1: it was ended as started over."""
-    told = AttemptProgress(**fields(former=Former(shows_losses=True)))
+    told = msgspec.structs.replace(RESUMED, former=Former(shows_losses=True))
     passed = [step(n, loss=False) for n in (1, 80, 160, 240, 320, 399)]
     for at_once in (False, True):
         assert follow(told, *passed, at_once=at_once)[1] == "open"
@@ -162,7 +162,7 @@ def test_lines_without_a_loss_are_no_steps_if_those_of_steps_have_one() -> None:
 
 
 def test_a_first_line_that_a_training_from_the_beginning_prints_too_proves_nothing() -> None:
-    told = AttemptProgress(**fields(resume_step=50, resume_position=50, former=Former(printed_every=50)))
+    told = msgspec.structs.replace(RESUMED, resume_step=50, resume_position=50, former=Former(printed_every=50))
     begins_at_50 = msgspec.structs.replace(told, former=Former(printed_every=50, fresh_step=50))
     assert proof_after(begins_at_50, 50, 100, 150) == "unclear"
     begins_at_0 = msgspec.structs.replace(told, former=Former(printed_every=50, fresh_step=1))  # it prints 0, 50, 100
@@ -213,7 +213,7 @@ def test_a_later_epoch_proves_a_resume_of_a_log_and_a_checkpoint_without_steps()
 
 
 def test_lines_that_go_far_faster_than_a_step_are_of_batches_that_are_passed_over() -> None:
-    told = AttemptProgress(**fields(former=Former(pace_s=1.0)))
+    told = msgspec.structs.replace(RESUMED, former=Former(pace_s=1.0))
     passed = [step(n, loss=False).replace("1.00it/s", "900.0it/s") for n in (1, 80, 160, 240, 320, 399)]
     assert follow(told, *passed)[1] == "open"
     assert follow(told, *passed, step(401, loss=False))[0].first_step == 401
@@ -222,19 +222,10 @@ def test_lines_that_go_far_faster_than_a_step_are_of_batches_that_are_passed_ove
 
 def test_the_total_of_an_epoch_is_not_what_is_left() -> None:
     """At the beginning of the last epoch the two are the same: Keras that began anew was told as resumed."""
-    told = AttemptProgress(**fields(resume_step=540, resume_position=540, former=Former(total=600, bar_total=60)))
+    told = msgspec.structs.replace(
+        RESUMED, resume_step=540, resume_position=540, former=Former(total=600, bar_total=60)
+    )
     assert follow(told, *epochs(0), before=(*epochs(0), *epochs(1)))[1] == "unclear"
-
-
-def fields(**more: Any) -> dict[str, Any]:
-    return {
-        "number": 2,
-        "resume_from": "out/a",
-        "resume_position": 400,
-        "resume_step": 400,
-        "resume_verdict": "open",
-        **more,
-    }
 
 
 def test_command_without_a_place_for_the_resume_path_warns_that_it_started_over() -> None:
