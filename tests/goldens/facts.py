@@ -62,7 +62,7 @@ def differences(known: Any, seen: Any, old: frozenset[str], at: str = "") -> lis
         found = []
         for key in {**known, **seen}:
             here = f"{at}.{key}".lstrip(".")
-            if key in known or _any_entry(here) in old:
+            if key in known or re.sub(r"\[\d+\]", "[]", here) in old:
                 found += differences(known.get(key), seen.get(key), old, here)
         return found
     if isinstance(known, list) and isinstance(seen, list) and len(known) == len(seen):
@@ -101,10 +101,6 @@ def check_keys(verb: str, seen: set[str]) -> None:
         KEYS.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
     gone = {key for key in known_keys() if re.split(r"[.\[]", key)[0] == verb} - seen
     assert not gone, f"keys that are gone: {sorted(gone)}"
-
-
-def _any_entry(at: str) -> str:
-    return re.sub(r"\[\d+\]", "[]", at)
 
 
 def _written(answers: Mapping[str, Any]) -> str:

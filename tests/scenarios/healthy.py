@@ -1,6 +1,5 @@
 """Healthy runs: none of them may be called hung or stopped. The name states why it could be."""
 
-import random
 from collections.abc import Callable
 
 from tests.builders import Story, busy, evaluating, first_only, idle, jumpy, spin
@@ -246,14 +245,10 @@ def breathes_under_a_short_floor(s: Story) -> Story:
     return s
 
 
-def _full(rng: random.Random, _gpu: int) -> tuple[float, float]:
-    return 98 + rng.randint(0, 2), 250
-
-
 def _lines(s: Story, *distances: float) -> Story:
     """A progress line after each so many seconds, the GPU near 100 %."""
     for seconds in distances:
-        s.go(seconds, gpu=_full, cpu=1.2)
+        s.go(seconds, gpu=lambda rng, _gpu: (98 + rng.randint(0, 2), 250), cpu=1.2)
         s.step += 10
         s.log(f"\nStep {s.step}, Loss: 0.11, LR: 1.00e-04\n")
     return s

@@ -1,6 +1,5 @@
 """What works on every screen: the palette, copying, pictures, the way back; and what is remembered until next time."""
 
-import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -42,18 +41,14 @@ async def begin(pilot: Pilot[None], app: TrainwatchApp, key: str = "") -> None:
     await pilot.pause()
 
 
-def pictures(home: Path) -> list[str]:
-    return [path.read_text() for path in home.glob("screenshots/*.svg")]
-
-
-def has_pictures(home: Path) -> bool:
-    return bool(pictures(home))
-
-
 def forget_pictures(home: Path) -> None:
     """One of the same second has the same name."""
     for path in home.glob("screenshots/*.svg"):
         path.unlink()
+
+
+def pictures(home: Path) -> list[str]:
+    return [path.read_text() for path in home.glob("screenshots/*.svg")]
 
 
 def palette(app: TrainwatchApp) -> dict[str, Callable[[], Any]]:
@@ -97,7 +92,7 @@ async def test_every_screen_can_be_copied_and_saved(tmp_path: Path) -> None:
             assert app.clipboard != before, key
             forget_pictures(tmp_path)
             await pilot.press("ctrl+s")
-            await until(pilot, functools.partial(has_pictures, tmp_path), key)
+            await until(pilot, lambda: bool(pictures(tmp_path)), key)
             assert all(picture.startswith("<svg") for picture in pictures(tmp_path))
             front: Any = app.screen
             assert "Saved as SVG" in front.key_bar.plain_lines()[0], key

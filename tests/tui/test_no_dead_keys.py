@@ -20,15 +20,14 @@ from trainwatch.tui.keys import KEYS
 PLACES = ("dashboard", "log", "incidents", "checkpoints", "profiles", "runs", "metrics", "gpus", "host", "launch")
 
 
-def without_profiles() -> OpenRun:
-    return run_of(healthy(), profiles=(), ladder=())
-
-
 def run_of(now: Situation, **doors: Any) -> OpenRun:
     return rich_run(now, trials=FakeTrials(), logs=FileLogBrowser(), **doors)
 
 
-RUNS = {"troubled": lambda: run_of(troubled()), "healthy": lambda: run_of(healthy()), "no profiles": without_profiles}
+RUNS = {
+    "troubled": lambda: run_of(troubled()), "healthy": lambda: run_of(healthy()),
+    "no profiles": lambda: run_of(healthy(), profiles=(), ladder=()),
+}  # fmt: skip
 CASES = [
     *((place, "healthy") for place in PLACES),
     *((place, "troubled") for place in ("dashboard", "incidents", "checkpoints")),

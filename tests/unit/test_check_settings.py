@@ -38,12 +38,6 @@ def plan(tmp_path: Path, settings: dict[str, Any] | None = None, **more: Any) ->
     return LaunchPlan(spec=spec, preset=load_presets()[spec.preset], settings=settings or {})
 
 
-def expecting(tmp_path: Path, vram: str) -> LaunchPlan:
-    made = plan(tmp_path)
-    spec = msgspec.structs.replace(made.spec, settings=Settings(profiles=Profiles(use="big")))
-    return msgspec.structs.replace(made, spec=spec, profiles={"big": Profile(name="big", expect={"vram": vram})})
-
-
 def gpus(*sizes_gb: float, used_gb: float = 0.3, users: tuple[GpuUser, ...] = ()) -> GpuSurvey:
     seen = tuple(
         GpuSeen(index=i, name=f"card {i}", mem_total_bytes=size * GB, mem_used_bytes=used_gb * GB, users=users)
@@ -252,5 +246,7 @@ def test_python_interpreter_is_found_behind_launchers(tmp_path: Path) -> None:
 def test_gpu_memory_of_a_profile_is_compared_with_the_gpu(
     tmp_path: Path, needs: str, card_gib: float, said: str
 ) -> None:
-    wanted = expecting(tmp_path, needs)
+    made = plan(tmp_path)
+    spec = msgspec.structs.replace(made.spec, settings=Settings(profiles=Profiles(use="big")))
+    wanted = msgspec.structs.replace(made, spec=spec, profiles={"big": Profile(name="big", expect={"vram": needs})})
     assert result(check_need(wanted, machine(tmp_path, gpus=gpus(card_gib * 2**30 / GB)))) == said

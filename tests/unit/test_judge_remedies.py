@@ -189,7 +189,9 @@ def test_a_remedy_is_one_entry_with_before_and_after_and_goes_with_every_launch(
     assert start.changes == fact.changes
     assert "train_batch_size 4 -> 2" in start.reason
     assert [b.used for b in world.of(BudgetChanged)] == [1]
-    world.watch(_on(40, 10))
+    on = story(0)
+    on.step = 40
+    world.watch(on.train(10))
     crash(world)
     assert world.of(StartAttempt)[-1].changes == fact.changes
 
@@ -272,12 +274,6 @@ def test_the_story_knows_what_is_in_force_and_a_new_supervisor_does_too() -> Non
     assert [a.name for a in again.state.policy.applied] == ["half-batch"]
     dropped = RemediesDropped(names=("half-batch",), why="asked")
     assert story_of([*world.entries, (world.t, dropped)]).remedies == ()
-
-
-def _on(step: int, steps: int) -> Any:
-    told = story(0)
-    told.step = step
-    return told.train(steps)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,3 @@ def test_run_clock_starts_after_the_last_record_and_goes_on_if_the_time_of_day_w
     before = clock.now()
     time.sleep(0.002)
     assert clock.now() > before >= 5000.0
-
-
-def test_wall_time_of_the_run_clock_is_the_time_of_day() -> None:
-    assert abs(RunClock(0).wall() - time.time()) < 60
