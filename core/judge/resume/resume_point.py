@@ -320,8 +320,10 @@ def is_left_to_the_trainer(index: CheckpointIndex, path: str) -> bool:
 
 
 def _is_always_so(known: KnownCheckpoint, found: Sequence[KnownCheckpoint]) -> bool:
-    if known.unfinished or known.unclear == known.resumed:
-        return known.unclear == known.resumed
+    if known.resumed is not None and known.unclear == known.resumed:
+        return True
+    if known.unfinished:
+        return False
     alike = [k for k in found if _series(k) == _series(known) and not k.unfinished]
     findings = [k.unclear or ("", "") for k in alike]
     # Saves with the same finding show that the trainer writes them so: it is no damage.
