@@ -1,6 +1,7 @@
 """Where a run saves, found by who writes: real processes, real files, no name told."""
 
 import contextlib
+import fcntl
 import os
 import signal
 import subprocess
@@ -95,6 +96,14 @@ def writers_of(folder: Path, open_files: Any = open_for_writing) -> Writers:
     return Writers(working_folder=str(folder), directory="", tree=RunTree(), open_files=open_files)
 
 
+@contextlib.contextmanager
+def apart() -> Iterator[str]:
+    """A folder above which nobody works: no two tests at once, as the search of one opens what is beside it."""
+    with open(__file__) as lock, tempfile.TemporaryDirectory(dir="/var/tmp") as place:  # noqa: PTH123
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield place
+
+
 class World:
     """A working folder, the run's trainer in it, and another process that is not of the run."""
 
@@ -117,7 +126,6 @@ class World:
 
     def follow(self) -> None:
         self.trainer.do("pass")
-        self.stranger.do("pass")
         self.search.follow(target(identity(self.trainer.process.pid)))
         wait_until(lambda: self.search.members, "the run's processes are known")
 
@@ -139,6 +147,7 @@ def world(tmp_path: Path) -> Iterator[World]:
     (folder / "old").mkdir(parents=True)
     made = World(folder)
     with made.trainer, made.stranger, running(made.search):
+        made.stranger.do("pass")
         made.follow()
         yield made
 
@@ -255,8 +264,8 @@ def test_caches_trackers_and_watched_folders_are_left_out(world: World) -> None:
 def test_in_a_folder_that_was_told_only_one_that_names_it_and_wrote_as_much_speaks_against_the_run(
     before: str, writer: str, whose: str
 ) -> None:
-    """Also not one that was seen to save there, and has written nothing since, or has ended."""
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as place:  # nobody works in a folder above it
+    """Also not one that saved there, and has written nothing since, or has ended."""
+    with apart() as place:
         folder = Path(place)
         (folder / "out").mkdir()
         made, saved = World(folder, looks=False), folder / "out/checkpoint_2.safetensors"
@@ -266,23 +275,25 @@ def test_in_a_folder_that_was_told_only_one_that_names_it_and_wrote_as_much_spea
             made.follow()
             if before:
                 other.do("put('out/theirs.safetensors', held=True)", "held")
-                made.writers.look_beside(time.monotonic(), 0.0)
+                made.writers.look_beside(float("inf"), 0.0)
                 other.do("")
                 assert made.search.whose(folder / "out/theirs.safetensors", told=True) == "other"
                 other.ends() if before == "ended" else other.do("pass")
-            made.writers.look_beside(time.monotonic(), 0.0)
+            made.writers.look_beside(float("inf"), 0.0)
             looked_ns = time.time_ns()
             wait_until(lambda: time.time_ns() > looked_ns + CLOCK_NS, "the clock of files is behind that look")
             (other if writer == "other" else made.trainer).do("put('out/checkpoint_2.safetensors')")
             wait_until(lambda: str(saved) in made.written, "it is seen")
-            made.writers.look_beside(time.monotonic(), 0.0)
+            made.writers.look_beside(float("inf"), 0.0)
             made.writers.count()
             assert made.search.whose(saved, told=True) == whose
 
 
-@pytest.mark.parametrize(("stranger", "sure"), [("gone", True), ("above", True), ("inside", False), ("writes", False)])
+@pytest.mark.parametrize(
+    ("stranger", "sure"), [("gone", True), ("idle", True), ("above", True), ("inside", False), ("writes", False)]
+)
 def test_a_save_that_nobody_saw_open_is_sure_only_if_nobody_else_can_have_written_it(stranger: str, sure: bool) -> None:
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as place:  # nobody works in a folder above it
+    with apart() as place:
         folder = Path(place, "work")
         (folder / "out").mkdir(parents=True)
         made = World(folder, looks=False)
@@ -290,10 +301,10 @@ def test_a_save_that_nobody_saw_open_is_sure_only_if_nobody_else_can_have_writte
             made.stranger.do("os.chdir('out')")
         elif stranger == "gone":
             made.stranger.ends()
+        elif stranger == "idle":  # a program that saves nothing
+            made.stranger.do("os.chdir('out'); print('now', flush=True); os.execlp('tail', 'tail', '-f', 'x')", "now")
         with made.trainer, made.stranger, running(made.search):
-            made.trainer.do("pass")
-            made.search.follow(target(identity(made.trainer.process.pid)))
-            wait_until(lambda: made.search.members, "the run's processes are known")
+            made.follow()
             made.trainer.do("put('out/checkpoint_2.safetensors', held=True)", "held")
             if stranger == "writes":
                 made.stranger.do("put('theirs/checkpoint_2.safetensors')")
@@ -301,24 +312,6 @@ def test_a_save_that_nobody_saw_open_is_sure_only_if_nobody_else_can_have_writte
             wait_until(lambda: "out" in made.seen() and made.search.look_again(60.0), "the folder is found")
             assert made.seen() in ({"out": sure}, {"out": sure, "theirs": False})  # unless theirs was seen open
             assert (made.search.whose(folder / "out/checkpoint_2.safetensors") == "unsure") != sure
-
-
-def test_a_program_that_saves_nothing_is_nobody_else() -> None:
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as place:
-        made = World(Path(place), looks=False)
-        made.stranger.ends()
-        with (
-            subprocess.Popen(["tail", "-f", "/dev/null"], cwd=place) as reader,
-            made.trainer,
-            made.stranger,
-            running(made.search),
-        ):
-            made.trainer.do("pass")
-            made.search.follow(target(identity(made.trainer.process.pid)))
-            wait_until(lambda: made.search.members, "the run's processes are known")
-            made.trainer.do("put('out/checkpoint_2.safetensors')")
-            wait_until(lambda: made.seen() == {"out": True}, "the folder is found")
-            reader.kill()
 
 
 def late_search(world: World, folder: Path, *, elsewhere: Sequence[str] = (), **more: Any) -> OutputSearch:

@@ -94,19 +94,22 @@ class WrittenBytes:
 
     def look(self, processes: Iterable[tuple[int, int]]) -> None:
         for key in processes:
-            begun, process, found = time.time_ns(), read_process(key[0]), read_io(key[0])
-            alive = process is not None and process.key == key
-            if alive and found is None:
-                continue  # a user's who may not be examined, or the kernel does not count
-            # A byte may be in both counts. One that has ended has written any amount by now, and nothing later.
-            written = ANY_BYTES if not alive or found is None else found.given_bytes + found.paged_bytes
-            with self._lock:
-                known = self._counts.pop(key, ())
-                if len(known) > 1 and known[-2][2] == known[-1][2] == written:
-                    known = known[:-1]  # of an idle one the first and the last look tell all
-                self._counts[key] = (*known[1 - COUNTS :], (begun, time.time_ns(), written))
-                if len(self._counts) > REMEMBERED:
-                    self._counts.pop(next(iter(self._counts)))
+            with self._lock:  # from the reading on: a count that is taken later is the later one
+                self._look(key)
+
+    def _look(self, key: tuple[int, int]) -> None:
+        begun, process, found = time.time_ns(), read_process(key[0]), read_io(key[0])
+        alive = process is not None and process.key == key
+        if alive and found is None:
+            return  # a user's who may not be examined, or the kernel does not count
+        # A byte may be in both counts. One that has ended has written any amount by now, and nothing later.
+        written = ANY_BYTES if not alive or found is None else found.given_bytes + found.paged_bytes
+        known = self._counts.pop(key, ())
+        if len(known) > 1 and known[-2][2] == known[-1][2] == written:
+            known = known[:-1]  # of an idle one the first and the last look tell all
+        self._counts[key] = (*known[1 - COUNTS :], (begun, time.time_ns(), written))
+        if len(self._counts) > REMEMBERED:
+            self._counts.pop(next(iter(self._counts)))
 
     def _of(self, process: tuple[int, int]) -> tuple[tuple[int, int, int], ...]:
         with self._lock:
