@@ -97,8 +97,8 @@ class VerifyCheckpoint(DecisionBase, frozen=True, kw_only=True, tag="verify_chec
 class CopyAside(DecisionBase, frozen=True, kw_only=True, tag="copy_aside"):
     """Copy state that a start may write over to a folder of its own, before that start.
 
-    ``link``: the start deletes it, so that hard links will do. Outcome data: ``folder``, ``places`` (original → copy),
-    ``size_bytes``; ``no_room``: a disk is too full; ``gone``: a path that does not exist any more.
+    ``link``: the start may delete them, so that hard links will do for all but the first. Outcome data: ``folder``,
+    ``places`` (original → copy), ``size_bytes``; ``no_room``: a disk is too full; ``gone``: a path that is not there.
     """
 
     paths: tuple[str, ...]

@@ -22,9 +22,11 @@ def out(tmp_path: Path) -> Path:
     return folder
 
 
-def test_files_and_folders_are_copied_and_a_copy_is_not_the_original(out: Path) -> None:
+@pytest.mark.parametrize("link", [False, True])
+def test_files_and_folders_are_copied_and_a_copy_is_not_the_original(out: Path, link: bool) -> None:
+    """A start that was read as deleting its folder wrote to ``last.pt`` in place: a link to it held no weights then."""
     target = folder_for_copies(out, out.parent / "instead", wall=0.0)
-    made = copy_aside([out / "state_30", out / "whatever.q7"], target)
+    made = copy_aside([out / "whatever.q7", out / "state_30"], target, link=link)
 
     assert (made.folder, made.size_bytes, made.refused) == (str(target), 8005, "")
     assert target.parent == out.parent / "out.kept"
@@ -32,6 +34,7 @@ def test_files_and_folders_are_copied_and_a_copy_is_not_the_original(out: Path) 
         again.truncate(0)
     assert (target / "whatever.q7").read_bytes() == b"q" * 3000
     assert (target / "state_30" / "w.npy").read_bytes() == b"w" * 5000
+    assert (target / "state_30" / "w.npy").samefile(out / "state_30" / "w.npy") == link
     assert (target / "state_30" / "last").readlink() == Path("w.npy")
     assert [path.name for path in target.parent.iterdir()] == [target.name]
 

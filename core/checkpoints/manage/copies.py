@@ -208,8 +208,8 @@ def copy_aside(
 ) -> CopiedAside:
     """Copy each path into a new folder under its own name (``_named``); all or nothing.
 
-    ``link``: a hard link will do, because the originals are going to be deleted. ``spare_bytes``: left free on the
-    disk, None = what a launch leaves (``floor_bytes``).
+    ``link``: a hard link will do for all but the first, because the start may delete the originals. ``spare_bytes``:
+    left free on the disk, None = what a launch leaves (``floor_bytes``).
 
     Of a path that is a link, what it leads to is copied: a trainer that opens it writes over that.
     Each copy is flushed, and its size and that of the original are compared after it; the folder has another name until
@@ -218,8 +218,8 @@ def copy_aside(
     named = _named(paths)
     parts = [_files(name, path) for name, path in named]
     files = [file for found in parts for file in found]
-    size = 0
-    left = sum(path.lstat().st_size for _, path in files)
+    size, copied = 0, parts[0] if link and parts else files
+    left = sum(path.lstat().st_size for _, path in copied)
     largest = max((sum(path.lstat().st_size for _, path in found) for found in parts), default=0)
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -227,11 +227,11 @@ def copy_aside(
             with idle_io_priority():
                 for name, path in files:
                     bytes_ = path.lstat().st_size
-                    place, need = stage / name, left + largest
+                    place, need = stage / name, max(left, bytes_) + largest
                     place.parent.mkdir(parents=True, exist_ok=True)
-                    if not (link and _linked(path, place)):
+                    if (name, path) in copied or not _linked(path, place):
                         _copy(path, place, clone, need, spare_bytes)
-                    size, left = size + bytes_, left - bytes_
+                    size, left = size + bytes_, max(0, left - bytes_)
             _sync_folders(stage)
             stage.rename(folder)
             sync_directory(folder.parent)
