@@ -163,7 +163,9 @@ class StepBuilder:
 
     def in_front(self, path: str | None, before_t: float | None = None) -> tuple[checkpoint_index.KnownCheckpoint, ...]:
         """Return the bad ones that a trainer which chooses its checkpoint by itself may take instead of this one."""
-        return resume_point.in_front(self.index, path, before_t) if self.knowledge.trainer_chooses(path) else ()
+        if not self.knowledge.trainer_chooses(path):
+            return ()
+        return resume_point.in_front(self.index, path, before_t, trained=self.state.policy.trained)
 
     def resume_point(self, plan: RestartPlan) -> tuple[str | None, checkpoint_index.KnownCheckpoint | None]:
         """Return what the next attempt begins from, and what is known of it; (None, None): from the beginning."""

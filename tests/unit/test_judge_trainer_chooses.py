@@ -79,6 +79,18 @@ def test_a_torn_file_that_the_trainer_took_is_not_started_into_again(style: Resu
     assert "from model_30.pt (step 30)" in world.of(StartAttempt)[-1].reason
 
 
+@pytest.mark.parametrize(("steps", "newest", "held"), [(0, NEW, True), (0, GOOD, False), (40, NEW, False)])
+def test_a_torn_file_from_before_the_run_is_not_started_into_again(steps: int, newest: str, held: bool) -> None:
+    """It was started four times into it and given up. One that an attempt trained beside, or an older one, is none."""
+    world = World(chooser(ITSELF)).begin()
+    for path in (GOOD, NEW):
+        event = CheckpointEvent(t=1.0, path=path, event="complete", mtime=0.5 if path == newest else 0.2, made="before")
+        world.see(msgspec.structs.replace(event, verdict="torn" if path == NEW else None))
+    crash(at_step(world, 1, steps) if steps else world, f"{CUT}EOFError\n")
+    assert (is_held(world), len(world.of(StartAttempt))) == (held, 1 if held else 2)
+    assert not held or f"and it starts from what else it finds: {MOVE}" in world.of(NotifyPeople)[-1].body
+
+
 def test_a_trainer_that_skips_the_torn_file_or_is_told_its_checkpoint_goes_on() -> None:
     world = at_step(torn_run(ITSELF), 31)
     assert world.word == "running"

@@ -73,7 +73,8 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
     not_loaded = any(not checkpoint_index.names_another_file(cause.line, path) for path in bad)
     may_be_it = cause.kind == "crash" and not class_.elsewhere and class_.name != "unknown"  # as after a SIGKILL
     plan = replace(plan, not_loaded=not_loaded and may_be_it and attempt.beat_t is None)
-    curable = failed.retryable or (class_.older_checkpoint_helps and older is not None)
+    taken = plan.not_loaded and bool(builder.in_front(attempt.resume_from))  # the run is held for it
+    curable = failed.retryable or taken or (class_.older_checkpoint_helps and older is not None)
     trained = policy.has_trained(state)
     again = memory.came_back(known.history, cause, attempt.stride) or not (curable or trained)
     names_other, ours = checkpoint_index.names_another_file, (cause.given, builder.knowledge.output_dir)

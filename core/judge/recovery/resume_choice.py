@@ -170,6 +170,7 @@ def held_over_bad(builder: StepBuilder, plan: RestartPlan, path: str | None, kno
     is_what = newest.damage[0] if newest.damage is not None else "it is newer"
     would = f"would take {base_name(newest.path)} ({is_what}); move that file{more} away"
     then = resume_point.start_in_words(path, None if known is None else known.step)
+    then = "from what else it finds" if path is None and not newest.own else then
     if path is not None and not builder.support.by_itself:
         then += f" (if it opens that name alone, copy {base_name(path)} there)"
     reason = f"the trainer chooses its checkpoint by itself and {would}, and it starts {then}: `{move}`"

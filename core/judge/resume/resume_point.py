@@ -135,10 +135,16 @@ def damaged_after(
 # restart "from" the whole one before it loaded the torn one and ended.
 
 
-def in_front(index: CheckpointIndex, path: str | None, before_t: float | None) -> tuple[KnownCheckpoint, ...]:
-    """Return the run's own that are newer than ``path`` and damaged, or not from before ``before_t``, oldest first."""
-    good = find(index, path)
-    newer = [k for k in index.known if k.own and k.unclear is None and k.path != path and _is_newer(k, good)]
+def in_front(
+    index: CheckpointIndex, path: str | None, before_t: float | None, *, trained: bool
+) -> tuple[KnownCheckpoint, ...]:
+    """Return the run's own that are newer than ``path`` and damaged, or not from before ``before_t``, oldest first.
+
+    Until an attempt has ``trained``, those that stood there before the run as well.
+    """
+    found = [k for k in index.known if k.unclear is None and (k.own or not trained)]
+    good = find(index, path) or newest_of(k for k in found if not k.own and k.complete and k.bad is None)
+    newer = [k for k in found if k.path != path and _is_newer(k, good)]
     return by_age(k for k in newer if k.damage or k.bad is not None or (before_t is not None and k.t >= before_t))
 
 
@@ -147,7 +153,7 @@ def start_in_words(path: str | None, step: int | None, front: Sequence[KnownChec
     named = "" if path is None else base_name(path) + (f" (step {step})" if step is not None else "")
     if not front:
         return f"from {named}" if named else "from the beginning"
-    whole, newest = f"the newest whole one is {named}" if named else "no whole one is known", front[-1]
+    whole, newest = f"the newest whole one is {named}" if named else "no whole one of this run is known", front[-1]
     is_what = "newer" if newest.damage is None else newest.damage[0]
     return f"as the trainer chooses: {whole}; {base_name(newest.path)} is {is_what} and may be taken"
 
