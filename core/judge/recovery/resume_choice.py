@@ -39,9 +39,11 @@ CLASS = "not_understood"
 
 
 def recognise(builder: StepBuilder) -> None:
-    """Record which entries count as state of this training now."""
-    state = builder.state
-    found = resume_point.recognised(state.saved.checkpoints, training_of(state))
+    """Record which entries count as state of this training now, and which are no saves."""
+    training = training_of(builder.state)
+    if builder.attempt.resume_from is None and not builder.attempt.adopted:
+        builder.mark(resume_point.early(builder.index, training), early=True)
+    found = resume_point.recognised(builder.index, training)
     if not found:
         return
     builder.mark({k.path for k in found}, is_state=True)

@@ -46,6 +46,7 @@ class KnownCheckpoint(CheckpointSeen, frozen=True, kw_only=True, omit_defaults=T
     ``refused``: its trainer's own load would not take it (``CheckpointEvent.refused``).
     ``kept``: the folder with a copy of it as it is now; "" = not named, None = there is none.
     ``doubted``: a trainer did not start with it; it is passed over if there is another one.
+    ``early``: written before the first step, and nothing says that it is a save (resume_point.early).
     """
 
     t: float
@@ -80,6 +81,7 @@ class KnownCheckpoint(CheckpointSeen, frozen=True, kw_only=True, omit_defaults=T
     of_epoch: bool = False
     refused: bool = False
     doubted: bool = False
+    early: bool = False
 
     @property
     def shape(self) -> Form:
@@ -94,7 +96,8 @@ class KnownCheckpoint(CheckpointSeen, frozen=True, kw_only=True, omit_defaults=T
 
 def is_verified(known: KnownCheckpoint, keep: str | None = None) -> bool:
     """Return whether it is complete, not bad, and of the run's branch. ``keep``: a path from elsewhere that counts."""
-    return known.complete and known.bad is None and known.left is None and (known.own or known.path == keep)
+    good = known.complete and known.bad is None and known.left is None and not known.early
+    return good and (known.own or known.path == keep)
 
 
 def age_of(known: KnownCheckpoint) -> AgeOrder:
@@ -286,7 +289,7 @@ def with_event(
 
 _OF_A_SAVE = (
     "t", "position", "spread", "epochs_done", "bad", "left", "aside", "nonfinite", "nan", "values", "damage",
-    "reported", "written", "doubted",
+    "reported", "written", "doubted", "early",
 )  # fmt: skip
 """What is known of a save, and stays when it is found again unchanged."""
 

@@ -13,7 +13,7 @@ from ...model.checkpoint_files import is_companion, is_text, kind_of_name, parts
 from ...model.observation import OutputSeen
 from ...model.preset import ResumeSupport
 from ...model.run import is_below
-from ..scales import BUSY_S, KEPT, LASTS_S, MINUTE_S, SAVE_GAP_S, TWICE
+from ..scales import BUSY_S, KEPT, LAG_S, LASTS_S, MINUTE_S, SAVE_GAP_S, TWICE
 from .checkpoint_index import CheckpointIndex, KnownCheckpoint, age_of, base_name, by_age, find, is_verified, newest_of
 
 replace = msgspec.structs.replace
@@ -256,6 +256,18 @@ def recognised(index: CheckpointIndex, training: Training) -> tuple[KnownCheckpo
     return tuple(
         k for k in own if k.unclear is not None and k.left is None and k.bad is None and not k.is_state and is_state(k)
     )
+
+
+def early(index: CheckpointIndex, training: Training) -> list[str]:
+    """Return the paths of what an attempt that began anew wrote once, before its first step: data, as a save is none.
+
+    Source: ``out/train_data.pt`` was given to ``--resume`` until the run was given up. What holds a state, or a step or
+    an epoch, or is named as a state is a save; so is any file of an attempt whose first step is not known.
+    """
+    until_t = float("-inf") if training.first_t is None else training.first_t - BUSY_S
+    found = [k for k in index.known if k.own and k.complete and k.holds != "state" and k.step is None is k.epoch]
+    found = [k for k in found if k.t < until_t and (k.before_t or -BUSY_S) < training.start_t - LAG_S]
+    return [k.path for k in found if not says_state(base_name(k.path))]
 
 
 def _is_of_training(t: float, training: Training, *, again: bool, late_s: float = 0.0) -> bool:
