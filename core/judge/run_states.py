@@ -7,6 +7,7 @@ from typing import Literal, cast, get_args
 
 import msgspec
 
+from ..model.progress import HoldKind
 from ..model.run import RunState
 from .scales import LAG_S
 
@@ -18,7 +19,7 @@ class RestartPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     checkpoints written before this run time (the loss became NaN then). ``delay_s``: wait before the launch.
     ``ending``, ``advice``: why the run is given up and what to look at, for ``Stopping(then="give_up")``.
     ``need_bytes``: free disk space that the next attempt waits for. ``needs_gpu``: it waits for a usable GPU.
-    ``no_room``: launches in a row that found no room, or another trainer. ``unread``: resume points that were not read.
+    ``waited``: what kept back the launches in a row before this one, of ``attempts.PASSING``, oldest first.
     ``deadline_t``: run time at which the machine or its container is ended, for ``Stopping(then="end")``.
     ``path``, ``step``: the resume point chosen.
     ``by``: the person who ordered it, "" = the judge concluded it by itself (recovery/gate.py).
@@ -38,14 +39,13 @@ class RestartPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     advice: tuple[str, ...] = ()
     need_bytes: float | None = None
     needs_gpu: bool = False
-    no_room: int = 0
+    waited: tuple[HoldKind, ...] = ()
     deadline_t: float | None = None
     path: str | None = None
     step: int | None = None
     by: str = ""
     verified: tuple[str, float | None] | None = None
     newer: int = 0
-    unread: int = 0
     read: str | None = None
 
 

@@ -20,7 +20,7 @@ from ..memory import failed_starts, nth_wait_s
 from ..resume import checkpoint_index, resume_point
 from ..resume.checkpoint_index import base_name
 from ..resume.resume_check import stays_open
-from ..scales import HOUR_S, LAG_S, LASTS_S, TWICE
+from ..scales import HOUR_S, KEPT, LAG_S, LASTS_S, TWICE
 from ..state import JudgeState, StepBuilder
 from . import gate, policy
 from .remedies import merged
@@ -89,16 +89,14 @@ def launch_again_later(builder: StepBuilder, plan: run_states.RestartPlan, kind:
     if kind == "other_trainer" and plan.fresh:
         hold(builder, plan, kind, why, (starts_again(builder.state, builder.knowledge),), incident=other)
         return
-    unread = kind == "not_read"
-    number = (plan.unread if unread else plan.no_room) + 1
-    least_s = max(plan.delay_s, LASTS_S if unread else 0.0)
-    delay_s = max(least_s, nth_wait_s(builder.settings.restart.network_wait_s, number))
+    least_s = max(plan.delay_s, LASTS_S if kind == "not_read" else 0.0)
+    delay_s = max(least_s, nth_wait_s(builder.settings.restart.network_wait_s, len(plan.waited) + 1))
     until_t = builder.t + delay_s
-    again = replace(plan, unread=number) if unread else replace(plan, no_room=number)
+    again = replace(plan, waited=(*plan.waited, kind)[-KEPT:])
     waiting = run_states.BackingOff(again, until_t, need_bytes=0.0)
     held = Why(kind, other, until_t=until_t)
     builder.move("no_room", waiting, f"{why}; it is launched again in {delay_s:.0f} s", held)
-    if number == 1:
+    if kind not in plan.waited:
         free = "no restart is charged for it"
         builder.notify("warning", f"held: {what}", f"{why}\n{how}; {free}", incident=plan.incident)
 

@@ -277,9 +277,9 @@ def on_launch_failed(builder: StepBuilder, machine: run_states.Starting, outcome
         reason="the launch failed", wanted=meant.wanted, fresh=meant.fresh, before_t=meant.before_t
     )
     fresh = meant.fresh or outcome.data.get("fresh") is True
-    go_on = msgspec.structs.replace(again, fresh=fresh, by=meant.by, no_room=meant.no_room)
+    go_on = msgspec.structs.replace(again, fresh=fresh, by=meant.by, waited=meant.waited)
     if isinstance(need, int | float):
-        go_on = msgspec.structs.replace(go_on, reason="go on with room on the disk", no_room=0)
+        go_on = msgspec.structs.replace(go_on, reason="go on with room on the disk", waited=())
         restarts.wait_for_room(builder, go_on, need)
         return
     passing = next((kind for kind in PASSING if outcome.data.get(kind) is True), None)
