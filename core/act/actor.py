@@ -106,6 +106,8 @@ class RunActor:
 
     def _run_at_end(self, decision: decisions.RunAtEnd) -> Performed:
         self.outbox.flush(AT_END_S)
+        if not self.outbox.begins(decision.end_t):
+            return False, "it was begun by the supervisor before this one", {}
         report = run_at_end(self.spec, decision)
         return report.ok, report.detail, {"code": report.code, "output": report.output}
 

@@ -35,6 +35,7 @@ AT_END_S = 120.0
 """How long the end of a run waits for that."""
 UNSENT, KEPT_S = "unsent.json", 12 * 3600.0
 """Older ones are of another night."""
+BEGUN = "end.json"
 KEPT_BYTES = 2000
 """How much of the command's output is kept in the journal."""
 LAST_WORDS_S = 0.5
@@ -77,8 +78,8 @@ class Outbox:
     """Sends the notices of one run: to the command each, to the services at most one message in GAP_S. Thread-safe.
 
     A message that reached no service waits, and is sent again with what has come meanwhile. ``tell``: takes a sentence
-    for the journal about what was sent later. ``folder``: of the run; its file UNSENT has what waits, for the next
-    supervisor.
+    for the journal about what was sent later. ``folder``: of the run; its files have what waits (UNSENT), and whether
+    the command of the end was begun (BEGUN), for the next supervisor.
     """
 
     def __init__(self, spec: RunSpec, folder: str, *, gap_s: float = GAP_S, again_s: Sequence[float] = AGAIN_S) -> None:
@@ -92,6 +93,18 @@ class Outbox:
         self._waiting = [notice for notice in self._kept["notices"] if time.time() - notice.wall < KEPT_S]
         if self._waiting:
             self._arm(gap_s)
+
+    def has_begun(self, end_t: float) -> bool:
+        """Whether the command for the end of the run at this run time was begun."""
+        return (spool.read(self._folder, BEGUN) or {}).get("t") == end_t
+
+    def begins(self, end_t: float) -> bool:
+        """Whether that command is to be run now: it counts as begun from here on, so that it never runs twice."""
+        if self.has_begun(end_t):
+            return False
+        with contextlib.suppress(OSError):
+            spool.write(self._folder, BEGUN, {"t": end_t})
+        return True
 
     def send(self, event: NoticeEvent, title: str, body: str, incident: int | None = None) -> Sent:
         """Send it; for services it may wait for others. Blocks as long as they take, raises nothing."""

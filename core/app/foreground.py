@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..act.notify import AT_END_S, Outbox
-from ..judge.state import JudgeState, from_snapshot
+from ..judge.state import JudgeState, changed, from_snapshot
 from ..model.decision import Record
 from ..model.launch import LABEL
 from ..model.observation import Command, Reply, Request
@@ -103,6 +103,8 @@ def supervise(
                     supervisor = build_supervisor(
                         run, story, plan, claim, on_records=listener(story), vitality=vitality, gives_way=gives_way
                     )
+                    if first is not None:  # the person who typed it is there: nothing is left of an end before it
+                        supervisor.state = changed(supervisor.state, "saved", end=None)
                     after_fault(supervisor.give_way)
                     _first_notes(unlocked, lock, supervisor, vitality)
                     code = _watch(run, supervisor, vitality, first, judged, stop_trainer=stop_trainer)
@@ -187,11 +189,12 @@ def _require_unsettled(run: RunDirectory, story: RunStory) -> None:
     """
     if story.state not in TERMINAL_STATES:
         return
-    kept = latest_snapshot(run.journal)
+    kept, outbox = latest_snapshot(run.journal), Outbox(run.load_spec(), str(run.path))
     left = None if kept is None else from_snapshot(kept.state)
-    if left is not None and left.saved.end is not None and time.time() < story.wall0 + story.t + LEFT_S:
+    end = None if left is None else left.saved.end
+    if end is not None and not outbox.has_begun(end.t) and time.time() < story.wall0 + story.t + LEFT_S:
         return
-    Outbox(run.load_spec(), str(run.path)).flush()
+    outbox.flush()
     said = f"{printable(run.load_spec().name)} is {story.state.replace('_', ' ')} ({story.state_reason}); "
     if story.state == "finished":
         raise NothingToSuperviseError(ExitCode.DONE, f"{said}its events: {typed('events', run.id)}")
@@ -236,12 +239,8 @@ def _watch(
 
 
 def _end_if_refused(supervisor: Supervisor, reply: Reply) -> None:
-    """A supervisor that was started for a command that makes no sense has nothing to do.
-
-    Nor has it what another one left of the end: the person who typed it is there.
-    """
-    left = supervisor.state.saved.end is not None and supervisor.nothing_runs
-    if not reply.ok and (supervisor.at_rest or left):
+    """A supervisor that was started for a command that makes no sense has nothing to do."""
+    if not reply.ok and supervisor.at_rest:
         supervisor.end(ExitCode.FAILED, reply.message)
 
 

@@ -137,8 +137,13 @@ def end(jobs: JobsT, path: str, mtime: float, *, told: bool, again_t: float | No
 
 
 class EndOfWatch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is due when the last evaluation and copy is done, or at ``until_t``, in run seconds."""
+    """What is due when the last evaluation and copy is done, or at ``until_t``, in run seconds.
 
+    ``t``: when the run was over. ``ordered``: this supervisor was told to run the command for it.
+    """
+
+    t: float = 0.0
+    ordered: bool = False
     event: EndEvent
     reason: str
     exit_code: int

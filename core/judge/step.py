@@ -157,6 +157,8 @@ def _too_late(builder: StepBuilder, command: seen.Command) -> str:
 
 def _on_outcome(builder: StepBuilder, outcome: seen.Outcome) -> None:
     """Pass an outcome to the state that waits for it; of any other only a failure is noted."""
+    if outcome.action == "at_end":
+        builder.change("saved", end=None)
     state = builder.state
     match state.machine:
         case _ if state.saved.planned_deletion == outcome.decision:

@@ -181,10 +181,14 @@ EndEvent = Literal["finish", "give_up", "end_by"]
 
 
 class RunAtEnd(DecisionBase, frozen=True, kw_only=True, tag="at_end"):
-    """Run the user's command for the end of the run (``[end]``), once. Outcome data: ``output``, ``code``."""
+    """Run the user's command for the end of the run (``[end]``), once. Outcome data: ``output``, ``code``.
+
+    ``end_t``: run time of that end.
+    """
 
     event: EndEvent
     command: tuple[str, ...]
+    end_t: float = 0.0
 
 
 class EndWatch(DecisionBase, frozen=True, kw_only=True, tag="end_watch"):

@@ -11,7 +11,7 @@ import pytest
 
 from tests.fakes.e2e_world import lives
 from tests.integration.act_world import growing, python, wait_for
-from trainwatch.core.act.notify import KEPT_BYTES, run_at_end, run_with_event
+from trainwatch.core.act.notify import KEPT_BYTES, Outbox, run_at_end, run_with_event
 from trainwatch.core.model.decision import RunAtEnd
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import End, Notify, Settings
@@ -98,3 +98,5 @@ def test_a_failing_command_of_the_end_is_told_and_named_by_its_setting(
     done = run_at_end(spec, RunAtEnd(id=3, reason="run it", event="finish", command=tuple(keep)))
     assert done.ok
     assert json.loads(heard.read_text())["output_dir"] == "/o"
+    begins = [Outbox(spec, str(tmp_path)).begins(t) for t in (5.0, 5.0, 9.0, 9.0)]
+    assert begins == [True, False, True, False], "never twice for one end, whoever asks"

@@ -8,6 +8,7 @@ import pytest
 
 from tests.builders import World, judge
 from tests.unit.test_judge_recovery import crash, running, save
+from tests.unit.test_judge_takeover import from_journal
 from trainwatch.core.config.bounds import end_after, end_time
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
 from trainwatch.core.model.decision import EndWatch, NotifyPeople, RunAtEnd, StopAttempt
@@ -45,6 +46,15 @@ def test_the_command_of_the_end_follows_the_last_notice_and_is_decided_once() ->
     assert last == [NotifyPeople, RunAtEnd, EndWatch]
     until(run, AT + 100)
     assert len(ordered(run)) == 1
+
+
+def test_a_command_that_was_not_begun_is_decided_again_for_the_same_end() -> None:
+    """Its supervisor was killed while notices were sent: nothing stopped the rented machine."""
+    run = save(world(), "out/step-100", 100)
+    run.silent = {"at_end"}
+    run.see(LogChunk(t=run.t, text="steps: 100%|##| 100/100 [01:00<00:00, 1.00s/it]\n"), Exit(t=run.t, code=0))
+    later = from_journal(run, to_snapshot(run.state)).begin().wait(1.0)
+    assert [order.end_t for order in later.of(RunAtEnd)] == [order.end_t for order in run.of(RunAtEnd)] != []
 
 
 def test_it_is_stopped_as_long_before_its_time_as_a_stop_may_take() -> None:

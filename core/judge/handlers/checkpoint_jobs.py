@@ -150,8 +150,9 @@ def _due(builder: StepBuilder, t: float) -> list[KnownCheckpoint]:
 
 # What the user wants at the end of a run (``[end]``): commands that are run once, and a time at which it ends.
 #
-# A command is a decision in the journal before it is run, so a new supervisor never runs it again. The time is fixed
-# at the first launch, and anew by whoever starts a stopped run again; exits.py has the stop.
+# A command is a decision in the journal before it is run, and counts as begun from right before its start (notify.py):
+# the next supervisor runs one that was not begun. The time is fixed at the first launch, and anew by whoever starts a
+# stopped run again; exits.py has the stop.
 
 
 def end_watch(
@@ -161,11 +162,11 @@ def end_watch(
     ends = builder.state.operator.ends
     until_t = builder.t if event == "end_by" else None if ends is None else ends.t - BUSY_S
     builder.change("operator", ends=None)
-    end = EndOfWatch(event=event, reason=reason, exit_code=exit_code, incident=incident, until_t=until_t)
+    end = EndOfWatch(t=builder.t, event=event, reason=reason, exit_code=exit_code, incident=incident, until_t=until_t)
     builder.change("saved", end=end)
     follow_backups(builder)
     follow_end(builder)
-    if builder.state.saved.end is not None:
+    if builder.state.saved.end == end:
         builder.note("the run is over; what is left to copy and to evaluate is done before the supervisor ends")
 
 
@@ -175,6 +176,8 @@ def follow_end(builder: StepBuilder) -> None:
     if end is None or not isinstance(builder.machine, Over | Stopped):
         builder.change("saved", end=None)
         return
+    if end.ordered:
+        return
     scores = settings.evaluate.wanted and isinstance(builder.machine, Finished)
     scores = scores and (state.saved.evaluations.running is not None or bool(_left(builder)))
     copies = settings.backup.wanted and (state.saved.backups.running is not None or bool(_due(builder, float("inf"))))
@@ -183,9 +186,11 @@ def follow_end(builder: StepBuilder) -> None:
     if scores:
         builder.note("no time is left to evaluate the other checkpoints")
     follow_backups(builder, last=True)
-    builder.change("saved", end=None)
-    if command := settings.end.at_finish if end.event == "finish" else settings.end.at_give_up:
-        builder.decide(RunAtEnd, f"run {command[0]} at the end ({end.event})", event=end.event, command=command)
+    command = settings.end.at_finish if end.event == "finish" else settings.end.at_give_up
+    builder.change("saved", end=msgspec.structs.replace(end, ordered=True) if command else None)
+    if command:
+        why = f"run {command[0]} at the end ({end.event})"
+        builder.decide(RunAtEnd, why, event=end.event, command=command, end_t=end.t)
     builder.decide(EndWatch, end.reason, incident=end.incident, exit_code=end.exit_code)
 
 

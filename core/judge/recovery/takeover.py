@@ -241,6 +241,7 @@ def from_story(
             checkpoints=replace(saved.checkpoints, known=tuple(there.values()), looked_t=story.t, looked_from=None),
             outputs=replace(saved.outputs, known=tuple(place.folder for place in story.outputs)),
             planned_deletion=None,
+            end=None if saved.end is None else replace(saved.end, ordered=False),
             backups=replace(saved.backups, running=None),
             evaluations=Evaluations(
                 scores=tuple(story.evaluations.values()),
