@@ -143,6 +143,7 @@ DONE = "".join(f"step {n}/60 loss: 0.25\n" for n in range(41, 61))
         (5.0, {"code": 0}, "starting"),
         (5.0, {"signal": 15}, "starting"),
         pytest.param(300.0, {}, "starting", id="the power was cut"),
+        pytest.param(300.0, {"unsaved": 1500}, "starting", id="the power was cut an hour before a save"),
         pytest.param(300.0, {"said": DONE}, "finished", id="the power was cut after the end"),
         (5.0, {"code": 0, "rebooted": False}, "finished"),
         (4000.0, {"code": 0}, "finished"),
@@ -151,7 +152,8 @@ DONE = "".join(f"step {n}/60 loss: 0.25\n" for n in range(41, 61))
 def test_a_trainer_that_the_machine_ended_goes_on_after_a_reboot(
     later_s: float, exit_: dict[str, Any], state: str
 ) -> None:
-    world, exit_ = save(running()), dict(exit_)
+    exit_ = dict(exit_)
+    world = running(steps=steps) if (steps := exit_.pop("unsaved", 0)) else save(running())
     ended_t, new = world.t + later_s, World(world.judge)
     new.state, new.t, new.live = world.state, world.t + 9000.0, world.live
     new.see(Start(t=new.t, attempt=1, pid=world.state.attempt.pid, adopted=True))

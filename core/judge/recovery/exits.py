@@ -24,7 +24,7 @@ from ..handlers import checkpoint_jobs
 from ..hang import ranks
 from ..knowledge import Knowledge
 from ..memory import Cause, Failed, failed_starts
-from ..scales import LAST_LINES, LIKELY, MINUTE_S, TWICE
+from ..scales import HOUR_S, LAST_LINES, LIKELY, MINUTE_S, TWICE
 from ..state import WARN_AGAIN_S, JudgeState, StepBuilder
 from . import attempts, gate, policy, restarts, takeover
 from .apply import answer_failure
@@ -78,13 +78,15 @@ def _on_end(builder: StepBuilder, observation: Exit) -> None:
 def _ended_by_shutdown(state: JudgeState, observation: Exit, end: Ending, found: Diagnosis) -> bool:
     """Whether a shutdown ended it with its supervisor: by a signal, or it exited with success when it received one.
 
-    Or the power was cut, and nobody wrote down how it ended. One that saved nothing may itself bring it down.
+    Or the power was cut, and nobody wrote down how it ended. One that saved nothing may itself bring it down, unless it
+    trained for an hour.
     Source: a trainer that saves at SIGTERM and ends with 0, a reboot at night, and a run that was held as ended early.
     """
-    gap, died_t = state.time.unseen, observation.died_t
+    gap, died_t, start_t = state.time.unseen, observation.died_t, state.attempt.start_t
     if observation.code is None and observation.signal is None:
-        mine = (k for k in state.saved.checkpoints.known if k.own and k.t >= state.attempt.start_t)
-        return end.kind == "failed" and found.cause is None and any(k.complete and k.bad is None for k in mine)
+        mine = (k for k in state.saved.checkpoints.known if k.own and k.t >= start_t)
+        stood = any(k.complete and k.bad is None for k in mine) or (state.attempt.beat_t or 0.0) - start_t >= HOUR_S
+        return end.kind == "failed" and found.cause is None and stood
     told = end.kind in {"unproven", "ended_early"} or (found.failure == KILLED and _is_bare_signal(found, observation))
     return told and gap is not None and died_t is not None and died_t <= gap.since_t + TWICE * MINUTE_S
 
