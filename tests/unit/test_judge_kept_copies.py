@@ -129,22 +129,15 @@ def test_a_wait_before_the_launch_comes_first() -> None:
     assert acts[-2:] == [CopyAside, StartAttempt]
 
 
-def test_what_is_not_understood_and_what_is_damaged_are_copied_together() -> None:
-    world = at_step(cut(at_step(run_of(GENERIC, NOWHERE, if_not_understood="copy_and_restart"), 30)), 60)
+@pytest.mark.parametrize(("found_by_itself", "copied"), [(False, {"out/last.q7", LAST}), (True, {LAST})])
+def test_what_is_not_understood_is_copied_with_what_is_damaged(found_by_itself: bool, copied: set[str]) -> None:
+    setting = {"if_not_told": "go_on"} if found_by_itself else {"if_not_understood": "copy_and_restart"}
+    world = at_step(cut(at_step(run_of(GENERIC, NOWHERE, **setting), 30)), 60)
     world = crash(unknown(world, "last.q7").answer("copy_aside", folder="/runs/out.kept/1"))
 
-    (order,) = world.of(CopyAside)
-    assert set(order.paths) == {"out/last.q7", LAST}
+    assert [set(order.paths) for order in world.of(CopyAside)] == [copied]
     assert len(world.of(StartAttempt)) == 2
-    assert {k.kept for k in world.state.saved.checkpoints.known} == {"/runs/out.kept/1"}
-
-
-def test_of_a_trainer_that_finds_its_checkpoints_by_itself_only_what_is_damaged_is_copied() -> None:
-    world = at_step(cut(at_step(run_of(GENERIC, NOWHERE, if_not_told="go_on"), 30)), 60)
-    world = crash(unknown(world, "last.q7"))
-
-    assert [order.paths for order in world.of(CopyAside)] == [(LAST,)]
-    assert len(world.of(StartAttempt)) == 2
+    assert {k.path for k in world.state.saved.checkpoints.known if k.kept == "/runs/out.kept/1"} == copied
 
 
 def test_after_a_nan_that_leaves_nothing_what_was_saved_since_then_is_copied() -> None:
