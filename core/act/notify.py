@@ -94,17 +94,13 @@ class Outbox:
         if self._waiting:
             self._arm(gap_s)
 
-    def has_begun(self, end_t: float) -> bool:
-        """Whether the command for the end of the run at this run time was begun."""
-        return (spool.read(self._folder, BEGUN) or {}).get("t") == end_t
-
-    def begins(self, end_t: float) -> bool:
-        """Whether that command is to be run now: it counts as begun from here on, so that it never runs twice."""
-        if self.has_begun(end_t):
-            return False
+    def begins(self, end_t: float, *, now: bool = True) -> bool:
+        """Whether the command for the end at this run time was not begun; ``now``: it is, and never twice."""
+        new = (spool.read(self._folder, BEGUN) or {}).get("t") != end_t
         with contextlib.suppress(OSError):
-            spool.write(self._folder, BEGUN, {"t": end_t})
-        return True
+            if new and now:
+                spool.write(self._folder, BEGUN, {"t": end_t})
+        return new
 
     def send(self, event: NoticeEvent, title: str, body: str, incident: int | None = None) -> Sent:
         """Send it; for services it may wait for others. Blocks as long as they take, raises nothing."""

@@ -192,7 +192,7 @@ def _require_unsettled(run: RunDirectory, story: RunStory) -> None:
     kept, outbox = latest_snapshot(run.journal), Outbox(run.load_spec(), str(run.path))
     left = None if kept is None else from_snapshot(kept.state)
     end = None if left is None else left.saved.end
-    if end is not None and not outbox.has_begun(end.t) and time.time() < story.wall0 + story.t + LEFT_S:
+    if end is not None and outbox.begins(end.t, now=False) and time.time() < story.wall0 + story.t + LEFT_S:
         return
     outbox.flush()
     said = f"{printable(run.load_spec().name)} is {story.state.replace('_', ' ')} ({story.state_reason}); "

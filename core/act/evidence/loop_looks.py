@@ -379,19 +379,15 @@ def dump(
         notes.append(told.get(fault.kind, f"py-spy could not be started: {fault}"))
         return None
     finally:
-        _let_go(before, notes)
+        after = processes.read_process(before.pid)
+        if after is not None and after.state in STOPPED_STATES and before.state not in STOPPED_STATES:
+            with contextlib.suppress(PermissionError):
+                processes.send_signal(before.key, signal.SIGCONT)
+                notes.append(f"py-spy left process {before.pid} stopped; it was continued")
     if text.strip():
         return text
     notes.append(_refusal(process, ""))
     return None
-
-
-def _let_go(before: processes.Process, notes: list[str]) -> None:
-    after = processes.read_process(before.pid)
-    if after is not None and after.state in STOPPED_STATES and before.state not in STOPPED_STATES:
-        with contextlib.suppress(PermissionError):
-            processes.send_signal(before.key, signal.SIGCONT)
-            notes.append(f"py-spy left process {before.pid} stopped; it was continued")
 
 
 def _refusal(process: processes.Process, words: str) -> str:

@@ -141,7 +141,10 @@ class LeftProcesses:
                 self._worked[process.key] = now
                 top = _top(process, tree)
                 self.followed[top.pid] = top
-                self._note_outputs(seen[process.key].outputs)
+                for path, output in seen[process.key].outputs.items():
+                    new = (output.device, output.inode) != self._log and path not in self.outputs
+                    if new and len(self.outputs) < OUTPUTS_KEPT:
+                        self.outputs.append(path)
         self._before = seen
         if self._sure & seen.keys():
             return True
@@ -170,12 +173,6 @@ class LeftProcesses:
         if self._failed:
             return wrote and self._writes[process.key] >= FAILED_WRITES
         return gpu or wrote or busy or moves
-
-    def _note_outputs(self, outputs: dict[str, Output]) -> None:
-        for path, output in outputs.items():
-            new = (output.device, output.inode) != self._log and path not in self.outputs
-            if new and len(self.outputs) < OUTPUTS_KEPT:
-                self.outputs.append(path)
 
 
 def _top(process: Process, tree: list[Process]) -> Process:

@@ -95,7 +95,11 @@ class JobProcess:
             self.ask()
         if self._job.phase != "ended" and exit_code(self._job.attempt_directory) is None:
             return None
-        self._finish_log()
+        quiet = time.monotonic()
+        while time.monotonic() - quiet < self._order.settle_s:
+            if self._pass_log():
+                quiet = time.monotonic()
+            time.sleep(min(TURN_S / 5, self._order.settle_s))
         code, cause = exit_code(self._job.attempt_directory), self._job.cause
         if cause in {None, "ok", "error"} and code is not None:
             return code
@@ -196,13 +200,6 @@ class JobProcess:
             read = self._job.log_read + copied
             self.follow(msgspec.structs.replace(self._job, log_read=read, failed_node=failed))
         return copied
-
-    def _finish_log(self) -> None:
-        quiet = time.monotonic()
-        while time.monotonic() - quiet < self._order.settle_s:
-            if self._pass_log():
-                quiet = time.monotonic()
-            time.sleep(min(TURN_S / 5, self._order.settle_s))
 
 
 def node_in(text: bytes) -> str:

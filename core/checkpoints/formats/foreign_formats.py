@@ -108,7 +108,9 @@ def foreign_damage(path: Path, scanner: "Scanner | None" = None) -> Damage | Non
         with open_bytes(path) as source:
             head = source.read(0, min(source.size, _SUPERBLOCK_BYTES))
             if head.startswith(LOCAL_SIGNATURE):
-                _check_zip(source, scanner)
+                for member in read_zip(source):
+                    if scanner is not None and member.crc is not None and scanner.scan(source, member) != member.crc:
+                        raise Corrupt(f"member {shown(member.label)} at byte {member.start} has a wrong checksum")
             elif head.startswith(_HDF5):
                 _check_length(source, _hdf5_end(head))
             elif head.startswith(_NUMPY):
@@ -123,12 +125,6 @@ def foreign_damage(path: Path, scanner: "Scanner | None" = None) -> Damage | Non
 def _check_length(source: ByteRange, end: int | None) -> None:
     if end is not None and source.size < end:
         raise Torn(f"is cut off after {source.size} of its {end} bytes")
-
-
-def _check_zip(source: ByteRange, scanner: "Scanner | None") -> None:
-    for member in read_zip(source):
-        if scanner is not None and member.crc is not None and scanner.scan(source, member) != member.crc:
-            raise Corrupt(f"member {shown(member.label)} at byte {member.start} has a wrong checksum")
 
 
 def _hdf5_end(head: bytes) -> int | None:

@@ -11,7 +11,7 @@ import os
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -229,7 +229,10 @@ def copy_aside(
                     bytes_ = path.lstat().st_size
                     place, need = stage / name, max(left, bytes_) + largest
                     place.parent.mkdir(parents=True, exist_ok=True)
-                    if (name, path) in copied or not _linked(path, place):
+                    if (name, path) not in copied:
+                        with suppress(OSError):  # not to another disk, nor on every file system
+                            os.link(path, place, follow_symlinks=False)
+                    if not os.path.lexists(place):
                         _copy(path, place, clone, need, spare_bytes)
                     size, left = size + bytes_, max(0, left - bytes_)
             _sync_folders(stage)
@@ -268,15 +271,6 @@ def _files(name: str, path: Path) -> list[tuple[str, Path]]:
             place = Path(folder) / member
             found.append((str(Path(name) / place.relative_to(path)), place))
     return found
-
-
-def _linked(source: Path, place: Path) -> bool:
-    """Whether a hard link could be made: not to another disk, nor on every file system."""
-    try:
-        os.link(source, place, follow_symlinks=False)
-    except OSError:
-        return False
-    return True
 
 
 def _copy(source: Path, place: Path, clone: Callable[[int, int], bool], need: int, spare_bytes: float | None) -> None:
