@@ -102,21 +102,19 @@ def test_if_it_cannot_be_copied_the_run_is_held_and_says_what_can_be_done() -> N
     assert "last.pt cannot be copied aside: out/last.pt: Permission denied" in said
     assert "resume --fresh` begins anew without a copy" in said.replace("  ", " ")
     assert "--from out/last.pt" in said
+    world = world.command("resume", fresh=True).wait(1.0)
+    assert (len(world.of(StartAttempt)), len(world.of(CopyAside))) == (2, 1), "who begins anew was asked already"
 
 
-def test_one_that_is_removed_meanwhile_holds_nothing() -> None:
-    world = crash(torn_run().answer("copy_aside", ok=False, detail="out/last.pt: no such file", gone=LAST))
-
-    assert len(world.of(StartAttempt)) == 2
-    assert not kept(world)
-
-
-def test_of_two_one_that_is_removed_meanwhile_leaves_the_other_to_be_copied() -> None:
-    world = cut(torn_run(), "out/step-40.pt").answer("copy_aside", ok=False, detail="no such file", gone=LAST)
+@pytest.mark.parametrize("others", [(), ("out/step-40.pt",)])
+def test_one_that_is_removed_meanwhile_leaves_the_others_to_be_copied(others: tuple[str, ...]) -> None:
+    world = torn_run().answer("copy_aside", ok=False, detail="no such file", gone=LAST)
+    for path in others:
+        cut(world, path)
     world = crash(world.answer("copy_aside", folder="/runs/out.kept/1"))
 
-    assert [set(order.paths) for order in world.of(CopyAside)] == [{LAST, "out/step-40.pt"}, {"out/step-40.pt"}]
-    assert len(world.of(StartAttempt)) == 2
+    assert [order.paths for order in world.of(CopyAside)] == [(LAST, *others), *filter(None, [others])]
+    assert (len(world.of(StartAttempt)), bool(kept(world))) == (2, bool(others))
 
 
 def test_a_wait_before_the_launch_comes_first() -> None:
@@ -145,15 +143,6 @@ def test_after_a_nan_that_leaves_nothing_what_was_saved_since_then_is_copied() -
     world = crash(cut(world, "out/step-30.pt", verdict="nonfinite", event="complete"))
 
     assert [order.paths for order in world.of(CopyAside)] == [("out/step-30.pt",)]
-
-
-def test_a_person_who_begins_anew_was_asked_already() -> None:
-    world = crash(torn_run().answer("copy_aside", ok=False, detail="out/last.pt: Permission denied"))
-
-    world = world.command("resume", fresh=True).wait(1.0)
-
-    assert len(world.of(StartAttempt)) == 2
-    assert len(world.of(CopyAside)) == 1
 
 
 def test_the_newest_names_of_several_are_told() -> None:
