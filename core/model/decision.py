@@ -181,10 +181,7 @@ EndEvent = Literal["finish", "give_up", "end_by"]
 
 
 class RunAtEnd(DecisionBase, frozen=True, kw_only=True, tag="at_end"):
-    """Run the user's command for the end of the run (``[end]``), once. Outcome data: ``output``, ``code``.
-
-    ``end_t``: run time of that end.
-    """
+    """Run the user's command for the end (``[end]``) that came at ``end_t``. Outcome data: ``output``, ``code``."""
 
     event: EndEvent
     command: tuple[str, ...]

@@ -150,9 +150,8 @@ def _due(builder: StepBuilder, t: float) -> list[KnownCheckpoint]:
 
 # What the user wants at the end of a run (``[end]``): commands that are run once, and a time at which it ends.
 #
-# A command is a decision in the journal before it is run, and counts as begun from right before its start (notify.py):
-# the next supervisor runs one that was not begun. The time is fixed at the first launch, and anew by whoever starts a
-# stopped run again; exits.py has the stop.
+# The next supervisor runs a command that was decided and not begun (notify.py). The time is fixed at the first launch,
+# and anew by whoever starts a stopped run again; exits.py has the stop.
 
 
 def end_watch(
