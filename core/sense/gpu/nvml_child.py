@@ -97,10 +97,13 @@ _power_limit = _either(_call("nvmlDeviceGetEnforcedPowerLimit"), "nvmlDeviceGetP
 _throttle = _either(_call("nvmlDeviceGetCurrentClocksEventReasons"), "nvmlDeviceGetCurrentClocksThrottleReasons")
 _processes = _either(_call("nvmlDeviceGetComputeRunningProcesses_v3"), "nvmlDeviceGetComputeRunningProcesses_v2")
 
-GETTERS: dict[str, Getter] = {
+IDENTITY: dict[str, Getter] = {
     "uuid": _call("nvmlDeviceGetUUID"),
     "name": _call("nvmlDeviceGetName"),
     "pci": lambda h: _text(pynvml.nvmlDeviceGetPciInfo(h).busId),
+}
+"""Asked until the driver has told all of it."""
+GETTERS: dict[str, Getter] = {
     "mem_used": lambda h: float(_memory(h).used),
     "mem_total": lambda h: float(_memory(h).total),
     "util": lambda h: _share(pynvml.nvmlDeviceGetUtilizationRates(h).gpu),
@@ -185,6 +188,7 @@ class Reader(threading.Thread):
         self._fresh = self._read_once = False
         self._answered_s = time.monotonic()
         self._handle: Any = None
+        self._identity: dict[str, Any] = {}
         self._lasting: dict[str, Any] | None = None
         self._shares_us = 0
         self._pcie_due_s = self._answered_s + index % PCIE_S  # not all GPUs at once
@@ -216,11 +220,13 @@ class Reader(threading.Thread):
     def _read(self) -> tuple[dict[str, Any], int | None]:
         try:
             if self._handle is None:
-                self._handle = pynvml.nvmlDeviceGetHandleByIndex(self.index)
+                self._handle, self._identity = pynvml.nvmlDeviceGetHandleByIndex(self.index), {}
             found, codes = _values(self._handle, GETTERS)
-            if len(codes) == len(GETTERS) and NOT_SUPPORTED not in codes:
-                return {}, codes[0]
-            return found | self._read_more(self._handle), None
+            if len(self._identity) < len(IDENTITY) or len(codes) == len(GETTERS):
+                self._identity, more = _values(self._handle, IDENTITY)
+                if len(codes + more) == len(GETTERS) + len(IDENTITY) and NOT_SUPPORTED not in codes + more:
+                    return {}, codes[0]
+            return self._identity | found | self._read_more(self._handle), None
         except pynvml.NVMLError as fault:
             self._handle = None
             return {}, int(fault.value)
@@ -325,7 +331,8 @@ def main(parent: int, interval_s: float) -> int:
             code = next(int(code) for code in codes if code is not None)
             write({"kind": "error", "code": code, "text": str(pynvml.NVMLError(code))})
             return 1
-        if listen(begun + interval_s - time.monotonic()):
+        now = time.monotonic()  # on whole intervals, as the other sensors: model/text.py next_round
+        if listen((now // interval_s + 1.0) * interval_s - now):
             detailed_until = time.monotonic() + DETAILS_S
 
 
@@ -342,7 +349,7 @@ def survey() -> int:
 
 def _used_of(index: int) -> dict[str, Any]:
     """Used memory is all that a new process cannot have: also what the driver reserves."""
-    asked = {name: GETTERS[name] for name in ("name", "mem_total", "procs")}
+    asked = {name: (IDENTITY | GETTERS)[name] for name in ("name", "mem_total", "procs")}
     asked["mem_used"] = lambda h: float(pynvml.nvmlDeviceGetMemoryInfo(h).used)
     with contextlib.suppress(pynvml.NVMLError):
         return _values(pynvml.nvmlDeviceGetHandleByIndex(index), asked)[0]
