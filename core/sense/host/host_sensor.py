@@ -2,8 +2,8 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 from pathlib import Path
 from time import CLOCK_BOOTTIME, clock_gettime, monotonic
 from typing import Any, NamedTuple, Unpack
@@ -53,15 +53,17 @@ _V1 = _Layout("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_
 
 def memory_limit(pid: int | str = "self", *, proc: Path = Path("/proc")) -> MemoryLimit | None:
     """The limit of a process, or None (no limit, no cgroups, not readable)."""
-    found = (_read(folder, layout) for layout, folder in _groups(file_text(f"{proc}/{pid}/cgroup"), proc))
+    found = [_read(folder, layout) for layout, folder in _groups(file_text(f"{proc}/{pid}/cgroup"), proc)]
     return min((limit for limit in found if limit is not None), key=lambda limit: limit.limit_bytes, default=None)
 
 
-def _groups(cgroup: str, proc: Path) -> Iterator[tuple[_Layout, Path]]:
+@lru_cache(maxsize=4)
+def _groups(cgroup: str, proc: Path) -> list[tuple[_Layout, Path]]:
     """The folders of the memory groups in the text of ``/proc/PID/cgroup``, each up to its mount point.
 
-    For a path outside the mount (``/../…``) only the mount point.
+    For a path outside the mount (``/../…``) only the mount point. Where groups are mounted is read once for each text.
     """
+    found: list[tuple[_Layout, Path]] = []
     mounts: dict[_Layout, MountPoint] = {}
     for each in mount_points(file_text(f"{proc}/self/mountinfo")):
         if each.kind == "cgroup2":
@@ -76,23 +78,25 @@ def _groups(cgroup: str, proc: Path) -> Iterator[tuple[_Layout, Path]]:
             root = mounts[layout].root
             below = path[len(root) :] if root != "/" and path.startswith(root) else path
             parts = [] if ".." in below.split("/") else [part for part in below.split("/") if part]
-            for depth in range(len(parts), -1, -1):
-                yield layout, Path(mounts[layout].point, *parts[:depth])
+            point = mounts[layout].point
+            found += [(layout, Path(point, *parts[:depth])) for depth in range(len(parts), -1, -1)]
+    return found
 
 
 def _read(folder: Path, layout: _Layout) -> MemoryLimit | None:
-    limit, used = (file_text(folder / name).strip() for name in (layout.limit, layout.used))
-    if not limit.isdecimal() or not used.isdecimal() or int(limit) >= UNLIMITED_BYTES:
+    limit = file_text(f"{folder}/{layout.limit}").strip()
+    used = file_text(f"{folder}/{layout.used}").strip() if limit.isdecimal() else ""
+    if not used.isdecimal() or int(limit) >= UNLIMITED_BYTES:
         return None
-    droppable = value_in(file_text(folder / "memory.stat"), layout.cache) or 0
-    kills = value_in(file_text(folder / layout.events), "oom_kill")
+    droppable = value_in(file_text(f"{folder}/memory.stat"), layout.cache) or 0
+    kills = value_in(file_text(f"{folder}/{layout.events}"), "oom_kill")
     return MemoryLimit(int(limit), max(0, int(used) - droppable), kills, folder)
 
 
 def value_in(text: str, name: str) -> int | None:
     """The number behind a name at the beginning of a line, as in ``/proc/vmstat``; None: there is none."""
-    found = re.search(rf"^{name}\s+(\d+)\b", text, re.MULTILINE)
-    return None if found is None else int(found[1])
+    value = f"\n{text}".partition(f"\n{name} ")[2].split(maxsplit=1)[:1]
+    return int(value[0]) if value and value[0].isdecimal() else None
 
 
 SECTOR_BYTES = 512
