@@ -19,12 +19,15 @@ from ...processes import (
     owner_of,
     read_children,
     read_process,
+    status_of,
     words_of,
 )
 from ...spool import read_record
 
 SCAN_S = 4.0
 """Longest time until a process is seen that a second thread of the trainer started."""
+ALL_S = 60.0
+"""Period in which all processes of the machine are read; in between those are that were not there before."""
 STACK_PROBE = b"trainwatch.core.act.evidence.stack_probe"
 """Module that the runner starts to see stacks, as a word of its command line."""
 
@@ -79,16 +82,21 @@ class RunTree:
         self._target: AttemptTarget | None = None
         self._members: dict[int, Process] = {}
         self._children: set[int] = set()
-        self._scan_at = self._looked_at = 0.0
+        self._scan_at = self._all_at = self._looked_at = 0.0
+        self._there: set[str] = set()
+        """Names in ``/proc`` at the last search."""
 
     def look(self, target: AttemptTarget, *, max_age_s: float = 0.0) -> dict[int, Process]:
         """``stat`` of each member by pid, as it was ``max_age_s`` seconds ago at most.
 
-        The tree is searched anew if a member has ended or has another child, and every ``SCAN_S`` seconds.
+        The tree is searched anew if a member has ended or has another child, and if there is one every ``SCAN_S``.
         """
         with self._lock:
             now = time.monotonic()
-            if target == self._target and now < self._scan_at:
+            anew = target != self._target or now >= self._all_at
+            if not anew and now >= self._scan_at:
+                self._scan_at, anew = now + SCAN_S, self._has_grown(target)
+            if not anew:
                 if now - self._looked_at < max_age_s:
                     return self._members
                 known = {
@@ -99,10 +107,20 @@ class RunTree:
                 if known and len(known) == len(self._members) and self._children_of(target) <= self._children:
                     self._members, self._looked_at = known, now
                     return known
-            self._target, self._scan_at, self._looked_at = target, now + SCAN_S, now
+            self._target, self._scan_at, self._all_at, self._looked_at = target, now + SCAN_S, now + ALL_S, now
+            self._there = set(os.listdir("/proc"))  # noqa: PTH208
             self._members = tree_of(target, all_processes())
             self._children = self._children_of(target)
             return self._members
+
+    def _has_grown(self, target: AttemptTarget) -> bool:
+        """Whether a new process is a child of a member or of the runner, or there is a container, whose are neither."""
+        there = set(os.listdir("/proc"))  # noqa: PTH208
+        new, self._there = there - self._there, there
+        near = {*self._members, -1 if target.runner is None else target.runner.pid}
+        started = (read_process(int(name)) for name in new if name.isdigit())
+        by_them = any(each is not None and each.parent in near for each in started)
+        return by_them or status_of(f"{target.directory}/{CONTAINER_FILE}") is not None
 
     def _children_of(self, target: AttemptTarget) -> set[int]:
         """Children of the first thread of each member and of the runner; of other threads only a search finds them."""
