@@ -227,9 +227,8 @@ def owner_of(pid: int) -> int | None:
     return None if status is None else status.st_uid
 
 
-def is_trainwatch(pid: int) -> bool:
-    """Whether it is a supervisor, a runner or a screen: ``trainwatch`` or ``python -m trainwatch…``."""
-    words = words_of(pid)
+def is_trainwatch(words: Sequence[bytes]) -> bool:
+    """Whether a command line is of a supervisor, a runner or a screen: ``trainwatch``, ``python -m trainwatch…``."""
     if any(word.rpartition(b"/")[2] == b"trainwatch" for word in words[:2]):
         return True
     return any(words[n - 1] == b"-m" and word.partition(b".")[0] == b"trainwatch" for n, word in enumerate(words) if n)

@@ -272,7 +272,7 @@ def topmost(root: int, running: Mapping[int, processes.Process], own: set[int]) 
         for child in running.values():
             if child.parent == root:
                 yield from topmost(child.pid, running, own)
-    elif process.name not in NO_TRAINERS and not processes.is_trainwatch(root):
+    elif process.name not in NO_TRAINERS and not processes.is_trainwatch(processes.words_of(root)):
         yield process
 
 

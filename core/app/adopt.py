@@ -292,7 +292,8 @@ def _elsewhere(
         with contextlib.suppress(OSError):
             own = process.state not in processes.DEAD_STATES and place.stat().st_uid == os.geteuid()
             is_python = own and (place / "exe").readlink().name.startswith(_PROGRAMS)
-            if own and (is_python or process.pid in users) and not processes.is_trainwatch(process.pid):
+            words = processes.words_of(process.pid)
+            if own and (is_python or process.pid in users) and not processes.is_trainwatch(words):
                 may.add(process.pid)
     may -= processes.ancestors(os.getpid(), running)
     for pid in sorted(may - shells - set(known)):

@@ -233,7 +233,7 @@ class Look:
             outputs = {_file_key(f"/proc/{pid}/fd/{number}") for number in (1, 2)}
             for file in (path for path in there if _file_key(path) not in outputs):
                 evidence, what = "weak", f"it has {file} open for writing"
-        if not evidence or processes.is_trainwatch(pid):
+        if not evidence or processes.is_trainwatch(processes.words_of(pid)):
             return
         # What belongs, or may belong, to an attempt of any run is known by its records and locks.
         variables, mark = processes.variables_of(pid), os.fsencode(f"{ATTEMPT_VARIABLE}=")

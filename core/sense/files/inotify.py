@@ -191,7 +191,7 @@ _NANOSECONDS = slice(0x58, 0x5C)
 _statx = getattr(ctypes.CDLL(None, use_errno=True), "statx", None)
 
 
-def born_ns(path: Path) -> int | None:
+def born_ns(path: str | Path) -> int | None:
     """In ns since the epoch; None if the file system, the kernel or the C library does not tell."""
     if _statx is None:
         return None

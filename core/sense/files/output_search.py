@@ -262,7 +262,7 @@ class OutputSearch(Observer):
         self._look_wanted = False
         for path in self._writers.opened(self._is_elsewhere):
             folder = os.path.dirname(path)  # noqa: PTH120
-            if self._tree is not None and len(Path(folder).parts) > 2:
+            if self._tree is not None and folder.count("/") > 1:
                 self._tree.add_alone(folder)
             self._note(path, now)
         self._look_due = now + (1.0 + LOOK_SHARE) * (time.monotonic() - now)
@@ -275,7 +275,7 @@ class OutputSearch(Observer):
         self._sampled = now
         for pid in self._writers.sample(target, now, known=bool(self._watched())):
             folder = link_of(f"/proc/{pid}/cwd")
-            if folder not in self._roots and len(Path(folder).parts) > 2 and Path(folder).is_dir():
+            if folder not in self._roots and folder.count("/") > 1 and Path(folder).is_dir():
                 self._roots.append(folder)
                 if self._tree is not None:
                     self._tree.add(folder)

@@ -78,7 +78,7 @@ def key_of(path: str, shown: str | None = None) -> FileKey | None:
     status = status_of(path)
     if status is None:
         return None
-    return status.st_dev, status.st_ino, born_ns(Path(path)) or shown or path
+    return status.st_dev, status.st_ino, born_ns(path) or shown or path
 
 
 class WrittenBytes:
@@ -98,13 +98,16 @@ class WrittenBytes:
                 self._look(key)
 
     def _look(self, key: tuple[int, int]) -> None:
-        begun, process, found = time.time_ns(), read_process(key[0]), read_io(key[0])
-        alive = process is not None and process.key == key
-        if alive and found is None:
-            return  # a user's who may not be examined, or the kernel does not count
+        begun, found, known = time.time_ns(), read_io(key[0]), self._counts.get(key, ())
         # A byte may be in both counts. One that has ended has written any amount by now, and nothing later.
-        written = ANY_BYTES if not alive or found is None else found.given_bytes + found.paged_bytes
-        known = self._counts.pop(key, ())
+        written = ANY_BYTES if found is None else found.given_bytes + found.paged_bytes
+        if not known or known[-1][2] != written or written == ANY_BYTES:  # else no other one has its pid now
+            process = read_process(key[0])
+            alive = process is not None and process.key == key
+            if alive and found is None:
+                return  # a user's who may not be examined, or the kernel does not count
+            written = written if alive else ANY_BYTES
+        self._counts.pop(key, None)  # the newest is the last one
         if len(known) > 1 and known[-2][2] == known[-1][2] == written:
             known = known[:-1]  # of an idle one the first and the last look tell all
         self._counts[key] = (*known[1 - COUNTS :], (begun, time.time_ns(), written))
@@ -262,8 +265,8 @@ class Writers:
         place = f"/proc/{pid}"
         try:
             cwd = os.readlink(f"{place}/cwd")  # noqa: PTH115
-            words = [word.decode("utf-8", "replace") for word in words_of(pid)]
-            if is_trainwatch(pid) or not words[0]:
+            words = words_of(pid)
+            if is_trainwatch(words) or not words[0]:
                 return None
             owner = os.stat(place).st_uid  # noqa: PTH116
             trains = os.path.basename(os.readlink(f"{place}/exe")).startswith(PYTHON)  # noqa: PTH115, PTH119
@@ -274,7 +277,8 @@ class Writers:
         except OSError:
             return None  # of another user, whose files are not the run's, or it has ended
         # The paths that arguments may name: ``--out=/data/a``, ``../b``, ``exp``.
-        named = (part for word in words[1:] for part in (word, word.partition("=")[2]) if part)
+        texts = (word.decode("utf-8", "replace") for word in words[1:])
+        named = (part for word in texts for part in (word, word.partition("=")[2]) if part)
         at = {cwd, *(os.path.normpath(os.path.join(cwd, path)) for path in named)}  # noqa: PTH118
         for each in open_for_writing([pid], reading=True):
             at.add(os.path.dirname(each.path))  # noqa: PTH120
