@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 LOOKED_S = 10.0
 """A mark of a reader of charts or of times that is older counts no more."""
 DETAILS_LOOKED_S = 5.0
+MARK = ".looked"
 MARK_S = 3.0
 """Period of a reader's mark."""
 TORN_READS = 3
@@ -145,18 +146,14 @@ def _read_framed(path: Path, kind: type[T]) -> T | None:
 
 def is_looked_at(file: Path, within_s: float = LOOKED_S) -> bool:
     """Whether somebody read it lately: a history, the index of a log, or the details."""
-    status = status_of(_mark(file))
+    status = status_of(f"{file}{MARK}")
     return status is not None and abs(time.time() - status.st_mtime) < within_s
 
 
 def leave_mark(file: Path) -> None:
     """Say that somebody reads it. Does nothing if the folder cannot be written."""
     with contextlib.suppress(OSError):
-        _mark(file).touch(mode=0o600)
-
-
-def _mark(file: Path) -> Path:
-    return file.with_name(f"{file.name}.looked")
+        Path(f"{file}{MARK}").touch(mode=0o600)
 
 
 # --- what a page shows beyond the samples: a file for each kind, rewritten while the page is open ---

@@ -23,11 +23,12 @@ from ...judge.step import Judge
 from ...model.checkpoint import CopiedAside
 from ...model.decision import Record
 from ...model.fact import ActChanged, BudgetChanged, Fact, OutputKnown, ResumeWayKnown
-from ...model.observation import Learned
+from ...model.observation import Command, Learned
 from ...model.run import RunSpec
 from ...model.story import RunStory, ways_on
 from ...model.story_fold import apply
 from ...model.text import typed
+from ...processes import status_of
 from ...sense.host.host_sensor import is_wsl
 from ...sense.host.kernel_log import kernel_tail
 from ...store.control_client import take_order
@@ -216,7 +217,7 @@ def build_supervisor(
             else f"`{typed('resume', run.id)}` starts it again"
         ),
         answer=judge.answer,
-        left=lambda: take_order(run),
+        left=partial(_left, run, str(run.order)),
     )
     claim.tell(note)
     claim.tell_shared = lambda text: keeper.tell("folder_shared", text, over="no other run writes there any more")
@@ -230,6 +231,11 @@ def build_supervisor(
     output.tell(sensed.host.save_to)
     supervisor.sensors = sensed.all
     return supervisor
+
+
+def _left(run: RunDirectory, place: str) -> Command | None:
+    """``place``: of the order. Each turn asks, and nearly never is there one."""
+    return None if status_of(place) is None else take_order(run)
 
 
 def _end_in_words(run: RunDirectory) -> str:
