@@ -1,11 +1,13 @@
 """A checkpoint: its verdict, origin and rating; results of describing, comparing and pruning."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
+from functools import cache
+from itertools import tee
 from typing import Any, Literal
 
 import msgspec
 
-from .checkpoint_files import parts_among, read_name, tensor_format
+from .checkpoint_files import is_companion, parts_among, read_name, tensor_format
 from .checkpoint_suffixes import INDEX_SUFFIX, TensorFormat
 
 Verdict = Literal["complete", "writing", "torn", "corrupt", "nonfinite", "opaque"]
@@ -128,9 +130,9 @@ def newest_usable(newest_first: Iterable[Checkpoint], skipped: Container[str] = 
     One of an unknown make, or a part (an EMA) of one that it would take as well, only if there is no other.
     """
     usable = [c for c in newest_first if c.verdict in {"complete", "opaque"} and c.path not in skipped]
-    parts = parts_among(c.name for c in usable)
-    usable = [c for c in usable if c.name not in parts]
-    return next((c for c in usable if not c.unknown_make), usable[0] if usable else None)
+    parts = cache(lambda: parts_among(c.name for c in usable))  # of thousands the first few are asked about
+    first, whole = tee(c for c in usable if not (is_companion(c.name) and c.name in parts()))
+    return next((c for c in whole if not c.unknown_make), None) or next(first, None)
 
 
 # What copying state aside did.

@@ -195,11 +195,13 @@ def progress_in(log: str, shapes: Sequence[str] = (), *, resumed: bool = False) 
 
     ``resumed``: the attempt began from a checkpoint, so that a bar without the number of its epoch shows none.
     """
+    text = "".join(line.text if line.open else f"{line.text}\n" for line in log_end(log))
+    if not text:
+        return Progress()
     from ...config.shipped import load_log_shapes  # most looks need no step of a log
     from ...judge.progress import START, begin_attempt, read_progress
     from ...judge.text.shapes import ShapeTable
 
-    text = "".join(line.text if line.open else f"{line.text}\n" for line in log_end(log))
     return read_progress(begin_attempt(START, resumed=resumed), text, ShapeTable(load_log_shapes(), shapes)).progress
 
 
