@@ -249,7 +249,8 @@ class Writers:
         # The run's processes, and what this supervisor has started.
         own = {os.getpid(), *self.members} | (set() if self._runner is None else {self._runner})
         others = (each for pid, each in processes.items() if ancestors(pid, processes).isdisjoint(own))
-        found = (self._other(each) for each in others)
+        known = {each.key for each in self._others}  # an environment is that of its start
+        found = [self._other(each, known=each.key in known) for each in others]
         self._before, self._others = self._others, tuple(each for each in found if each is not None)
         there = frozenset(other.key for other in (*self._before, *self._others))
         near = {o.key for o in self._others if self._is_in(o, self._folder) or self._is_above(o, self._folder)}
@@ -257,7 +258,7 @@ class Writers:
         self._writes = {key: folders for key, folders in self._writes.items() if key in there}
         self._bytes.look(there)
 
-    def _other(self, process: Process) -> Other | None:
+    def _other(self, process: Process, *, known: bool) -> Other | None:
         """None for one that can have written nothing: it has ended, saves nothing, or is of the run after all."""
         pid, name = process.pid, process.name
         if process.state in DEAD_STATES or name.partition(":")[0] in NO_WRITERS:
@@ -272,7 +273,7 @@ class Writers:
             trains = os.path.basename(os.readlink(f"{place}/exe")).startswith(PYTHON)  # noqa: PTH115, PTH119
             if self._apart and os.readlink(f"{place}/ns/mnt") != os.readlink("/proc/self/ns/mnt"):  # noqa: PTH115
                 return None
-            if any(word.startswith(self._mark) for word in variables_of(pid) or ()):
+            if not known and any(word.startswith(self._mark) for word in variables_of(pid) or ()):
                 return None
         except OSError:
             return None  # of another user, whose files are not the run's, or it has ended
