@@ -14,6 +14,8 @@ from ..model.json_line import decode_exact, encode_exact, encode_line
 from ..model.observation import Command, Reply, Request
 from ..model.text import typed
 from ..private_folder import check_private
+from ..processes import status_of
+from ..spool import read_record
 from .home import write_atomically
 from .lock import is_held
 from .run_directory import RunDirectory
@@ -117,12 +119,10 @@ def leave_order(run_directory: RunDirectory, command: Command) -> None:
 
 def order_left(run_directory: RunDirectory, now_t: float) -> Command | None:
     """What was left and not carried out yet, with the time at which it was (run seconds, which are ``now_t`` now)."""
-    try:
-        age_s = max(0.0, time.time() - run_directory.order.stat().st_mtime)
-        left = decode_exact(run_directory.order.read_bytes(), Command)
-    except (OSError, msgspec.MsgspecError):
+    left, status = read_record(run_directory.path, run_directory.order.name, Command), status_of(run_directory.order)
+    if left is None or status is None:
         return None
-    return msgspec.structs.replace(left, t=now_t - age_s)
+    return msgspec.structs.replace(left, t=now_t - max(0.0, time.time() - status.st_mtime))
 
 
 def take_order(run_directory: RunDirectory) -> Command | None:

@@ -9,6 +9,7 @@ import msgspec
 from ..model.json_line import decode_exact, encode_exact
 from ..model.run import OutputPlace, RunSpec
 from ..private_folder import NotOurs, check_ours
+from ..spool import read_record
 from .home import make_private, runs_folder, sync_directory, write_atomically
 
 SPEC_VERSION = 1
@@ -108,10 +109,8 @@ class RunDirectory(msgspec.Struct, frozen=True):
             raise error from None
 
     def _with_outputs(self, spec: RunSpec) -> RunSpec:
-        try:
-            return spec.with_outputs(decode_exact(self.outputs.read_bytes(), tuple[OutputPlace, ...]))
-        except (OSError, msgspec.MsgspecError):
-            return spec
+        found = read_record(self.path, self.outputs.name, tuple[OutputPlace, ...])
+        return spec if found is None else spec.with_outputs(found)
 
     def save_outputs(self, found: tuple[OutputPlace, ...]) -> None:
         """Replace ``outputs.json``. Raises OSError."""

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import msgspec
 
-from ..model.json_line import decode_exact
 from ..model.run import RunSpec
 from ..model.text import typed
+from ..spool import read_record
 from .home import runs_folder
 from .lock import is_held
 from .run_directory import RunDirectory, RunUnreadable
@@ -69,10 +69,7 @@ def _known(home: Path) -> list[tuple[RunDirectory, RunSpec]]:
 def _unreadable(home: Path) -> Iterator[tuple[RunUnreadable, _Where]]:
     for run, error in _each(home):
         if isinstance(error, RunUnreadable) and run.path.is_dir():
-            where = _Where()
-            with contextlib.suppress(OSError, msgspec.MsgspecError):
-                where = decode_exact(run.spec.read_bytes(), _Where)
-            yield error, where
+            yield error, read_record(run.path, run.spec.name, _Where) or _Where()
 
 
 def find_run(

@@ -46,13 +46,6 @@ def parse_visible_devices(value: str | None) -> GpuChoice:
     return tuple(chosen)
 
 
-def visible_devices_of(pid: int) -> str | None:
-    """``CUDA_VISIBLE_DEVICES`` of a process at its start; None if it is not set or not readable."""
-    entries = (entry.partition(b"=") for entry in variables_of(pid) or ())
-    found = (value for name, _, value in entries if name == b"CUDA_VISIBLE_DEVICES")
-    return next((value.decode("utf-8", "replace") for value in found), None)
-
-
 def is_own(choice: GpuChoice, index: int, uuid: str | None) -> bool | None:
     """Whether the choice includes this GPU; None: unknown (a MIG slice, or an unknown UUID)."""
     if choice is None:
@@ -290,7 +283,10 @@ class GpuSensor(Observer):
     def follow(self, target: AttemptTarget | None) -> None:
         """Set the attempt whose GPUs and memory are marked as own."""
         if self._configured is None and target is not None:
-            self._choice = parse_visible_devices(visible_devices_of(target.trainer.pid))
+            set_to = b"CUDA_VISIBLE_DEVICES="  # at its start
+            found = [each for each in variables_of(target.trainer.pid) or () if each.startswith(set_to)]
+            value = found[0].removeprefix(set_to).decode("utf-8", "replace") if found else None
+            self._choice = parse_visible_devices(value)
         super().follow(target)
 
     # --- the thread ---

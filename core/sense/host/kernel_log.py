@@ -12,7 +12,6 @@ from typing import Literal, NamedTuple, Unpack
 
 from ...atomic_files import opened
 from ...model.observation import KernelLine, TerminationNotice
-from ...model.ports import AttemptTarget
 from ...processes import file_text
 from ..sampler import Common, Sampler
 
@@ -73,9 +72,6 @@ class KernelLog(Sampler):
         self._fd: int | None = None
         self._over = False
         self._second, self._lines = 0.0, 0
-
-    def follow(self, target: AttemptTarget | None) -> None:
-        """Do nothing: the kernel's log is the same for all attempts."""
 
     def close(self) -> None:
         with self._turn:
@@ -264,9 +260,6 @@ class TerminationNotices(Sampler):
         """Start the thread; without a cloud there is none."""
         if self._service is not None:
             super().start()
-
-    def follow(self, target: AttemptTarget | None) -> None:
-        """Do nothing: the machine is the same for all attempts."""
 
     def sample(self) -> None:
         if self._service is None:

@@ -218,26 +218,24 @@ class HeartbeatPage(Sampler):
         super().__init__(interval_s=interval_s, **common)
         self._found = found
         self._page: Page | None = None
-        self._of: str | None = None
         self._told: Told = AT_FIRST
 
     def follow(self, target: AttemptTarget | None) -> None:
         """Set the attempt; the page of one that has ended is removed."""
-        before = self._of
-        self._of = None if target is None else target.directory
-        if before != self._of:
+        before = self.target
+        super().follow(target)
+        if before is None or target is None or before.directory != target.directory:
             self._page, self._told = None, AT_FIRST
             if before is not None:
                 with contextlib.suppress(OSError):
-                    os.unlink(page_path(before, sha256))  # noqa: PTH108  as trainbeat.py
-        super().follow(target)
+                    os.unlink(page_path(before.directory, sha256))  # noqa: PTH108  as trainbeat.py
 
     def sample(self) -> None:
-        attempt = self._of
-        if attempt is None:
+        target = self.target
+        if target is None:
             return
         if self._page is None:
-            path = page_path(attempt, sha256)
+            path = page_path(target.directory, sha256)
             if not os.path.exists(path):  # noqa: PTH110  as trainbeat.py
                 return
             try:
