@@ -173,6 +173,7 @@ class Look:
         self._plan = plan
         self._place = _file_key(plan.spec.cwd)
         self.folders: tuple[str, ...] = ()
+        self._run_by: dict[tuple[object, ...], Training] = {}
 
     def in_folders(self, folders: Iterable[str]) -> None:
         """The output folders in which a file says something: none that holds the working folder, with other files."""
@@ -218,7 +219,10 @@ class Look:
         with open(f"/proc/{pid}/cmdline", "rb") as command:  # noqa: PTH123
             argv = tuple(word.decode() for word in command.read().removesuffix(b"\0").split(b"\0"))
         cwd = os.readlink(f"/proc/{pid}/cwd")  # noqa: PTH115
-        training = training_run_by(argv, Path(cwd), os.environ) if python else None
+        asked = process.key, argv, cwd
+        training = self._run_by.get(asked) or (training_run_by(argv, Path(cwd), os.environ) if python else None)
+        if training is not None:  # each look finds the same processes there, and to read their scripts takes long
+            self._run_by = {**dict(list(self._run_by.items())[-255:]), asked: training}
         bare = None if training is None else without_options(training, self._resume_options)
         same = training is not None and training.script in {each.script for each in self.trainings}
         evidence, what, there = "", "", files_in(pid, self.folders) if python else []
