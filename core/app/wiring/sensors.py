@@ -130,6 +130,7 @@ def build_sensors(  # noqa: PLR0917
     recorder: RunRecorder,
     lists: OutputLists,
     *,
+    catalogue: CompiledCatalogue,
     known: Sequence[str],
     last: AttemptTarget | None,
     note: Callable[[str], None],
@@ -175,7 +176,6 @@ def build_sensors(  # noqa: PLR0917
         disk_only=not here,
         **common,
     )
-    catalogue = compiled_catalogue(spec)
 
     def looked() -> None:
         recorder.look_at_log(clock.now())
@@ -252,12 +252,6 @@ def _of_place(
     return [processes], [KernelLog(**common)], [gpus]
 
 
-def compiled_catalogue(spec: RunSpec) -> CompiledCatalogue:
-    """The failure catalogue and the line shapes, with the run's own patterns."""
-    shapes = ShapeTable(load_log_shapes(), spec.settings.progress.shapes)
-    return CompiledCatalogue(load_failures(), shapes, spec.settings.diagnose.patterns)
-
-
 def knowledge(
     spec: RunSpec,
     preset: Preset,
@@ -266,9 +260,9 @@ def knowledge(
     line_read: LogLineRead | None = None,
 ) -> Knowledge:
     """``expected``: the estimated length of the run. ``line_read``: told of each line of its logs."""
-    catalogue = compiled_catalogue(spec)
+    shapes = ShapeTable(load_log_shapes(), spec.settings.progress.shapes)
     return Knowledge(
-        catalogue=catalogue,
+        catalogue=CompiledCatalogue(load_failures(), shapes, spec.settings.diagnose.patterns),
         settings=spec.settings,
         preset=preset,
         profiles=tuple(profiles),

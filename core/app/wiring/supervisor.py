@@ -134,6 +134,7 @@ def build_supervisor(
         claim,
         recorder,
         lists,
+        catalogue=judge.knowledge.catalogue,
         known=[each.path for each in state.saved.checkpoints.known],
         last=newest,
         note=note,
