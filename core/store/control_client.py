@@ -93,8 +93,7 @@ def send(run_directory: RunDirectory, request: Request, timeout_s: float = 5.0) 
     at most. Raises NoSupervisor, SupervisorSilent (both ControlError, each with a sentence).
     """
     deadline = time.monotonic() + timeout_s
-    connection = _connect(run_directory, deadline)
-    with connection:
+    with _connect(run_directory, deadline) as connection:
         try:
             connection.settimeout(max(deadline - time.monotonic(), _RETRY_S))
             connection.sendall(encode_line(request))

@@ -258,8 +258,10 @@ def _fold() -> int:
 
 
 class JournalReading:
-    """An iterator over a journal's records. ``skipped`` counts the lines it could not read so far.
+    """An iterator over a journal's records in their order; none if the file does not exist.
 
+    A torn last line, damaged lines and kinds of records that this version does not know are skipped, and ``skipped``
+    counts them so far. Raises JournalTooNew (while iterating) and OSError.
     ``after``: what is folded already. ``offset``: end of the whole lines of the file that were read; ``seq``: the
     highest number in them, unknown kinds included.
     """
@@ -307,13 +309,7 @@ class JournalReading:
                 self.skipped += final
 
 
-def read_journal(path: Path) -> JournalReading:
-    """Return the records of a journal in their order; none when the file does not exist.
-
-    A torn last line, damaged lines and kinds of records that this version does not know are skipped and counted.
-    Raises JournalTooNew (while iterating) and OSError.
-    """
-    return JournalReading(path)
+read_journal = JournalReading
 
 
 def load_story(path: Path) -> RunStory:

@@ -7,7 +7,6 @@ times of log lines leaves a mark; while that is young, writers write at once, an
 import contextlib
 import os
 import time
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from zlib import crc32
@@ -60,27 +59,18 @@ class Latest(msgspec.Struct, frozen=True, kw_only=True):
     metrics: "MetricValues | None" = None
 
 
-@cache
-def _kinds() -> dict[str, type]:
-    """Loaded when there is a sample: a run that ended at once has none."""
-    from ..model.observation import GpuSample, HostSample, MetricValues, ProcessSample
-
-    return {
-        "gpu": GpuSample,
-        "host": HostSample,
-        "process": ProcessSample,
-        "progress": ProgressPoint,
-        "metrics": MetricValues,
-    }
-
-
 def latest_of(history: Path) -> Latest:
     """The newest sample of each kind of a history. Unknown kinds and damaged ones are left out."""
     samples = newest_samples(history)
+    if not samples:  # a run that ended at once has none
+        return Latest()
+    from ..model.observation import GpuSample, HostSample, MetricValues, ProcessSample
+
+    types = (GpuSample, HostSample, ProcessSample, ProgressPoint, MetricValues)
     found: dict[str, Any] = {}
-    for kind in samples.keys() & _kinds().keys() if samples else ():
-        with contextlib.suppress(msgspec.MsgspecError):
-            found[kind] = msgspec.json.decode(samples[kind], type=_kinds()[kind])
+    for kind, type_ in zip(Latest.__struct_fields__, types, strict=True):
+        with contextlib.suppress(msgspec.MsgspecError, KeyError):
+            found[kind] = msgspec.json.decode(samples[kind], type=type_)
     return Latest(**found)
 
 

@@ -133,8 +133,6 @@ MOST_DEPTH, MOST_ENTRIES = 16, 20_000
 MOST_BYTES = 4_000_000
 """A larger file is no source."""
 LEFT_OUT = frozenset({"node_modules", "site-packages", "wandb", "mlruns", "__pycache__"})
-
-
 NAMED = re.compile(r"[\w./@+-]+\.(?:py|sh|toml|ya?ml|json|cfg|ini)(?!\w)")
 """A file that a shell script speaks of; of ``$DIR/train.py`` what stands behind the variable."""
 

@@ -81,8 +81,7 @@ class TraceWriter:
             self._size = None  # read it again before the next write
             self.trouble = f"{self.path}: {error.strerror or error}; a stretch of the trace is missing"
 
-    def close(self) -> None:
-        self.flush()
+    close = flush
 
     def _append(self, data: bytes) -> None:
         if self._size is None:

@@ -36,7 +36,11 @@ class MachineWatch:
 
     def __init__(self, created_wall: float) -> None:
         self._zero = created_wall
-        self._folder = _own_folder()
+        place = make_private(home() / "machine")
+        for left in place.iterdir():  # those of screens that were ended by a signal
+            if not Path("/proc", left.name).exists():
+                shutil.rmtree(left, ignore_errors=True)
+        self._folder = make_private(place / str(os.getpid()))
         self._desk, self._clock = DetailFiles(self._folder), RunClock(created_wall)
         self._came: deque[Observation] = deque(maxlen=WAITING)
         history = self._folder / "history.sqlite"
@@ -84,12 +88,3 @@ class MachineWatch:
         self._reader.close()
         self._writer.close()
         shutil.rmtree(self._folder, ignore_errors=True)
-
-
-def _own_folder() -> Path:
-    """A folder of this process; those of screens that were ended by a signal are removed."""
-    place = make_private(home() / "machine")
-    for left in place.iterdir():
-        if not Path("/proc", left.name).exists():
-            shutil.rmtree(left, ignore_errors=True)
-    return make_private(place / str(os.getpid()))

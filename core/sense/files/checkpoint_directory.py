@@ -248,12 +248,6 @@ class CheckpointFolders:
         self._target: AttemptTarget | None = None
         self._sensors = {folder: make(folder) for folder in folders}
 
-    @property
-    def folders(self) -> tuple[str, ...]:
-        """All that are watched, in the order in which they became known."""
-        with self._lock:
-            return tuple(self._sensors)
-
     def watch(self, folder: str) -> None:
         """Watch one more folder. Beyond AT_MOST the second oldest is no longer watched: the first is the run's own."""
         with self._lock:

@@ -46,9 +46,6 @@ class Version(NamedTuple):
     changed_ns: int
 
 
-BEFORE_ALL = Version(0.0, 0)
-
-
 class CheckpointValuesSensor(Observer):
     """Puts one ``CheckpointValues`` for each checkpoint that it has read.
 
@@ -86,7 +83,7 @@ class CheckpointValuesSensor(Observer):
         try:
             with self._reading:
                 newest = self._next()
-                if newest is not None and newest[1] >= max(self._done.values(), default=BEFORE_ALL):
+                if newest is not None and newest[1] >= max(self._done.values(), default=Version(0.0, 0)):
                     self._read(*newest, self._verify_fast, time.monotonic() + LAST_S)
         finally:
             self._hurry = False

@@ -186,8 +186,6 @@ _MASK = slice(0, 4)
 _SECONDS = slice(0x50, 0x58)
 _NANOSECONDS = slice(0x58, 0x5C)
 """``stx_btime`` behind twelve fields and ``stx_atime``."""
-
-
 _statx = getattr(ctypes.CDLL(None, use_errno=True), "statx", None)
 
 

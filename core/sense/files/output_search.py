@@ -25,8 +25,8 @@ from ...model.ports import AttemptTarget
 from ...model.run import ExitRecord, is_below
 from ...model.text import next_round
 from ...processes import link_of, status_of
-from ...spool import EXIT, read_record
-from ..sampler import Common, Observer, ignore_problem
+from ...spool import EXIT, ORDER, read_record
+from ..sampler import DRAIN_S, Common, Observer, ignore_problem
 from .inotify import FolderTree, Inotify
 from .writers import Writers, may_be_saved
 
@@ -40,11 +40,8 @@ LOOK_SHARE = 5.0
 """Looks that new files cause are so many times their own duration apart: about 0.1 ms for each process."""
 SETTLE_S = 0.5
 """A checkpoint that was not written to for this long is examined."""
-ORDER = "order.json"
-"""In the attempt's directory, written once, before the launch."""
-DRAIN_S = 0.5
 UNKNOWN_DRAIN_S = 10.0
-"""The same while no output folder is known: what is missed then, a restart would write over."""
+"""The longest wait while no output folder is known: what is missed then, a restart would write over."""
 WALK_S = 10.0
 """Longest search for files that were written since the attempt began."""
 LIVE_S = 5.0

@@ -141,8 +141,6 @@ _FORMATS = {1: "<f", 2: "<d", 3: "<i", 9: "<q"}
 """dtype → one element of ``tensor_content``: float, double, int32, int64."""
 _LISTS = {5: "<f", 6: "<d"}
 """Field of the values in a list → one element."""
-
-
 _WHOLE = frozenset({7, 10})
 """Fields of whole numbers (int_val, int64_val), one after the other or packed."""
 _SIGNED = frozenset({3, 9})

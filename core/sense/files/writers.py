@@ -20,6 +20,7 @@ from ...model.checkpoint_files import is_other_file, is_temporary
 from ...model.ports import AttemptTarget
 from ...model.run import is_below
 from ...processes import (
+    ATTEMPT_VARIABLE,
     DEAD_STATES,
     Process,
     age_s,
@@ -56,8 +57,6 @@ BEGAN_S = 1.0
 PARTS = 64
 """Files of a checkpoint folder that are compared."""
 PYTHON = ("python", "pypy")
-OWN_MARK = b"TRAINWATCH_ATTEMPT="
-"""In the environment of all that an attempt starts (core/processes.py)."""
 _NO_WRITERS = """
 sh bash dash zsh fish ksh csh tcsh login su sudo tmux screen zellij sshd ssh ssh-agent gpg-agent systemd (sd-pam) init
 dbus-daemon dbus-broker vi vim nvim nano emacs helix hx less more most man pager bat tail watch top htop btop nvtop
@@ -180,7 +179,7 @@ class Writers:
         """Pids of the run at the last sample."""
         self._folder = os.path.realpath(working_folder)
         self._top = "" if self._folder == "/" else "/"
-        self._mark = OWN_MARK + os.fsencode(directory.rstrip("/") + "/")
+        self._mark = os.fsencode(f"{ATTEMPT_VARIABLE}={directory.rstrip('/')}/")
         self._tree = tree
         self._apart = apart
         self._is_network = cache(is_network)

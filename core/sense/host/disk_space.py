@@ -37,16 +37,14 @@ class DiskSpace:
         self._timeout_s = timeout_s
         self._questions: SimpleQueue[Path | None] = SimpleQueue()
         self._answers: SimpleQueue[Room | None] = SimpleQueue()
-        self._begun = self._asked = False
+        self._asked = False
+        queues = self._questions, self._answers  # not this object: the thread ends with it
+        threading.Thread(target=_answer, args=queues, name="sense-disk", daemon=True).start()
 
     def room(self) -> Room | None:
         """The room; None if unknown, or if the file system does not answer within ``timeout_s``."""
         if self._directory is None:
             return None
-        if not self._begun:
-            self._begun = True
-            queues = self._questions, self._answers
-            threading.Thread(target=_answer, args=queues, name="sense-disk", daemon=True).start()
         if self._asked and not self._answers.empty():  # it came too late
             self._answers.get()
             self._asked = False

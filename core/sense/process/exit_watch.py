@@ -48,10 +48,9 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
 class _Look:
     """What was seen of an attempt. ``dead_s``, ``runner_dead_s``: since when, monotonic seconds."""
 
-    def __init__(self) -> None:
-        self.was_seen = False
-        self.dead_s: float | None = None
-        self.runner_dead_s: float | None = None
+    was_seen = False
+    dead_s: float | None = None
+    runner_dead_s: float | None = None
 
 
 class ExitWatch(Observer):

@@ -4,6 +4,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from operator import attrgetter
 from typing import NamedTuple, Unpack
 
 from ...model.machine_details import TreeDetails, TreeProcess
@@ -239,9 +240,7 @@ def _parents_first(members: Mapping[int, Member]) -> Iterator[tuple[Member, int]
             yield from below(member, 0)
 
 
-def _age_order(member: Member) -> tuple[int, int]:
-    stat: Process = member.stat
-    return stat.start_ticks, stat.pid
+_age_order = attrgetter("stat.start_ticks", "stat.pid")
 
 
 # Which processes of a tree compute, and how many of them are stopped (state T). Pure.

@@ -160,9 +160,10 @@ class NodeSamples(Sampler):
             return
         self._taken = {node.node: node.n for node in nodes}
         self._inbox.put(processes_of(nodes, t))
-        gpus = gpus_of(nodes)
-        if gpus:
-            self._inbox.put(observations.GpuSample(t=t, gpus=gpus))
+        gpus = [gpu for node in nodes for gpu in node.gpus or ()]
+        if gpus and all(node.gpus is not None for node in nodes):  # every node knows its own
+            numbered = tuple(msgspec.structs.replace(gpu, index=index) for index, gpu in enumerate(gpus))
+            self._inbox.put(observations.GpuSample(t=t, gpus=numbered))
 
     def _look(self, t: float) -> bool:
         """Read what has grown. Returns whether a line is new."""
@@ -228,14 +229,6 @@ def ranks_of(nodes: Iterable[observations.Node], t: float) -> tuple[observations
         msgspec.structs.replace(rank, seen_s=max(0.0, t - node.grew_t)) for node in nodes for rank in node.process.ranks
     ]
     return tuple(sorted(found, key=lambda each: each.rank))
-
-
-def gpus_of(nodes: list[observations.Node]) -> tuple[observations.GpuReading, ...]:
-    """The GPUs of all nodes; none unless every node knows its own."""
-    if any(node.gpus is None for node in nodes):
-        return ()
-    found = [gpu for node in nodes for gpu in node.gpus or ()]
-    return tuple(msgspec.structs.replace(gpu, index=index) for index, gpu in enumerate(found))
 
 
 def new_lines(path: Path, offset: int) -> tuple[list[NodeLine], int]:
