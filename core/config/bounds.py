@@ -4,6 +4,7 @@ import datetime as dt
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import Any, Literal, get_args, get_origin
 
 import msgspec
@@ -251,9 +252,15 @@ _RANGE = re.compile(r"Expected `\w+` ([<>]=?) (\S+)")
 _RANGES = {">": "more than", ">=": "at least", "<": "less than", "<=": "at most"}
 
 
+@cache
+def fields_of(struct: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    """Its annotations are evaluated once: that is half of the time in which all presets are read."""
+    return msgspec.structs.fields(struct)
+
+
 def checked(struct: type[msgspec.Struct], name: str, value: Any) -> Any:
     """The value as the type of this field. Raises ValueError: ``must be more than 0, got -1``, without secrets."""
-    kind = next(field.type for field in msgspec.structs.fields(struct) if field.name == name)
+    kind = next(field.type for field in fields_of(struct) if field.name == name)
     told = f"got {show(value)}"
     try:
         # JSON has no Infinity and no NaN: such a setting would not survive in run.json.

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ..model.text import did_you_mean, nearest
-from .bounds import GONE, INSTEAD, checked
+from .bounds import GONE, INSTEAD, checked, fields_of
 
 KeyPath = tuple[str | int, ...]
 """Keys from the root; an int is the index in an array."""
@@ -176,7 +176,7 @@ class Document:
 
     def struct_values(self, path: KeyPath, table: Mapping[str, Any], struct: type[msgspec.Struct]) -> dict[str, Any]:
         """Return the valid values of a table by field name, as the struct's types. Each invalid one is reported."""
-        fields = {field.encode_name: field.name for field in msgspec.structs.fields(struct)}
+        fields = {field.encode_name: field.name for field in fields_of(struct)}
         good: dict[str, Any] = {}
         for key, value in table.items():
             if key not in fields:

@@ -38,8 +38,9 @@ class _Said(NamedTuple):
 
 def plan_length(plan: LaunchPlan) -> progress.ToldLength:
     """What the settings of a planned launch say of its length, with its profile."""
-    told = told_lengths(plan.spec, plan.preset, plan.profiles, None)
-    return told.get(plan.spec.settings.profiles.use or "", progress.ToldLength())
+    fits = plan.profile is None or plan.profile.is_for(plan.preset.name)
+    settings = TrainerSettings(plan.spec, plan.preset)
+    return _of(settings, plan.spec, plan.preset, plan.profile, None) if fits else progress.ToldLength()
 
 
 def told_lengths(
