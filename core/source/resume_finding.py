@@ -16,12 +16,11 @@ from typing import Any, Literal
 import msgspec
 
 from . import words
-from .flow import ValueFlow, says_resume
-from .labels import Event, is_own_load
+from .flow import Event, ValueFlow, is_own_load, says_resume
 from .options import Option
-from .project import Project, own_name, resolved
+from .project import Project, resolved
 from .steps import Site
-from .values import KnownValues, value_given
+from .values import KnownValues, name_of, value_given
 
 ENOUGH = 4
 """Points from which an option is taken: a name that says so, or a flow into a load that restores a training."""
@@ -46,7 +45,7 @@ _PLACES = ("path", "inside", "found")
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """An option by which the trainer is resumed. ``with_flags``: options that must be on beside it.
 
-    ``form``: what of the checkpoint's path it takes (labels.py).
+    ``form``: what of the checkpoint's path it takes (``flow.Label``).
     """
 
     option: Option
@@ -372,23 +371,15 @@ def _doubtful(at: Site, flow: ValueFlow) -> bool:
     if not isinstance(at.node, ast.expr):
         return False
     node = flow.values.asked_for(at.node, at.scope)
-    name = _name_of(node)
+    name = name_of(node)
     named = (words.RESUME.search(name) or words.CHECKPOINT.search(name)) and not words.FINDS.search(name)
     return bool(named) and not flow.carries(node, at.scope)
-
-
-def _name_of(node: ast.expr) -> str:
-    """The last name of a value that is tested; "" for another expression."""
-    match node:
-        case ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value=str() as key), *_]):
-            return key
-    return own_name(node)
 
 
 def _switch(decides: Site, options: Sequence[Option], values: KnownValues) -> str:
     """``RESUME is set (train.py:2)``."""
     assert isinstance(decides.node, ast.expr)
-    name = _name_of(values.asked_for(decides.node, decides.scope))
+    name = name_of(values.asked_for(decides.node, decides.scope))
     option = next((each for each in options if name and name == each.dest), None)
     place = ":".join(map(str, values.set_at(decides.node, decides.scope))) if option is None else option.place
     return f"{(name or 'the test') if option is None else option.name} is set ({place})"

@@ -377,7 +377,7 @@ class KnownValues:
         while isinstance(node, ast.Name) and at is not None:
             if bound := self._bound.get((id(at.node), node.id)):
                 held = bound[0]
-                asks = isinstance(held, ast.Call | ast.Subscript) and words.RESUME.search(_key_in(held))
+                asks = isinstance(held, ast.Call | ast.Subscript) and words.RESUME.search(name_of(held))
                 return held if asks and held is not None else node
             at = at.parent
         return node
@@ -677,11 +677,9 @@ def value_given(
     return "" if text.lower() in _NO - {"0"} else text
 
 
-def _key_in(node: ast.expr) -> str:
-    """The text in ``config.get("resume")`` and ``config["resume"]``; "" if there is none."""
+def name_of(node: ast.expr) -> str:
+    """The last name of a value, or the key in ``config.get("resume")``; "" for another expression."""
     match node:
         case ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value=str() as key), *_]):
             return key
-        case ast.Subscript(slice=ast.Constant(value=str() as key)):
-            return key
-    return ""
+    return own_name(node)
