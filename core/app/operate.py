@@ -9,7 +9,7 @@ from ..act.config.derive import misfit
 from ..act.notify import send_notice
 from ..model.fact import CommandReceived, Note, SupervisorEnded
 from ..model.observation import Command, Reply, Request
-from ..model.preset import NO_PROFILE, resume_support
+from ..model.preset import NO_PROFILE
 from ..model.run import PAUSED_STATES
 from ..model.text import did_you_mean, printable, typed
 from ..store.control_client import (
@@ -38,7 +38,7 @@ from .runs.output_claim import require_own_output_to_start, trainer_pid
 from .runs.supervisor_life import story_now, supervisor_life
 from .runs.waiting import turns
 from .start.detached import start_detached
-from .start.start_choice import checkpoint_named, read_way_again, unfit, what_to_add
+from .start.start_choice import checkpoint_named, has_no_place, read_way_again, unfit, what_to_add
 
 ANSWER_S = 5.0
 """How long a new supervisor's answer to its first command is waited for."""
@@ -132,8 +132,7 @@ def send_command(run: RunDirectory, command: Command, *, starts_supervisor: bool
 def _require_place(run: RunDirectory, named: str, verb: str) -> None:
     """Raise CliError with what to add if the command line has no place for the checkpoint that a person named."""
     spec = run.load_spec()
-    preset = definitions_of(spec).preset_of(spec)
-    if preset.resume == "none" or resume_support(preset, spec.command).forms:
+    if not has_no_place(definitions_of(spec).preset_of(spec), spec.command):
         return
     raise CliError(
         ExitCode.FAILED,

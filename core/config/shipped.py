@@ -1,7 +1,6 @@
 """The shipped data: profiles and presets (with the user's own), and the tables of the judge."""
 
 import re
-import tomllib
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -78,21 +77,14 @@ def load_log_shapes() -> LogShapes:
 
 def read_table(file: Path, type_: type[_Table]) -> _Table:
     """Read a table of the judge. Raises ConfigError."""
-    text = file.read_text(encoding="utf-8")
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        Document.parse(text, file)
-        raise
-    return _with_texts(_converted(data, type_, text, file))
+    document = Document.read(file)
+    return _with_texts(_converted(document, document.data, type_))
 
 
-def _converted(data: Any, type_: type[_Table], text: str, file: Path) -> _Table:
+def _converted(document: Document, data: Any, type_: type[_Table]) -> _Table:
     try:
         return msgspec.convert(data, type=type_)
     except msgspec.ValidationError as error:
-        # Finding the lines of all keys takes five times as long as the rest: only for the message.
-        document = Document.parse(text, file)
         found = re.search(r"`\$\.(\w+)\[(\d+)\]", str(error))  # table and number
         document.add((found[1], int(found[2])) if found else (), str(error))
         document.finish()
@@ -118,9 +110,7 @@ def _with_texts(table: _Table) -> _Table:
 @cache
 def load_remedies() -> tuple[Remedy, ...]:
     """Return the shipped remedies in order. Raises ConfigError if the file is wrong (a defect of trainwatch)."""
-    file = CONFIGS / "remedies.toml"
-    text = file.read_text(encoding="utf-8")
-    document = Document.parse(text, file)
+    document = Document.read(CONFIGS / "remedies.toml")
     rows = [{**shared, **row} for shared in document.data.get("remedies", ()) for row in shared.pop("rows", ({},))]
     for row in rows:
         row["changes"] = [
@@ -128,7 +118,7 @@ def load_remedies() -> tuple[Remedy, ...]:
             for change in row.get("changes", ())
             for key in (change["key"] if isinstance(change["key"], list) else (change["key"],))
         ]
-    remedies = _converted({**document.data, "remedies": rows}, RemedyCatalogue, text, file).remedies
+    remedies = _converted(document, {**document.data, "remedies": rows}, RemedyCatalogue).remedies
     treatable = {*load_failures().names, *(f"hang:{kind}" for kind in get_args(HangKind)), *HINTED}
     for at, remedy in enumerate(remedies):
         for failure in remedy.failures:

@@ -341,7 +341,7 @@ def choose_start(plan: LaunchPlan, wish: Wish) -> StartChoice:
         return StartChoice(said=_by_itself(there), by_itself=True)
     if earlier.condition == "ended":
         raise _refused(_ended(earlier, there, wish))
-    why, told = "", resume_support(plan.preset, earlier.spec.command).forms or plan.preset.resume == "none"
+    why, told = "", not has_no_place(plan.preset, earlier.spec.command)
     if earlier.spec.output_dir is None and earlier.trained:
         unknown = "its output folder is not known, so that nobody can tell what a start would write over"
         why = f"{unknown}: give --output-dir D"
@@ -430,8 +430,8 @@ def _begin(plan: LaunchPlan, there: tuple[Checkpoint, ...], wish: Wish) -> Start
             go_on += f"{_with_another(other.id)}; "
         over = spec.second_start.left or "a start from the beginning may write over them"
         raise _refused(f"{holds}, and {over}; {go_on}{_ways(spec, wish)}")
-    has_no_place = _has_no_place(plan)
-    if has_no_place and spec.settings.restart.if_not_told == "go_on":
+    no_place = has_no_place(preset, spec.command)
+    if no_place and spec.settings.restart.if_not_told == "go_on":
         return StartChoice(said=f"{holds}: the trainer finds the newest one by itself", by_itself=True)
     resume_point = list_run_checkpoints(spec, preset).resume_point
     point = next((c for c in there if c.path == resume_point), None)
@@ -440,7 +440,7 @@ def _begin(plan: LaunchPlan, there: tuple[Checkpoint, ...], wish: Wish) -> Start
         if unfit_why is None:
             goes_on = f"going on from {point.name} ({anew})"
             return StartChoice(checkpoint=str(Path(point.path).absolute()), said=f"{holds}: {goes_on}")
-        how = f" ({what_to_add(spec, typed('--headless', '--run', spec.name))})" if has_no_place else ""
+        how = f" ({what_to_add(spec, typed('--headless', '--run', spec.name))})" if no_place else ""
         why = f"{point.name}: {unfit_why}{how}"
     else:
         damaged = {c.path for c in there if c.verdict in {"torn", "corrupt"} and c.understood}
@@ -464,7 +464,7 @@ def _require_other_folder(plan: LaunchPlan, other: RunSpec, wish: Wish) -> None:
 
 def _takes_a_path(spec: RunSpec) -> bool:
     preset = definitions_of(spec).preset_of(spec)
-    return preset.resume != "none" and bool(resume_support(preset, spec.command).forms)
+    return preset.resume != "none" and not has_no_place(preset, spec.command)
 
 
 def _where_it_deletes(plan: LaunchPlan) -> LaunchPlan:
@@ -477,8 +477,9 @@ def _where_it_deletes(plan: LaunchPlan) -> LaunchPlan:
     return plan
 
 
-def _has_no_place(plan: LaunchPlan) -> bool:
-    return plan.preset.resume != "none" and not resume_support(plan.preset, plan.spec.command).forms
+def has_no_place(preset: Preset, command: Sequence[str]) -> bool:
+    """Whether the command line has no place for a checkpoint that a person names."""
+    return preset.resume != "none" and not resume_support(preset, command).forms
 
 
 def _why_not_from(plan: LaunchPlan, checkpoint: str) -> str | None:
@@ -494,7 +495,8 @@ def _from_checkpoint(plan: LaunchPlan, given: str, wish: Wish, earlier: EarlierR
     path = checkpoint_named(plan.spec, given)
     if (why := _why_not_from(plan, path)) is not None:
         options = wish.given[: wish.given.index("--")] if "--" in wish.given else wish.given
-        how = f"; {what_to_add(plan.spec, typed('run', '--from', given, *options))}" if _has_no_place(plan) else ""
+        no_place = has_no_place(plan.preset, plan.spec.command)
+        how = f"; {what_to_add(plan.spec, typed('run', '--from', given, *options))}" if no_place else ""
         raise CliError(ExitCode.FAILED, f"{Path(path).name}: {why}; nothing was started{how}")
     if earlier is None:
         return StartChoice(checkpoint=path, said=f"a new run from {path}")

@@ -40,8 +40,6 @@ FORMATS = {".md": "md", ".markdown": "md", ".txt": "md", ".html": "html", ".htm"
 def report_verb(args: argparse.Namespace) -> int:
     """2 if the file exists."""
     target = Path(args.output) if args.output else None
-    if target is not None and (target.exists() or target.is_symlink()):
-        raise CliError(ExitCode.USAGE, f"{target}: already exists; choose another name")
     run = run_to_read(args)
     by_name = FORMATS.get(target.suffix.lower() if target else "", "md")
     form = "json" if args.json else "short" if args.short else args.format or by_name
