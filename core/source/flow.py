@@ -20,6 +20,8 @@ from .project import (
     FUNCTIONS,
     Scope,
     Scopes,
+    Site,
+    Step,
     called,
     constant,
     keyword,
@@ -31,7 +33,6 @@ from .project import (
     root_of,
     text_of,
 )
-from .steps import Site, Step
 from .values import KnownValues
 
 PASSES = 6

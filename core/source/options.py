@@ -383,9 +383,7 @@ def environment_name(module: Module, node: ast.AST) -> str | None:
     """The variable that an expression reads from the environment; None if it is no such expression."""
     if isinstance(node, ast.Call) and node.args:
         name = resolved(module, node.func)
-        if name in {"os.environ.get", "os.getenv", "os.environ.pop", "environ.get", "getenv"} or name.endswith(
-            (".os.getenv", "os.environ.get")
-        ):
+        if last(name) == "getenv" or name.endswith(("environ.get", "environ.pop")):
             return text_of(node.args[0])
     if isinstance(node, ast.Subscript) and resolved(module, node.value) in {"os.environ", ".os.environ"}:
         return text_of(node.slice)

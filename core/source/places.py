@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from ..model.checkpoint_files import is_other_file, is_temporary
 from ..model.checkpoint_suffixes import has_checkpoint_suffix
 from . import words
-from .project import called, constant, dotted, resolved, root_of
-from .steps import Site
+from .project import Site, called, constant, dotted, resolved, root_of
 from .values import UNKNOWN, KnownValues
 
 _NO_STATE = re.compile(

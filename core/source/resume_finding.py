@@ -18,8 +18,7 @@ import msgspec
 from . import words
 from .flow import Event, ValueFlow, is_own_load, says_resume
 from .options import Option
-from .project import Project, resolved
-from .steps import Site
+from .project import Project, Site, resolved
 from .values import KnownValues, name_of, value_given
 
 ENOUGH = 4

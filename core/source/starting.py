@@ -17,9 +17,8 @@ from . import words
 from .launch_target import Target
 from .options import Option
 from .places import called_in_loops, saves
-from .project import Module, Project, Scope, called, dotted, keyword, module_files, own_name, resolved, root_of
+from .project import Module, Project, Scope, Site, called, dotted, keyword, module_files, own_name, resolved, root_of
 from .shell_text import Variables, assigned, commands_of, commands_run
-from .steps import Site
 from .values import (
     DEEPEST_CALLS,
     SAME_PATH,

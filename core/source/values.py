@@ -23,6 +23,8 @@ from .project import (
     Project,
     Scope,
     Scopes,
+    Site,
+    Step,
     called,
     constant,
     default_of,
@@ -32,9 +34,9 @@ from .project import (
     parameters,
     resolved,
     root_of,
+    steps_of,
     text_of,
 )
-from .steps import Site, Step, steps_of
 
 UNKNOWN = "\0"
 UNKNOWN_PART = re.compile(r"\0[^\0]*\0")

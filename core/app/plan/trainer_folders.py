@@ -25,7 +25,6 @@ from ...model.run import RunSpec, is_below
 from ...model.shipped import UNKNOWN as SHIPPED_UNKNOWN
 from ...model.shipped import Remedy
 from ...model.wrappers import hides_trainer
-from ...sense.host.host_sensor import is_wsl
 from ...source.launch_target import ALL_ARGUMENTS
 from ...source.trainer_source import LONGEST, Default, read_source, source_of
 from ...source.values import UNKNOWN
@@ -314,11 +313,6 @@ def trainer_values(
                 values[key] = value
         found[name] = values
     return found
-
-
-def traits() -> frozenset[str]:
-    """Traits of this machine that exclude remedies: "wsl2"."""
-    return frozenset({"wsl2"}) if is_wsl() else frozenset()
 
 
 # What the trainwatch.toml of a folder means for a training that it does not describe.

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from ...model.fact import AttemptStarted, CommandReceived, StateChanged
@@ -96,16 +95,17 @@ def launch_detached(
     before = load_story(run.journal)
     pid = start_detached(run, command, claim)
     waits = command is None and before.state_why.waits_for_room
-    deadline = time.monotonic() + (ROOM_PATIENCE_S if waits else LAUNCH_PATIENCE_S)
-    while trainer_pid(run) is None:
+    story: RunStory | None = None
+    for _ in turns(ROOM_PATIENCE_S if waits else LAUNCH_PATIENCE_S, POLL_S):
+        if trainer_pid(run) is not None:
+            return pid, None
         story = load_story(run.journal)
         if len(story.attempts) > len(before.attempts):
             return pid, story if story.state == "queued" else None
         changed = (story.state, story.state_t) != (before.state, before.state_t) and story.state not in UNDECIDED
-        if changed or story.question is not None or time.monotonic() >= deadline:
-            return pid, story
-        time.sleep(POLL_S)
-    return pid, None
+        if changed or story.question is not None:
+            break
+    return pid, story
 
 
 def require_free(run: RunDirectory) -> None:

@@ -33,7 +33,7 @@ from ...sense.files.output_search import OutputSearch
 from ...sense.files.scalars import ScalarFiles
 from ...sense.files.writers import Writers
 from ...sense.gpu.gpu_sensor import GpuSensor, SimulatedGpu
-from ...sense.host.host_sensor import Host
+from ...sense.host.host_sensor import Host, is_wsl
 from ...sense.host.kernel_log import KernelLog, TerminationNotices, cloud_of
 from ...sense.log.burst_reduction import HeartbeatPage
 from ...sense.log.log_tail import LogTail, OwnLog
@@ -51,7 +51,7 @@ from ...store.supervision import RunClock
 from ..plan.launch_plan import LaunchPlan
 from ..plan.resume_plan import declared_options
 from ..plan.specs import Definitions
-from ..plan.trainer_folders import folders_elsewhere, saved_places, trainer_values, traits
+from ..plan.trainer_folders import folders_elsewhere, saved_places, trainer_values
 from ..plan.trainer_settings import save_request, told_lengths
 from ..preflight.command_checks import handed_over, hidden_status, is_timed, trains_in_stages
 from ..preflight.other_trainer import BesideAttempt
@@ -275,7 +275,7 @@ def knowledge(
         values=trainer_values(spec, preset, profiles, load_remedies(), os.environ),
         families={name: profile.family for name, profile in profiles.items()},
         usual_ladders=usual_ladders(profiles.values()),
-        traits=traits(),
+        traits=frozenset({"wsl2"} if is_wsl() else ()),
         options=declared_options(spec, load_remedies()),
         resume_support=resume_support(preset, spec.command, spec.second_start),
         begin_from=spec.begin_from,
