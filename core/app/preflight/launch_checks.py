@@ -259,7 +259,7 @@ def _tables(config: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
 
 def check_length(plan: LaunchPlan, machine: Machine) -> Check | None:
     """Steps by settings and data, time by the pace of earlier runs, else of a guide; None if nothing is known."""
-    expected = _expected(plan, machine.home)
+    expected = expected_of_run(plan, machine.home)
     if expected is not None:
         return passed(length_words(expected))
     epochs = plan_length(plan).epochs_by
@@ -267,14 +267,6 @@ def check_length(plan: LaunchPlan, machine: Machine) -> Check | None:
 
 
 def expected_of_run(plan: LaunchPlan, home: Path) -> progress.ExpectedLength | None:
-    """The same estimate for a run that is being created; None on any fault: a launch does not fail for an estimate."""
-    try:
-        return _expected(plan, home)
-    except Exception:
-        return None
-
-
-def _expected(plan: LaunchPlan, home: Path) -> progress.ExpectedLength | None:
     """The estimate; None if it does not follow from settings and data. A guide's pace counts if no other is known."""
     spec, settings, keys, dataset = plan.spec, plan.settings, plan.preset.length, dataset_of(plan)
     if keys is None:  # usual names, as far as they are set, else the script's own values

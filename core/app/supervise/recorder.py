@@ -248,7 +248,7 @@ def run_created(plan: LaunchPlan, home: Path) -> RunCreated:
         max_restarts=spec.settings.restart.max_restarts,
         act=spec.settings.restart.act,
         trainwatch_version=__version__,
-        expected=expected_of_run(plan, home),
+        expected=harmless("estimating the length", expected_of_run)(plan, home),
         resume=spec.resume_way,
     )
 
