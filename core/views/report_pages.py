@@ -74,7 +74,7 @@ def _sections(report: Report) -> Iterator[tuple[str, list[Part]]]:
         head = ("while it trained", "", "target", "met")
         yield "Against the targets of a balanced run", [Table(head, target_cells(report.targets))]
     if report.metrics:
-        metrics = [(m.name, *(f"{v:.4g}" for v in (m.first, m.last, m.lowest, m.highest))) for m in report.metrics]
+        metrics = [(m.name, *map(quantity.number, (m.first, m.last, m.lowest, m.highest))) for m in report.metrics]
         yield "Metrics of the trainer", [Table(("metric", "first", "last", "lowest", "highest"), metrics)]
     ends = [
         Text(f"End of the log of attempt {a.number} ({a.log or ''}):", a.log_end) for a in report.attempts if a.log_end
@@ -85,10 +85,7 @@ def _sections(report: Report) -> Iterator[tuple[str, list[Part]]]:
 
 def overview(report: Report) -> list[tuple[str, str]]:
     """The numbers of the first table, as (what, value)."""
-    first, last, lowest = (
-        quantity.UNKNOWN if value is None else quantity.three_digits(value)
-        for value in (report.loss.first, report.loss.last, report.loss.lowest)
-    )
+    first, last, lowest = map(quantity.number, (report.loss.first, report.loss.last, report.loss.lowest))
     good = sum(c.good for c in report.checkpoints)
     unknown = sum(c.unknown and not c.good for c in report.checkpoints)
     of_unknown = f"{unknown} of unknown format, " if unknown else ""
