@@ -13,6 +13,7 @@ from ..core.store.home import make_private, write_atomically
 from ..core.views.run_summary import AWAY_S, is_due, since_wall, urgent_keys
 
 if TYPE_CHECKING:
+    from .dialogs.cards import AwayDialog
     from .screens.dashboard import Dashboard
 
 # Where a pane lies on its screen.
@@ -112,6 +113,9 @@ class AwayWatch:
         self._known = self._decided = self._reading = False
         self._used_at = self._kept_at = time()
         self._keys = 0
+        self._card: AwayDialog | None = None
+        self._told: object = None
+        """State and needs of the run that the card was read for."""
 
     def begin(self) -> None:
         """Read when a person last looked."""
@@ -124,7 +128,9 @@ class AwayWatch:
         self._on.tasks.fetch(self._on.run.services.last, take)
 
     def see(self, now: Situation) -> None:
-        """Decide once, when the run is known, whether the card is shown."""
+        """Decide once, when the run is known, whether the card is shown; one that is open follows the run."""
+        if self._card is not None and self._card.is_attached and _told(now) != self._told:
+            self._read(since_wall(self._last, now), asked=True)
         if not self._known or self._decided or not now.now_wall:
             return
         self._decided = True
@@ -163,7 +169,7 @@ class AwayWatch:
     def _read(self, since: float | None, *, asked: bool) -> None:
         if self._reading:
             return
-        self._reading = True
+        self._reading, self._told = True, _told(self._on.now)
 
         def show(said: Summary | None, trouble: str) -> None:
             self._reading = False
@@ -172,8 +178,16 @@ class AwayWatch:
             elif asked or not self._keys:
                 from .dialogs.cards import AwayDialog  # the first picture does not wait for it
 
-                self._on.app.push_screen(AwayDialog(said, self._on.explain, read_only=self._on.context.read_only))
+                if self._card is not None and self._card.is_attached:
+                    self._card.tell(said)
+                    return
+                self._card = AwayDialog(said, self._on.explain, read_only=self._on.context.read_only)
+                self._on.app.push_screen(self._card)
             else:  # somebody is at work here already
                 self._on.show_message(AGAIN)
 
         self._on.tasks.fetch(lambda: self._on.run.services.summary(since), show)
+
+
+def _told(now: Situation) -> object:
+    return now.story.state, urgent_keys(now)

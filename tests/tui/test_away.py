@@ -58,6 +58,13 @@ async def test_somebody_who_comes_back_is_greeted_once() -> None:
         assert looks.asked == [given_up().now_wall - 8 * 3600]
         text = str(app.screen.query_one("#text").render())
         assert "away 8 h 02 m" in text
+        looks.said = Summary(title="luca: running", lines=(), needs=())
+        dashboard = app.dashboard
+        assert dashboard is not None
+        dashboard.away.see(healthy())
+        await until(
+            pilot, lambda: "Nothing needs you" in str(app.screen.query_one("#text").render()), "it follows the run"
+        )
         await pilot.press("escape")
         assert app.screen is app.dashboard
         look(app)

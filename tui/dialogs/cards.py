@@ -79,12 +79,21 @@ class AwayDialog(Card):
 
     def __init__(self, said: Summary, explain: Callable[[int], object], *, read_only: bool) -> None:
         """``explain``: opens the card of an incident."""
+        super().__init__("", "", "")
+        self._explain, self._read_only = explain, read_only
+        self.tell(said)
+
+    def tell(self, said: Summary) -> None:
+        """Show this one: the run went on while the card was open."""
         keys = [(need, NEED_KEYS.get(need.kind, "")) for need in said.needs]
-        offered = [(need, key) for need, key in keys if key and not (read_only and key in ACTING)]
-        hint = "[1-9] choose   [Esc] close" if offered else "[Esc] close"
-        super().__init__(said.title, "", hint, danger=any(need.urgent for need in said.needs))
+        offered = [(need, key) for need, key in keys if key and not (self._read_only and key in ACTING)]
+        self._title, self._hint = said.title, "[1-9] choose   [Esc] close" if offered else "[Esc] close"
+        self.set_class(any(need.urgent for need in said.needs), "-danger")
         self.said, self._rest = said, [need.text for need, key in keys if (need, key) not in offered]
-        self.offers = tuple((need.text, self._doing(need, key, explain)) for need, key in offered)
+        self.offers = tuple((need.text, self._doing(need, key, self._explain)) for need, key in offered)
+        for box in self.query("#box"):
+            self._label(box)
+            self._show_body()
 
     def _doing(self, need: Need, key: str, explain: Callable[[int], object]) -> Callable[[], object]:
         if need.kind == "incident" and need.incident is not None:

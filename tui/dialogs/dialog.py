@@ -10,6 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
+from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from ...core.views.screens.confirmation import Price
@@ -46,13 +47,12 @@ class Dialog(ModalScreen[Answer], Generic[Answer]):
     def __init__(self, title: str, body: Content | str, hint: str, *, danger: bool = False) -> None:
         super().__init__(classes="-danger" if danger else None)
         self._title, self._body, self._hint = title, body, hint
-        self._room = WIDTH - BESIDE_TEXT
+        self._wide, self._room = WIDTH, WIDTH - BESIDE_TEXT
 
     def compose(self) -> ComposeResult:
         """Title on the border, the body, then what subclasses add, the keys on the lower border."""
         with Vertical(id="box") as box:
-            box.border_title = Content(self._title)
-            box.border_subtitle = Content(self._hint)
+            self._label(box)
             with VerticalScroll(id="body", can_focus=False):
                 yield Static(self._body, id="text", markup=False)
                 yield from self.more()
@@ -70,10 +70,14 @@ class Dialog(ModalScreen[Answer], Generic[Answer]):
         columns, rows = self.app.size
         tight = rows < SMALL_ROWS or columns < SMALL_COLUMNS
         self.set_class(tight, "-tight")
-        wide = min(WIDTH, columns if tight else int(SHARE * columns))
-        self._room = wide - (TIGHT_BESIDE_TEXT if tight else BESIDE_TEXT)
-        self.query_one("#box").border_subtitle = Content(fit_hint(self._hint, wide - BESIDE_HINT))
+        self._wide = min(WIDTH, columns if tight else int(SHARE * columns))
+        self._room = self._wide - (TIGHT_BESIDE_TEXT if tight else BESIDE_TEXT)
+        self._label(self.query_one("#box"))
         self._show_body()
+
+    def _label(self, box: Widget) -> None:
+        box.border_title = Content(self._title)
+        box.border_subtitle = Content(fit_hint(self._hint, self._wide - BESIDE_HINT))
 
     def text_at(self, width: int) -> Content | str:
         """The body in lines of at most ``width`` cells; lines with columns of their own are left as they are."""
