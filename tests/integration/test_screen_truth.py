@@ -215,7 +215,7 @@ def test_a_silence_counts_down_to_the_restart(world: World, size: tuple[int, int
     ) as person:
         open_screen(person)
         counting = re.compile(
-            r"Last step \d+ s ago, usually [\d.]+ steps/s; the trainer will be ended and restarted in 0:\d\d \(\[w\] wait\)"
+            r"Last step \d+ s ago, usually [\d.]+ steps/s; the trainer will be ended and restarted within 0:\d\d \(\[w\] wait\)"
         )
         person.until(lambda text: counting.search(head(text)), "the countdown")
 

@@ -140,6 +140,18 @@ def test_checkpoints_of_a_finished_run_are_counted_with_the_damaged_ones() -> No
     assert f"{count - 1} of {count} checkpoints complete" in said(replace(now, story=story)).sentence
 
 
+def test_a_restart_after_a_nan_names_it_once() -> None:
+    now = with_incidents(in_state("backing_off"), NAN, NAN_CRASH)
+    assert said(now).sentence.lower().count("nan") == 1
+
+
+def test_what_a_card_tells_in_full_is_cut_in_the_head() -> None:
+    """A long one took three rows of 80 columns: state, attempt and resume were hidden."""
+    long = incident(8, "checkpoint", "other_trainer", "another trainer writes there: " + "a long command line " * 9)
+    first, state = said(with_incidents(healthy(), long)).clauses[:2]
+    assert (first[-19:], len(first) < 110, state) == (" … ([e] what to do)", True, "Training")
+
+
 def test_nan_counts_from_the_first_sign_of_it_once_it_is_known() -> None:
     average = replace(NAN, id=6, t=NAN.t - 9, step=92, reason="the average loss is not a number", average=True)
     assert "Loss is NaN" not in said(with_incidents(healthy(), average)).sentence
@@ -151,7 +163,7 @@ def test_nan_counts_from_the_first_sign_of_it_once_it_is_known() -> None:
 def test_a_late_step_counts_down_if_nothing_shows_life() -> None:
     now = stepped(30.0)
     dead = replace(now, outlook=replace(now.outlook, hang_t=now.now_t + 110))
-    clause = "Last step 30 s ago, usually 2.50 s/step; the trainer will be ended and restarted in 1:50 ([w] wait)"
+    clause = "Last step 30 s ago, usually 2.50 s/step; the trainer will be ended and restarted within 1:50 ([w] wait)"
     assert said(dead).clauses[0] == clause
     swift = stepped(8.0, usual_s=0.2)
     assert said(swift).level == "safe"

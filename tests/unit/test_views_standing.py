@@ -103,7 +103,8 @@ def test_what_waits_for_a_person_is_red_and_what_goes_on_by_itself_is_not(reason
     nothing_open = replace(now, story=replace(now.story, incidents=()))
     for state in ("backing_off", "cleaning"):
         for each in (now, nothing_open):
-            assert said(replace(each, story=replace(each.story, state=state))).level == level
+            told = said(replace(each, story=replace(each.story, state=state)))
+            assert (told.level, "aunched again in 0:" in told.sentence) == (level, why.until_t is not None)
 
 
 def test_the_room_that_a_held_restart_has_is_that_of_now_or_has_its_time() -> None:

@@ -113,6 +113,10 @@ class Head(Pane):
         room = max(1, height - 1 - len(below))
         if inline and len(lines) < room:  # what the sentence leaves free
             lines.append((indent, ("label", clauses(view.facts, width - width_of((indent,))))))
+        elif inline and level in {"warning", "danger"}:  # what a long sentence leaves of its last row
+            left = width - width_of(lines[-1]) - 3
+            if view.facts and size_of(view.facts[0]) <= left:
+                lines[-1] = (*lines[-1], ("label", f" · {clauses(view.facts, left)}"))
         lines = [*lines[:room], *((),) * (room - len(lines)), *below]
         return [*lines, self._bar(width)] if height > len(lines) else lines
 

@@ -35,6 +35,8 @@ IDLE_PCT, BUSY_PCT = 10.0, 70.0
 """Utilisation of a GPU of the run that does nothing, and of those beside which it is told."""
 FAR = 3.0
 """x the lowest loss: no run is shown green there. Whether it diverged is judged over many steps."""
+CLAUSE = 90
+"""Characters of the worst clause in the head; its card tells the rest."""
 DOES = {"w": "wait", "z": "take back", "e": "what to do"}
 """By key of the screen."""
 
@@ -64,19 +66,26 @@ def concerns(now: Situation) -> tuple[Concern, ...]:
         asked = f"{now.left.verb} asked {quantity.age(now.now_t - now.left.t)}, not answered yet"
         text = f"{sentence(asked)}; it is done as soon as the supervisor runs"
         found.append(Concern(level="warning", text=text, key="z"))
+    live = now.story.state in LIVE_STATES
+    found += _of_silence(now) if live else ()  # before what an incident says of it: its age is that of now
     found += _of_incidents(now)
-    if now.story.state in LIVE_STATES:
-        found += _of_silence(now)
+    if live:
         found += _of_loss(now)
         found += _of_gpus(now)
     return tuple(sorted(found, key=lambda each: (-(each.rank or SEVERITY[each.level]), each.rank > 0)))
 
 
 def worst_clause(found: tuple[Concern, ...], *, keys: bool = False) -> str:
-    """The worst of them, with the number of the others: ``Loss is NaN since step 100 (+2 more)``. ``keys``: and its."""
+    """The worst of them, with the number of the others: ``Loss is NaN since step 100 (+2 more)``. ``keys``: and its.
+
+    What its card tells in full is cut before the key that opens it: state, attempt and resume have room beside it.
+    """
     first, more = found[0], len(found) - 1
     key = f" ([{first.key}] {first.does})" if keys and first.key else ""
-    return first.text + key + (f" (+{more} more)" if more else "")
+    text = first.text
+    if keys and first.key == "e" and len(text) > CLAUSE:
+        text = f"{text[:CLAUSE].rpartition(' ')[0]} …"
+    return text + key + (f" (+{more} more)" if more else "")
 
 
 def nan_since(story: RunStory) -> Incident | None:
@@ -177,13 +186,13 @@ def _text(incident: Incident, now: Situation) -> str:
 
 
 def _then(now: Situation) -> str:
-    """What follows if nothing moves, and when: ``; the trainer will be ended and restarted in 0:47``."""
+    """What follows if nothing moves, and when at the latest: ``; the trainer will be ended within 0:47``."""
     due_t = now.outlook.hang_t
     if due_t is None:
         return ""
     ended = f"the trainer {ended_words(None if now.story.run is None else now.story.run.resume)}"
     what = {"ask": "you are asked", "notify": "you are told"}.get(now.story.act or "", ended)
-    when = f"in {quantity.countdown(due_t - now.now_t)}" if due_t > now.now_t else "now"
+    when = f"within {quantity.countdown(due_t - now.now_t)}" if due_t > now.now_t else "now"
     return f"; {what} {when}"
 
 

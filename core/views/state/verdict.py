@@ -63,6 +63,9 @@ def verdict(now: Situation) -> Verdict:
     if not said.where and story.state != "idle":
         said = msgspec.structs.replace(said, where=where(now)[:1])
     told = {i.id for i in story.open_incidents if i.kind in ABOUT.get(story.state_why.kind, ABOUT.get(story.state, ()))}
+    named = newest_trouble(now) if story.state in {"starting", "cleaning", "backing_off"} else None
+    if named is not None and named.open and named.class_ in NAN:  # the sentence names it already
+        told |= {i.id for i in story.incidents if i.class_ in NAN}
     found = tuple(concern for concern in concerns(now) if concern.incident not in told)
     if not found:
         return said
@@ -206,7 +209,9 @@ def _between(now: Situation) -> Verdict:
     if why.holds:
         room = tuple(filter(None, [room_now(now)]))
         level: Level = "danger" if why.until_t is None else "warning"  # it is launched again without a person
-        return msgspec.structs.replace(_after_trouble(now, (reason_of(story), *room)), level=level)
+        left = None if why.until_t is None else quantity.countdown(why.until_t - now.now_t)
+        again = () if left is None else (f"launched again in {left}",)
+        return msgspec.structs.replace(_after_trouble(now, (*again, reason_of(story), *room)), level=level)
     if story.state == "cleaning":
         return _after_trouble(now, ("cleaning up before the restart",))
     waits = story.until_t is not None and story.until_t > now.now_t
