@@ -13,6 +13,7 @@ from trainwatch.core.judge.attempt_progress import AttemptProgress, Former, with
 from trainwatch.core.judge.progress import START, begin_attempt
 from trainwatch.core.judge.resume.resume_check import check_count, resume_in_words
 from trainwatch.core.model.decision import StartAttempt
+from trainwatch.core.model.fact import ProgressMade
 from trainwatch.core.model.observation import CheckpointEvent, LogChunk
 from trainwatch.core.model.preset import Preset
 
@@ -292,6 +293,16 @@ def test_checkpoint_keeps_its_own_step_if_the_log_counts_batches() -> None:
     # Then nobody reads that it holds batch 40
     told = "resume verified: step-20 holds step 20 (the log counts 40 there), first step after it 41"
     assert told in notes(world)
+
+
+def test_a_bar_of_the_rest_counts_on_from_the_resume_point() -> None:
+    """``tqdm(range(start, n))``: status told step 6 of 10,220 of a run whose report told 46."""
+    world = crash(save(running(steps=50), "out/step-40", 40))
+    for number in range(1, 8):
+        world.see(LogChunk(t=world.t + 6.0, text=step(number, 10_220)))
+    shown = world.of(ProgressMade)[-1]
+    assert shown.progress.run_step is not None
+    assert shown.overall_step == shown.progress.run_step + shown.step_offset == 46
 
 
 def epoch_line(epoch: float, loss: float = 0.5) -> str:

@@ -384,12 +384,16 @@ def shown_progress(knowledge: Knowledge, state: JudgeState) -> Progress:
 
 def progress_made(knowledge: Knowledge, state: JudgeState) -> ProgressMade:
     """How far the attempt is, for the journal."""
-    now = state.attempt
+    now, shown = state.attempt, shown_progress(knowledge, state)
+    at, whole = now.offset or 0, now.former.total
+    # A bar of what was left at the resume point: its steps and its total count on from there.
+    rest = bool(at) and at == now.resumed_at and None not in {shown.run_total_steps, whole}
+    rest = rest and abs((shown.run_total_steps or 0) + at - (whole or 0)) <= TWICE
     return ProgressMade(
         attempt=now.number,
-        progress=shown_progress(knowledge, state),
+        progress=shown,
         overall_step=now.position,
-        step_offset=now.step_offset,
+        step_offset=at if rest else now.step_offset,
         stride=now.stride,
         loss_state=loss.state_of(
             state.course.loss,
