@@ -23,7 +23,6 @@ LEVELS: dict[str, Level] = {
 
 NAN_WHEN_SAVED = "loss was NaN"
 """In the column of verdicts."""
-UNTOLD = RunStory()
 
 
 class Verification(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,17 +116,11 @@ class CheckpointRow(msgspec.Struct, frozen=True, kw_only=True):
 
 def checkpoint_views(now: Situation) -> tuple[CheckpointRow, ...]:
     """All checkpoints of the journal, newest first."""
-    resume = resume_point(now)
-    path = None if resume is None else resume.path
-    found = checkpoint_rows(tuple(reversed(now.story.checkpoints)), {}, now.now_wall, now.story)
-    return tuple(msgspec.structs.replace(row, resume=row.path == path) for row in found)
+    return checkpoint_rows(tuple(reversed(now.story.checkpoints)), {}, now.now_wall, now.story)
 
 
 def checkpoint_rows(
-    checkpoints: Sequence[Checkpoint],
-    verifications: Mapping[str, Verification],
-    now_wall: float,
-    story: RunStory = UNTOLD,
+    checkpoints: Sequence[Checkpoint], verifications: Mapping[str, Verification], now_wall: float, story: RunStory
 ) -> tuple[CheckpointRow, ...]:
     """Newest first, as given. A verification counts while the checkpoint is unchanged since.
 
@@ -147,7 +140,8 @@ def checkpoint_rows(
     doubt_of = doubts_in(story)
     doubts = {c.path: doubt_of(c) for c, _ in judged}
     bars = barred(story)
-    resume = newest_usable([c for c, _ in judged if doubts[c.path] not in bars], story.set_aside)
+    own = [c for c, _ in judged if story.origin(c) != "unknown" and doubts[c.path] not in bars]
+    resume = newest_usable(own, story.set_aside)
     best, aside = story.best, story.set_aside
     return tuple(
         CheckpointRow(

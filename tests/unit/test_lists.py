@@ -24,7 +24,7 @@ from trainwatch.core.model.machine_details import (
 )
 from trainwatch.core.model.observation import GpuReading, GpuSample, RankNow, RankTable
 from trainwatch.core.model.preset import Profile
-from trainwatch.core.model.story import RunCard, Situation
+from trainwatch.core.model.story import RunCard, RunStory, Situation
 from trainwatch.core.views.checkpoint_list import checkpoint_rows
 from trainwatch.core.views.columns import Column, text_rows
 from trainwatch.core.views.machine_page import gpu_page_view, host_page_view
@@ -127,7 +127,7 @@ def rows_of(name: str) -> Sequence[Any]:
         "PROCESS_COLUMNS": gpu_page_view(now, details.gpus).processes,
         "TREE_COLUMNS": host_page_view(now, details).rows,
         "RANK_COLUMNS": ranks_page_view(now, ranks()).ranks,
-        "CHECKPOINT_COLUMNS": checkpoint_rows(checkpoints, {}, NOW),
+        "CHECKPOINT_COLUMNS": checkpoint_rows(checkpoints, {}, NOW, RunStory()),
         "RUN_COLUMNS": [run_row(card("a", 90, 2.5), NOW), run_row(card("b", 12_000, 0.12), NOW)],
         "RUNS": [row, row | {"step": 12_000, "total_steps": 90_000, "attempt": 12}],
         "CHECKPOINTS": [(each, "") for each in checkpoints],
@@ -137,7 +137,7 @@ def rows_of(name: str) -> Sequence[Any]:
             TrialResult(profile=profile, wall=NOW, s_per_step=pace, vram_peak_bytes=pace * 5e9, ram_peak_bytes=4e9)
             for profile, pace in (("safe", 2.5), ("balanced", 0.12))
         ],
-        "RESUME_POINTS": checkpoint_rows(checkpoints, {}, NOW),
+        "RESUME_POINTS": checkpoint_rows(checkpoints, {}, NOW, RunStory()),
         "OFFER_COLUMNS": [LaunchOffer(name="a", command="x"), LaunchOffer(name="b", command="", run_id="b-1")],
         "LADDER_COLUMNS": profiles_view(Situation(), [Profile(name=name) for name in ("safe", "fast")], ()).rungs,
         "OTHER_RUNS": [(card("a", 90, 2.5), True), (card("b", 12_000, 0.12), False)],
@@ -233,11 +233,11 @@ def test_verbs_print_a_verdict_as_the_screen_has_it() -> None:
 def test_forty_columns_have_room_for_the_state_and_the_verdict() -> None:
     """36 cells: the border and the blanks beside it are outside; signs before a row take four of them."""
     queued = msgspec.structs.replace(card("a-run-with-a-long-name", 90, 2.5), queued=2, step=100, total_steps=100)
-    found = checkpoint_rows((rows_of("CHECKPOINTS")[0][0],), {}, NOW)
+    found = checkpoint_rows((rows_of("CHECKPOINTS")[0][0],), {}, NOW, RunStory())
     unverified = msgspec.structs.replace(found[0].judged, verdict="opaque", mtime=NOW - 86_400.0 * 200)
     rows: dict[str, Any] = {
         "RUN_COLUMNS": run_row(queued, NOW),
-        "CHECKPOINT_COLUMNS": checkpoint_rows((unverified,), {}, NOW)[0],
+        "CHECKPOINT_COLUMNS": checkpoint_rows((unverified,), {}, NOW, RunStory())[0],
     }
     for name, row in rows.items():
         line = "".join(text for _, text in row_cells(TABLES[name], row, [row], 36, UNICODE))
