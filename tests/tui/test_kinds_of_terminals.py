@@ -85,12 +85,12 @@ async def test_lists_and_charts_say_how_many_are_out_of_sight() -> None:
         gpus = app.screen.query_one(RowsPane)
         seen = gpus.size.height - len(gpus.head)
         assert 0 < seen < 8
-        assert f"{8 - seen} more ↓" in gpus.subtitle
+        assert f"{8 - seen} more ↓" in str(gpus.border_subtitle)
         gpus.go(7)
-        assert f"{8 - seen} more ↑" in gpus.subtitle
+        assert f"{8 - seen} more ↑" in str(gpus.border_subtitle)
         await pilot.resize_terminal(120, 60)
         await pilot.pause()
-        assert "more" not in gpus.subtitle
+        assert "more" not in str(gpus.border_subtitle)
 
 
 def test_a_long_word_is_split_at_its_separators() -> None:

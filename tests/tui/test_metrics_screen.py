@@ -75,11 +75,11 @@ async def test_a_single_chart_fills_the_page_and_the_time_is_shorter_on_request(
         await pilot.press("enter")
         again(app)
         assert list(screen.pane.in_view) == [0]
-        assert "the whole run" in screen.pane.subtitle
+        assert "the whole run" in str(screen.pane.border_subtitle)
         whole = said(app)
         await pilot.press("left_square_bracket")
         again(app)
-        assert "last " in screen.pane.subtitle
+        assert "last " in str(screen.pane.border_subtitle)
         assert curves(said(app))
         assert said(app) != whole
         await pilot.press("down")

@@ -140,7 +140,7 @@ async def test_ranks_of_which_nothing_is_known_are_not_said_to_be_well() -> None
     async with app.run_test(size=(100, 30)) as pilot:
         screen = await opened(pilot, app)
         assert {rank_level(row) for row in screen.view.ranks} == {"unknown"}
-        assert screen.ranks.subtitle == "lines of single ranks not known"
+        assert str(screen.ranks.border_subtitle) == "lines of single ranks not known"
         await pilot.press("enter")
         await pilot.pause()
         facts = str(app.screen.query_one("#text").content)  # type: ignore[attr-defined]

@@ -100,10 +100,6 @@ class FileTabs(Bar):
         self.tabs, self.current = tabs, current
         self.redraw()
 
-    def lines(self, width: int, height: int) -> list[Line]:
-        del height
-        return [self.row(width)]
-
     def pressed(self, name: str) -> None:
         if self.chosen is not None:
             self.chosen(int(name))

@@ -24,7 +24,7 @@ from ..ui.cells import (
     width_of,
     wrap_words,
 )
-from ..ui.chart import Charts, Columns, SeriesQuery, TimeWindow, spark, spark_range, stretch
+from ..ui.chart import Charts, Columns, Scale, SeriesQuery, TimeWindow, spark, spark_range, stretch
 from .pane import Pane
 
 # Rows of readings with level and sparkline.
@@ -41,29 +41,16 @@ EXTRA_FROM = 52
 
 
 def meter_spark(
-    pane: Pane,
-    charts: Charts,
-    meter: Meter,
-    cells: int,
-    *,
-    room: int | None = None,
-    scaled: tuple[float, float] | None = None,
+    glyphs: Glyphs, charts: Charts, meter: Meter, cells: int, *, hidden: int = 0, scaled: Scale | None = None
 ) -> Line:
-    """The sparkline of this many cells, or the newest ``room`` of them. ``scaled``: its range; None = its own."""
+    """The sparkline of this many cells without the ``hidden`` oldest. ``scaled``: its range; None = its own."""
     if meter.series is None:
         return (("text", " " * cells),)
-    hidden, glyphs = 0 if room is None else cells - room, pane.glyphs
-    known = charts.of(meter.series, cells)
+    values = stretch(charts.of(meter.series, cells), cells)
     marked = {cell - hidden: style for cell, style in charts.window.marked(cells).items()}
-
-    def drawn() -> Line:
-        values = stretch(known, cells)
-        values = ((None,) * (cells - len(values)) + values)[hidden:]
-        low, high = spark_range(values, meter.low, meter.high) if scaled is None else scaled
-        return spark(values, low, high, meter.bounds, glyphs, marked=marked)
-
-    depends = (known, cells, hidden, meter.low, meter.high, scaled, meter.bounds, glyphs, marked)
-    return pane.last_values.get(meter.series, depends, drawn)
+    values = ((None,) * (cells - len(values)) + values)[hidden:]
+    low, high = spark_range(values, meter.low, meter.high) if scaled is None else scaled
+    return spark(values, low, high, meter.bounds, glyphs, marked=marked)
 
 
 def low_text(meter: Meter, known: Columns, low: float) -> str:
@@ -129,7 +116,7 @@ class MeterPane(Pane):
                     low = low_text(meter, known, spark_range(known, meter.low, meter.high)[0])
                     low = low if len(low) < scale else low.split()[0]
                     line.append(("label", right(low and f"{low}│", scale)))
-                line += meter_spark(self, self.charts, meter, cells, room=room)
+                line += meter_spark(self.glyphs, self.charts, meter, cells, hidden=cells - room)
             lines.append(tuple(line))
         return lines
 
@@ -270,7 +257,7 @@ class GpuPane(MeterPane):
             lines.append((("label", f"   and {len(self.view.gpus) - len(shown)} more, none of them worse"),))
         return lines
 
-    def _table_scale(self, meters: Sequence[Meter], cells: int) -> tuple[tuple[float, float] | None, str]:
+    def _table_scale(self, meters: Sequence[Meter], cells: int) -> tuple[Scale | None, str]:
         """The scale that the sparklines of a column share, and the words where it begins; None: each has its own."""
         if not meters or len({(m.low, m.high) for m in meters}) > 1:
             return None, ""
@@ -279,9 +266,7 @@ class GpuPane(MeterPane):
         low, high = spark_range(known, first.low, first.high)
         return (low, high), low_text(first, known, low) if low > first.low else ""
 
-    def _row(
-        self, gpu: GpuView, width: int, name: int, cells: int, ranges: Sequence[tuple[float, float] | None]
-    ) -> Line:
+    def _row(self, gpu: GpuView, width: int, name: int, cells: int, ranges: Sequence[Scale | None]) -> Line:
         line: list[Span] = [("accent" if gpu.own else "label", right(str(gpu.index), 2) + " ")]
         if name:
             line.append(("label", pad(cut(gpu.name, name - 1), name)))
@@ -292,7 +277,7 @@ class GpuPane(MeterPane):
             style = meter.level if meter.level in PRESSING else "text"
             line.append((style, f"{right(meter.text, size)} {self.glyphs.levels[meter.level]}"))
         for pick, scaled in zip(PICKS, ranges, strict=True) if cells else ():
-            line += [("text", "  "), *meter_spark(self, self.charts, pick(gpu), cells, scaled=scaled)]
+            line += [("text", "  "), *meter_spark(self.glyphs, self.charts, pick(gpu), cells, scaled=scaled)]
         return tuple(line)
 
     def _shown(self, height: int) -> tuple[GpuView, ...]:
@@ -323,17 +308,15 @@ class CheckpointsPane(Pane):
     """Checkpoints of the run on the dashboard, newest first, with verdict and step."""
 
     views: tuple[CheckpointRow, ...] = ()
-    reason = ""
 
-    def show(self, views: tuple[CheckpointRow, ...], reason: str = "No checkpoint yet.") -> None:
-        """Draw them; ``reason`` is shown if there are none."""
-        self.views, self.reason = views, reason
+    def show(self, views: tuple[CheckpointRow, ...]) -> None:
+        self.views = views
         self.set_title(f"checkpoints · {how_many(v.verdict for v in views)}" if views else "checkpoints")
         self.redraw()
 
     def lines(self, width: int, height: int) -> list[Line]:
         if not self.views:
-            return [(("label", self.reason),)]
+            return [(("label", "No checkpoint yet."),)]
         # So many; the last one is that of a resume if it is older.
         older = [v for v in self.views[height:] if v.resume] if height > 1 else []
         shown = (*self.views[: height - 1], *older) if older else self.views[:height]

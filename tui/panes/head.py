@@ -181,7 +181,7 @@ class KeyBar(Bar):
 
     def lines(self, width: int, height: int) -> list[Line]:
         if not self.message:
-            return [self.row(width)]
+            return super().lines(width, height)
         rows = wrap_words(self.message, width)
         return [(("accent", row),) for row in (*rows[: height - 1], cut(" ".join(rows[height - 1 :]), width))]
 
@@ -240,7 +240,7 @@ class TabBar(Bar):
         self.redraw()
 
     def lines(self, width: int, height: int) -> list[Line]:
-        lines: list[Line] = [self.row(width)]
+        lines = super().lines(width, height)
         if height > 1 and self.view.verdict.clauses:
             verdict = whole(self.view.verdict)
             first = verdict.first_level or verdict.level

@@ -101,10 +101,7 @@ class GaugesPane(ScrolledPane):
         value: Span = ("strong" if gauge.level != "unknown" else "unknown", gauge.text)
         word: Span = (gauge.level, f" {LEVEL_WORDS[gauge.level]}" if LEVEL_WORDS[gauge.level] else "")
         title = cut(gauge.label, max(4, width - width_of((value, level, word)) - 2))
-        return [
-            (("label", f"{title}  "), value, level, word),
-            *self._curve(gauge, width, rows - 1),
-        ]
+        return [(("label", f"{title}  "), value, level, word), *self._curve(gauge, width, rows - 1)]
 
     def _curve(self, gauge: Meter, width: int, rows: int) -> list[Line]:
         cells = max(1, width - GUTTER)
@@ -144,7 +141,7 @@ class GaugesPane(ScrolledPane):
             (gauge.level, f" {self.glyphs.levels[gauge.level]} "),
         ]
         if cells >= SPARK_LEAST:
-            line += meter_spark(self, self.charts, gauge, cells)
+            line += meter_spark(self.glyphs, self.charts, gauge, cells)
         return tuple(line)
 
 

@@ -13,7 +13,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from ..ui.cells import UNICODE, Glyphs, Line, Span, changed_cells, fit, size_of
-from ..ui.terminal import LastValue, look
+from ..ui.terminal import look
 
 Row = TypeVar("Row")
 WHOLE_FOR = 3
@@ -90,7 +90,6 @@ class Pane(Sheet):
         """The return value of ``lines`` that ``_lines`` were fitted from."""
         self._fitted: Size | None = None
         """The size that they were fitted to."""
-        self.last_values = LastValue()
         self._looks: dict[str, Style] = {}
         self._edges = ("", "")
         self._draws = 0
@@ -170,10 +169,6 @@ class Pane(Sheet):
                 self.border_title = _edge(title)
             if subtitle != before[1]:
                 self.border_subtitle = _edge(subtitle)
-
-    @property
-    def subtitle(self) -> str:
-        return self._edges[1]
 
     class Pressed(Message):
         """The pane was clicked."""
@@ -270,6 +265,10 @@ class Bar(Pane):
 
     def parts(self, width: int) -> Sequence[Part]:
         raise NotImplementedError
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        del height
+        return [self.row(width)]
 
     def pressed(self, name: str) -> None:
         """A part was clicked; most are keys."""

@@ -30,28 +30,14 @@ CURVE_REST_S = 4.0
 """Curves, phases and the mark of the present move no more often: in a young run each new column repaints rows over the
 whole width."""
 BANDS: dict[str, str] = {
-    "load": "band-load",
-    "preprocess": "band-load",
-    "compile": "band-load",
-    "train": "band-train",
-    "eval": "band-check",
-    "sample": "band-check",
-    "save": "band-save",
-    "finish": "band-save",
-    "unknown": "band-load",
-}
+    "train": "band-train", "eval": "band-check", "sample": "band-check", "save": "band-save", "finish": "band-save",
+}  # fmt: skip
+"""By phase; any other one is "band-load"."""
 MARK_STYLES: dict[str, str] = {
-    "start": "faint",
-    "restart": "accent",
-    "checkpoint": "safe",
-    "doubtful_checkpoint": "warning",
-    "bad_checkpoint": "danger",
-    "crash": "danger",
-    "hang": "danger",
-    "danger": "danger",
-    "incident": "warning",
+    "start": "faint", "restart": "accent", "checkpoint": "safe", "doubtful_checkpoint": "warning",
+    "bad_checkpoint": "danger", "crash": "danger", "hang": "danger", "danger": "danger", "incident": "warning",
     "profile": "underused",
-}
+}  # fmt: skip
 LOSS, PACE, STEPS = "progress.loss", "progress.sec_per_step", "progress.step"
 CHARTS: dict[str, str] = {LOSS: "loss", PACE: "spark-safe"}
 """Metric → style."""
@@ -107,16 +93,10 @@ class AxisPane(Pane):
 
     def _silences(self, columns: int) -> tuple[tuple[float, float], ...]:
         """Stretches from the last step of an attempt to the next launch."""
-        known, view = self._answer(STEPS, columns), self.view
-        query, steps = known if known is not None else (None, ())
-
-        def work() -> tuple[tuple[float, float], ...]:
-            width = (query.until_t - query.since_t) / max(1, len(steps)) if query is not None else 1.0
-            start = query.since_t if query is not None else 0.0
-            placed_steps = [(start + (i + 0.5) * width, step) for i, step in enumerate(steps)]
-            return silences(placed_steps, view.attempts, view.steps_until_t)
-
-        return self.last_values.get("silences", (query, steps, view.attempts, view.steps_until_t), work)
+        query, steps = self._answer(STEPS, columns) or (self.query_of(STEPS, columns), ())
+        width = (query.until_t - query.since_t) / max(1, len(steps))
+        placed_steps = [(query.since_t + (i + 0.5) * width, step) for i, step in enumerate(steps)]
+        return silences(placed_steps, self.view.attempts, self.view.steps_until_t)
 
     def unit(self, metric: str) -> str:
         """In which its values are shown: the pace in that of most values on the axis, without any of the newest."""
@@ -141,25 +121,18 @@ class AxisPane(Pane):
             return [""] * rows, None
         since_t, until_t = self.axis
         asked, answer = known
-        glyphs, unit = self.glyphs, self.unit(metric)
         quiet = self._silences(columns) if metric.startswith(("progress.", "metric.")) else ()
-
-        def work() -> tuple[list[str], Scale | None]:
-            step_s = (until_t - since_t) / columns / 2
-            # What a trainer logs now and then is one curve.
-            values = placed(
-                joined(answer) if metric.startswith("metric.") else answer, asked, since_t, step_s, columns * 2
+        step_s = (until_t - since_t) / columns / 2
+        # What a trainer logs now and then is one curve.
+        answer = joined(answer) if metric.startswith("metric.") else answer
+        values = placed(answer, asked, since_t, step_s, columns * 2)
+        if quiet:
+            values = tuple(
+                None if any(a < since_t + i * step_s < b for a, b in quiet) else v for i, v in enumerate(values)
             )
-            if quiet:
-                values = tuple(
-                    None if any(a < since_t + i * step_s < b for a, b in quiet) else v for i, v in enumerate(values)
-                )
-            values = shown_values(metric, values, unit, step_s)
-            bounds = scale or self.range_of(metric, values)
-            return curve(values, rows, *bounds, glyphs) if bounds else [""] * rows, bounds
-
-        depends = (answer, asked, since_t, until_t, columns, rows, glyphs, quiet, unit, scale)
-        found, bounds = self.last_values.get(metric, depends, work)
+        values = shown_values(metric, values, self.unit(metric), step_s)
+        bounds = scale or self.range_of(metric, values)
+        found = curve(values, rows, *bounds, self.glyphs) if bounds else [""] * rows
         return [row[: self._column(self._present_t(columns), columns) + 1] for row in found], bounds
 
     def _column(self, t: float, columns: int) -> int:
@@ -174,11 +147,6 @@ class AxisPane(Pane):
         return self.axis[0] <= t <= self.axis[1]
 
     def _ticks(self, gutter: int, columns: int) -> Line:
-        view, axis = self.view, self.axis
-        depends = (view.wall0, axis, gutter, columns, view.later)
-        return self.last_values.get("ticks", depends, lambda: self._tick_row(gutter, columns))
-
-    def _tick_row(self, gutter: int, columns: int) -> Line:
         row = [" "] * columns
         if self.view.later and self._shown(self.view.now_t):
             end = f" {self.glyphs.done} {self.view.later}"
@@ -227,12 +195,7 @@ class TimelinePane(AxisPane):
     cursor: Mark | None = None
     """The selected event."""
 
-    def show(
-        self,
-        view: TimelineView,
-        series: Mapping[SeriesQuery, Columns],
-        zoomed: TimeWindow | None = None,
-    ) -> None:
+    def show(self, view: TimelineView, series: Mapping[SeriesQuery, Columns], zoomed: TimeWindow | None = None) -> None:
         """Draw it; ``series`` answers ``series_queries``."""
         self.view, self.series, self.zoomed = view, series, zoomed
         if self.cursor is not None and self.cursor not in view.marks:
@@ -296,25 +259,13 @@ class TimelinePane(AxisPane):
         return GUTTER if width >= 60 else NARROW_GUTTER
 
     def _track(self, columns: int) -> Line:
+        """The row of events."""
         view = self.view
         now = self._column(self._present_t(columns), columns)
         present = self._shown(view.now_t) and not view.over
         due = tuple(self._column(t, columns) for t in view.expected if self._shown(t)) if present else ()
-        ends = view.done_t is not None and self._shown(view.done_t)
-        done = self._column(view.done_t, columns) if ends and view.done_t is not None else None
-
-        def work() -> tuple[Line, int | None]:
-            return self._track_row(now if present else None, now, due, done, columns)
-
-        depends = (now, present, due, done, view.over, view.marks, self.cursor, self.axis, columns, self.glyphs)
-        line, self._at = self.last_values.get("track", depends, work)
-        return line
-
-    def _track_row(
-        self, here: int | None, now: int, due: tuple[int, ...], done: int | None, columns: int
-    ) -> tuple[Line, int | None]:
-        """The row of events, and the column of the selected one. ``here``: the present, if it is on the axis."""
-        view, g = self.view, self.glyphs
+        done = self._column(view.done_t, columns) if view.done_t is not None and self._shown(view.done_t) else None
+        g = self.glyphs
         cells: list[Span] = [
             ("faint", g.line) if c <= now else ("faint", g.dot if c % 2 == 0 else " ") for c in range(columns)
         ]
@@ -322,44 +273,35 @@ class TimelinePane(AxisPane):
             for column in due:
                 cells[column] = ("label", g.expected)
         taken: set[int] = set()
-        if here is not None:
-            cells[here] = ("strong", g.now)
-            taken.add(here)
+        if present:
+            cells[now] = ("strong", g.now)
+            taken.add(now)
         if done is not None:
             cells[done] = ("safe" if view.over else "accent", g.done)
             taken.add(done)
-        looked_at: int | None = None
+        self._at = None
         shown = (mark for mark in view.marks if self._shown(mark.t))
         for column, mark in mark_columns(shown, lambda t: self._column(t, columns), now, taken, self.cursor).items():
             selected = mark == self.cursor
             cells[column] = ("cursor" if selected else MARK_STYLES[mark.kind], g.marks[mark.kind])
-            looked_at = column if selected else looked_at
-        return fit(cells, columns), looked_at
+            self._at = column if selected else self._at
+        return fit(cells, columns)
 
     def _phases(self, columns: int) -> Line:
         since_t, until_t = self.axis
-        present_t = self._present_t(columns)
-        bands = tuple(
-            (BANDS.get(b.phase, "band-load"), self._column(b.since_t, columns), self._column(b_until, columns))
-            for b, b_until in ((band, min(band.until_t, present_t)) for band in self.view.bands)
-            if b.until_t >= since_t and b.since_t <= until_t
-        )
-        hatched = self._hatched(columns)
+        present_t, hatched = self._present_t(columns), self._hatched(columns)
         now = self._column(present_t, columns)
-        endless = any(math.isinf(until) for _, until in self._silences(columns))
-
-        def work() -> Line:
-            cells: list[Span] = [("text", " ")] * columns
-            for style, first, last in bands:
-                for c in range(first, last + 1):
-                    cells[c] = (style, self.glyphs.band)
-            for c in hatched:
-                cells[c] = ("silence", self.glyphs.hatch)
-            if now - 1 in hatched and endless:
-                cells[now] = ("text", " ")  # no phase after a silence that goes on
-            return fit(cells, columns)
-
-        return self.last_values.get("phases", (bands, hatched, now, endless, columns, self.glyphs), work)
+        cells: list[Span] = [("text", " ")] * columns
+        for band in self.view.bands:
+            if band.until_t >= since_t and band.since_t <= until_t:
+                last = self._column(min(band.until_t, present_t), columns)
+                for c in range(self._column(band.since_t, columns), last + 1):
+                    cells[c] = (BANDS.get(band.phase, "band-load"), self.glyphs.band)
+        for c in hatched:
+            cells[c] = ("silence", self.glyphs.hatch)
+        if now - 1 in hatched and any(math.isinf(until) for _, until in self._silences(columns)):
+            cells[now] = ("text", " ")  # no phase after a silence that goes on
+        return fit(cells, columns)
 
     def _chart(self, metric: str, label: tuple[str, str], rows: int, width: int) -> list[Line]:
         if rows < 1:
@@ -367,17 +309,9 @@ class TimelinePane(AxisPane):
         gutter = self._gutter(width)
         columns = width - gutter
         drawn, bounds = self._drawn(metric, rows, columns)
-        hatched = self._hatched(columns)
-        heads = self.last_values.get(
-            f"{metric} heads", (label, bounds, rows, gutter), lambda: curve_heads(*label, bounds, rows, gutter)
-        )
-
-        def work() -> list[list[Span]]:
-            return [self._marked(CHARTS[metric], pad(row, columns), hatched) for row in drawn]
-
-        depends = (drawn, hatched, self.view.marks, self._at, self.axis, columns, self.glyphs)
-        curves = self.last_values.get(f"{metric} rows", depends, work)
-        return [(*head, *row) for head, row in zip(heads, curves, strict=True)]
+        hatched, heads = self._hatched(columns), curve_heads(*label, bounds, rows, gutter)
+        marked = (self._marked(CHARTS[metric], pad(row, columns), hatched) for row in drawn)
+        return [(*head, *row) for head, row in zip(heads, marked, strict=True)]
 
 
 # Which column of the timeline each event gets.

@@ -6,9 +6,9 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from rich.style import Style
 from textual.color import Color
@@ -81,16 +81,8 @@ def _foreground() -> int:
 # The colour themes, dark and light, and both for terminals of 16 colours.
 
 BLACK, RED, BLUE, MAGENTA, CYAN, WHITE = "#000000", "#aa0000", "#0000aa", "#aa00aa", "#00aaaa", "#aaaaaa"
-GREY, ROSE, GREEN, YELLOW, PALE, PINK, AQUA = (
-    "#555555",
-    "#ff5555",
-    "#55ff55",
-    "#ffff55",
-    "#5555ff",
-    "#ff55ff",
-    "#55ffff",
-)
-BRIGHT = "#ffffff"
+GREY, ROSE, GREEN, YELLOW = "#555555", "#ff5555", "#55ff55", "#ffff55"
+PALE, PINK, AQUA, BRIGHT = "#5555ff", "#ff55ff", "#55ffff", "#ffffff"
 """Of the 16 colours as Rich has them: a colour that equals one of them becomes it, any other one that is near."""
 PALETTE: dict[str, tuple[str, str, str, str]] = {
     "primary": ("#6ea8d8", "#2a6fa8", PALE, BLUE),
@@ -172,25 +164,3 @@ def look(style: str, variables: Mapping[str, str]) -> Style:
     ground = Color.parse(variables[GROUNDS.get(style, GROUND)])
     colour = Color.parse(variables[COLOURS[style]])
     return Style(color=(ground + colour).rich_color, bgcolor=ground.rich_color, bold=style in BOLD or None)
-
-
-# A cache of the last result by name: panes are redrawn each second, and most of their charts are unchanged.
-
-Made = TypeVar("Made")
-
-
-class LastValue:
-    """The cache of one pane."""
-
-    def __init__(self) -> None:
-        self._kept: dict[str, tuple[tuple[object, ...], Any]] = {}
-
-    def get(self, name: str, depends: tuple[object, ...], work: Callable[[], Made]) -> Made:
-        """The last result if ``depends`` is equal, else a new one. ``work`` must use nothing else."""
-        old = self._kept.get(name)
-        if old is not None and old[0] == depends:
-            made: Made = old[1]
-            return made
-        made = work()
-        self._kept[name] = (depends, made)
-        return made
