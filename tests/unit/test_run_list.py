@@ -14,17 +14,7 @@ from trainwatch.core.model.story import RunCard, Situation
 from trainwatch.core.store.learned import QueueFile
 from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.views.run_summary import summarise
-from trainwatch.core.views.screens.run_list import (
-    end_text,
-    gpu_text,
-    listed,
-    loss_text,
-    run_row,
-    shown_name,
-    speed_text,
-    trouble_text,
-    with_summary,
-)
+from trainwatch.core.views.screens.run_list import RUN_COLUMNS, RunRow, listed, run_row, shown_name, with_summary
 from trainwatch.tui.screens.runs_screen import about_run
 
 replace = msgspec.structs.replace
@@ -36,15 +26,18 @@ def card(name: str, now: Situation | None = None, **more: object) -> RunCard:
     return made if now is None else with_summary(made, summarise(now), now)
 
 
+def cells(row: RunRow) -> dict[str, str]:
+    return {column.title: column.text(row) for column in RUN_COLUMNS}
+
+
 def test_a_row_says_what_is_wrong_and_how_far_it_is() -> None:
     now = with_incidents(healthy(), NAN)
     row = run_row(card("luca", now), now.now_wall)
     assert row.level == "danger"
-    assert trouble_text(row).startswith("Loss is NaN since step 100")
-    assert loss_text(row) == "NaN"
-    assert speed_text(row) == "2.50 s/step"
-    assert end_text(row).startswith("done ")
-    assert gpu_text(row).startswith("0: ")
+    told = cells(row)
+    assert told["what is wrong, or was"].startswith("Loss is NaN since step 100")
+    assert (told["loss"], told["speed"]) == ("NaN", "2.50 s/step")
+    assert (told["end"][:5], told["GPU"][:3]) == ("done ", "0: ")
     fine = run_row(card("luca", healthy()), now.now_wall)
     assert (fine.level, fine.card.trouble) == ("safe", "")
 
@@ -71,18 +64,18 @@ def test_a_run_that_ended_says_when_and_promises_no_end() -> None:
     now = finished()
     row = run_row(card("luca", now, watched=False), now.now_wall)
     assert row.card.eta_s is None
-    assert end_text(row)
-    assert "done" not in end_text(row)
-    assert gpu_text(row) == ""
-    assert end_text(run_row(card("luca", empty()), 0.0)) == ""
+    assert cells(row)["end"]
+    assert "done" not in cells(row)["end"]
+    assert cells(row)["GPU"] == ""
+    assert cells(run_row(card("luca", empty()), 0.0))["end"] == ""
 
 
 def test_of_a_machine_that_does_not_answer_no_end_is_promised() -> None:
     seen = card("luca", healthy(), host="box1")
     lost = replace(seen, no_answer="box1: no answer; as of 2 min ago")
-    assert end_text(run_row(seen, 0.0)).startswith("done ")
-    assert end_text(run_row(lost, 0.0)) == ""
-    assert trouble_text(run_row(lost, 0.0)) == "box1: no answer; as of 2 min ago"
+    assert cells(run_row(seen, 0.0))["end"].startswith("done ")
+    assert cells(run_row(lost, 0.0))["end"] == ""
+    assert cells(run_row(lost, 0.0))["what is wrong, or was"] == "box1: no answer; as of 2 min ago"
     assert (run_row(lost, 0.0).level, run_row(lost, 0.0).state_word) == ("unknown", "was running")
     assert shown_name(replace(seen, cwd="/w")) == "box1: luca"
     assert listed([seen], words="box1") == (seen,)
@@ -100,7 +93,7 @@ def test_entries_of_the_queue_are_rows_that_are_no_runs_yet(tmp_path: Path, monk
     assert [(row.card.name, row.state, row.level) for row in rows] == [
         ("e3", "queued, next", "unknown"), ("e5", "queued, place 2", "unknown"),
     ]  # fmt: skip
-    assert trouble_text(rows[0]) == "GPU 0: full"
+    assert cells(rows[0])["what is wrong, or was"] == "GPU 0: full"
     assert [each.name for each in listed(run_cards(), words="queued e5")] == ["e5"]
     assert [listed(run_cards(), which=which) for which in ("live", "wrong", "over")] == [(), (), ()]
     with pytest.raises(RuntimeError, match="entry 3 waits in the queue"):

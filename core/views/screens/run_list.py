@@ -179,18 +179,6 @@ def end_text(row: RunRow) -> str:
     return ""
 
 
-def speed_text(row: RunRow) -> str:
-    """``2.50 s/step``; empty if unknown."""
-    return "" if row.card.sec_per_step is None else quantity.pace(row.card.sec_per_step)
-
-
-def loss_text(row: RunRow) -> str:
-    """``0.0912``, or NaN; empty if unknown."""
-    if row.card.loss_is_nan:
-        return "NaN"
-    return "" if row.card.loss is None else quantity.three_digits(row.card.loss)
-
-
 def gpu_text(row: RunRow) -> str:
     """``0: 98 %``: the GPUs that it uses, and how busy they are; empty if unknown."""
     card = row.card
@@ -198,11 +186,6 @@ def gpu_text(row: RunRow) -> str:
         return ""
     which = ",".join(map(str, card.gpus)) if len(card.gpus) <= 3 else f"{len(card.gpus)} GPUs"
     return f"{which}: {quantity.percent(card.gpu_pct)}"
-
-
-def trouble_text(row: RunRow) -> str:
-    """The worst that is wrong now, else the newest incident; empty if there is neither."""
-    return row.card.no_answer or row.card.trouble or row.card.last_incident or ""
 
 
 def _done(row: RunRow) -> str:
@@ -214,22 +197,16 @@ def shown_name(card: RunCard) -> str:
     return f"{card.host}: {card.name}" if card.host and card.cwd else card.name
 
 
-def _name(row: RunRow) -> str:
-    return shown_name(row.card)
-
-
-def _name_style(row: RunRow) -> str:
-    return "accent" if row.open else "strong"
-
-
 def _state_style(row: RunRow) -> str:
     return row.level if row.level in {"warning", "danger"} else "text"
 
 
+NAME: Column[RunRow] = Column(title="run", text=lambda r: shown_name(r.card), width=10, fit=True, after=1,
+                              style=lambda r: "accent" if r.open else "strong", below_width=54)  # fmt: skip
 RUN_COLUMNS: tuple[Column[RunRow], ...] = (
-    Column(title="run", text=_name, width=10, fit=True, after=1, style=_name_style, below_width=54),
-    Column(title="run", text=_name, width=14, fit=True, after=2, style=_name_style, from_width=54, below_width=88),
-    Column(title="run", text=_name, width=24, fit=True, after=2, style=_name_style, from_width=88),
+    NAME,
+    msgspec.structs.replace(NAME, width=14, after=2, from_width=54, below_width=88),
+    msgspec.structs.replace(NAME, width=24, after=2, from_width=88, below_width=None),
     Column(title="began at", text=lambda r: r.began, fit=True, after=2, style="label", from_width=54, if_any=True),
     Column(title="project", text=lambda r: r.project, width=16, fit=True, after=2, style="label", from_width=136),
     # A narrow list has room for one of the two, and what nobody watches goes on by itself only.
@@ -243,8 +220,10 @@ RUN_COLUMNS: tuple[Column[RunRow], ...] = (
     Column(title="", share=lambda row: row.done, width=12, before=2, from_width=170),
     Column(title="step", width=22, fit=True, right=True, style="label", before=2, from_width=92,
            text=lambda r: "" if r.card.step is None else quantity.out_of(r.card.step, r.card.total_steps)),
-    Column(title="speed", text=speed_text, width=14, fit=True, right=True, before=2, from_width=104),
-    Column(title="loss", text=loss_text, width=8, right=True, before=1, from_width=112,
+    Column(title="speed", width=14, fit=True, right=True, before=2, from_width=104,
+           text=lambda r: "" if r.card.sec_per_step is None else quantity.pace(r.card.sec_per_step)),
+    Column(title="loss", width=8, text=lambda r: "NaN" if r.card.loss_is_nan else "" if r.card.loss is None
+           else quantity.three_digits(r.card.loss), right=True, before=1, from_width=112,
            style=lambda r: "danger" if r.card.loss_is_nan else "text"),
     Column(title="GPU", text=gpu_text, width=10, fit=True, right=True, before=2, from_width=128),
     Column(title="RAM", text=lambda r: "" if r.card.ram_pct is None else quantity.percent(r.card.ram_pct), width=6,
@@ -252,6 +231,8 @@ RUN_COLUMNS: tuple[Column[RunRow], ...] = (
     Column(title="end", text=end_text, width=15, fit=True, right=True, before=2, style="label", from_width=62),
     Column(title="began", text=lambda r: quantity.age(max(0.0, r.now_wall - r.card.created_wall)), width=14,
            fit=True, right=True, before=2, style="label", from_width=160),
-    Column(title="what is wrong, or was", text=trouble_text, before=2, from_width=56,
+    # The worst that is wrong now, else the newest incident.
+    Column(title="what is wrong, or was", before=2, from_width=56,
+           text=lambda r: r.card.no_answer or r.card.trouble or r.card.last_incident or "",
            style=lambda r: _state_style(r) if r.card.trouble else "label"),
 )  # fmt: skip
