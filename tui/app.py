@@ -42,11 +42,10 @@ class TrainwatchApp(App[None]):
     """
 
     TITLE = "trainwatch"
-    ENABLE_COMMAND_PALETTE = True
     CSS_PATH: ClassVar[CSSPathType | None] = [HERE / "panes" / "pane.tcss", HERE / "dialogs" / "dialogs.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q,ctrl+q,ctrl+c", "leave", show=False, priority=False),
-        Binding("R", "runs", show=False),
+        Binding("R", "place('runs')", show=False),
         Binding("ctrl+s", "save_picture", show=False),
         Binding("ctrl+y", "copy_text", show=False),
         Binding("ctrl+z", "suspend_process", show=False),
@@ -153,9 +152,6 @@ class TrainwatchApp(App[None]):
             self.dashboard.leave()  # Textual keeps the first screen
         self.push_screen(dashboard)
 
-    def action_runs(self) -> None:
-        self.action_place("runs")
-
     def action_place(self, name: str) -> None:
         """Open a screen by name; without an open run only those that need none."""
         dashboard = self.dashboard
@@ -195,7 +191,7 @@ class TrainwatchApp(App[None]):
         if self.dashboard is not None or sum(is_place(s) for s in self.screen_stack) > 1:
             self.pop_screen()
         elif self.screen.place != "runs" and self.offers("runs"):
-            self.action_runs()
+            self.action_place("runs")
         else:
             self.show_message("This is the first screen: q leaves it.")
 

@@ -41,14 +41,13 @@ def tried(work: Callable[[], Result]) -> tuple[Result | None, str]:
         return None, str(getattr(error, "strerror", None) or error) or type(error).__name__
 
 
-Owner = Widget
-"""The screen that tasks belong to: its application's thread shows the results, unless it was removed."""
-
-
 class TaskQueue:
-    """The tasks of one owner: each in a thread of its own, or with ``in_order`` one after another in a single one."""
+    """The tasks of one screen: each in a thread of its own, or with ``in_order`` one after another in a single one.
 
-    def __init__(self, owner: Owner, name: str = "task", *, in_order: bool = False) -> None:
+    Its application's thread shows the results, unless the screen was removed.
+    """
+
+    def __init__(self, owner: Widget, name: str = "task", *, in_order: bool = False) -> None:
         self._owner, self._name, self._in_order = owner, name, in_order
         self._app: App[Any] | None = None
         self._waiting: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
@@ -141,7 +140,7 @@ class LongTask:
     screen's thread when there is new progress.
     """
 
-    def __init__(self, owner: Owner, changed: Show) -> None:
+    def __init__(self, owner: Widget, changed: Show) -> None:
         self._queue, self._changed = TaskQueue(owner, "long-task"), changed
         self._cancel, self._ended = threading.Event(), threading.Event()
         self._state: LongTaskState | None = None

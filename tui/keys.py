@@ -89,7 +89,7 @@ class Key(msgspec.Struct, frozen=True):
     @property
     def key(self) -> str:
         """The key that a click presses, by Textual's name: of a pair the second one, which goes on."""
-        return PAIRS[self.shown][1] if self.shown in PAIRS else named(self.shown)
+        return PAIRS[self.shown][1] if self.shown in PAIRS else NAMES.get(self.shown, self.shown)
 
     @property
     def bindings(self) -> tuple[tuple[str, str], ...]:
@@ -104,11 +104,7 @@ PAIRS = {
     "tab": ("shift+tab", "tab"), "PgDn": ("pageup", "pagedown"), "n N": ("n", "N"),
 }  # fmt: skip
 NAMES = {"/": "slash", "?": "question_mark", "Enter": "enter", "Esc": "escape", "Home": "home", "1…9": "1"}
-
-
-def named(shown: str) -> str:
-    """Textual's name of a key that is written so."""
-    return NAMES.get(shown, shown)
+"""Textual's name of a key that is written so."""
 
 
 KEYS: tuple[Key, ...] = (
@@ -161,7 +157,7 @@ KEYS: tuple[Key, ...] = (
     Key("o", "open", "open", "open the screen of the pane, or of the event", footer=False, when=lambda c: c.started),
     Key("1…9", "place('dashboard')", "more", always=True,
         help="dashboard · log · incidents · checkpoints · profiles · runs · metrics · gpus · host"),
-    Key("R", "runs", "runs", "all runs of this machine", footer=False),
+    Key("R", "app.place('runs')", "runs", "all runs of this machine", footer=False),
     Key("y", "app.copy_text", "copy", "copy the text of this screen", footer=False),
     Key("i", "app.place('samples')", "images", "the newest sample images of the run", footer=False),
     Key("D", "app.place('ranks')", "ranks", "the ranks of a distributed training, and the nodes of its job",

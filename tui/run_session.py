@@ -1,7 +1,7 @@
 """What the dashboard remembers: the pane that is looked at, and what the next start begins with."""
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING
@@ -59,14 +59,6 @@ class PaneFocus(msgspec.Struct):
 
     focused: str = ""
     whole: bool = False
-
-
-def zoomed(boxes: Mapping[str, Box], name: str, width: int, height: int) -> dict[str, Box]:
-    """Head, one pane over all the rest, footer."""
-    head = boxes["head"]
-    kept = {"head": head, "keys": boxes["keys"]}
-    room = height - head[3] - 1
-    return kept | ({name: (0, head[3], width, room)} if room >= 3 else {})
 
 
 # What the screen saves for its next start, in a small file in the state folder: it is only a convenience.

@@ -1,12 +1,9 @@
 """Charts over the time of a run: its attempts, ticks, values by dot, rows of a CSV file, the charts of a report."""
 
-import csv
-import io
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from html import escape
 from itertools import accumulate, pairwise
 from operator import itemgetter
 from typing import NamedTuple
@@ -87,14 +84,11 @@ class StepOf:
         if self._steps:
             self._steps[-1] = max(self._steps[-1], known[-1][3])
 
-    def __call__(self, t: float, slack_s: float = 0.0) -> float | None:
-        """``slack_s``: how far outside a time gets the first or last step."""
+    def __call__(self, t: float) -> float | None:
         times, steps = self._times, self._steps
-        if not times or not times[0] - slack_s <= t <= times[-1] + slack_s:
+        if not times or not times[0] <= t <= times[-1]:
             return None
         at = bisect_right(times, t)
-        if at == 0:
-            return steps[0]
         if at == len(times):
             return steps[-1]
         share = (t - times[at - 1]) / (times[at] - times[at - 1])
@@ -288,6 +282,9 @@ def series_rows(
 
 def csv_lines(rows: Iterable[Iterable[str | float | None]]) -> str:
     """Rows as text; None is an empty field."""
+    import csv  # neither is needed by the screen
+    import io
+
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()
@@ -378,5 +375,7 @@ def _line(points: Sequence[tuple[float, float]], colour: str, width: float = 1.0
 
 
 def _text(x: float, y: float, text: str, anchor: str, size: int = 11) -> str:
+    from html import escape
+
     place = f'x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}"'
     return f'<text {place} fill="{INK}">{escape(text, quote=False)}</text>'

@@ -173,17 +173,14 @@ def gpu_pane_view(now: Situation) -> GpuPaneView:
 
 def gpu_view(now: Situation, g: GpuReading, sample_trouble: str | None = None) -> GpuView:
     """Project one GPU. ``sample_trouble``: why none can be read."""
-    vram_pct, total, source = (
-        quantity.share_pct(g.mem_used_bytes, g.mem_total_bytes),
-        g.mem_total_bytes,
-        f"gpu{g.index}",
-    )
-    trouble, name = g.trouble, g.name or ""
+    total, source, trouble, name = g.mem_total_bytes, f"gpu{g.index}", g.trouble, g.name or ""
+    vram_pct = quantity.share_pct(g.mem_used_bytes, total)
     if trouble is None and sample_trouble is None and g.util_pct is None and g.mem_used_bytes is None:
         trouble = "has no readings"
     for word in ("NVIDIA ", "GeForce ", "Graphics Device"):
         name = name.replace(word, "")
     power = quantity.UNKNOWN if g.power_w is None else f"{g.power_w:.0f} W"
+    temp = quantity.UNKNOWN if g.temp_c is None else f"{g.temp_c:.0f} °C"
     return GpuView(
         index=g.index,
         name=name.strip(),
@@ -197,9 +194,7 @@ def gpu_view(now: Situation, g: GpuReading, sample_trouble: str | None = None) -
             extra=quantity.memory_of(g.mem_used_bytes, total), high=total, of=total or 0.0,
             whole=None if vram_pct is None else total,
         ),
-        temp=_meter(
-            now, source, "temp", g.temp_c, quantity.UNKNOWN if g.temp_c is None else f"{g.temp_c:.0f} °C", low=20.0
-        ),
+        temp=_meter(now, source, "temp", g.temp_c, temp, low=20.0),
         power=_meter(
             now, source, "power", g.power_w, power, high=g.power_limit_w,
             extra="" if g.power_w is None or not g.power_limit_w else f"of {g.power_limit_w:.0f} W",

@@ -27,6 +27,7 @@ from .words import Paragraph
 # Facts, and the ends of the axes of charts: what the GPU page and the host page consist of.
 
 
+replace = msgspec.structs.replace
 READING = "Reading …"
 LATE = "Not known: this run's supervisor does not read it (it may be of an older trainwatch)"
 
@@ -161,11 +162,8 @@ def _devices(host: HostDetails) -> Iterator[tuple[str, str]]:
 
 
 def _facts(now: Situation, known: HostDetails | None, *, old: bool) -> Iterator[Paragraph]:
-    host, sample, process = (
-        known or HostDetails(t=0.0),
-        now.host or HostSample(t=0.0),
-        process_now(now) or ProcessSample(t=0.0),
-    )
+    host, sample = known or HostDetails(t=0.0), now.host or HostSample(t=0.0)
+    process, stalled = process_now(now) or ProcessSample(t=0.0), sample.psi_memory_pct
     busiest = max((each for each in host.cores_pct if each is not None), default=None)
     facts = (
         ("load", "  ".join(f"{value:.2f}" for value in host.load or ())),
@@ -173,10 +171,7 @@ def _facts(now: Situation, known: HostDetails | None, *, old: bool) -> Iterator[
         ("CPU temp", number(host.cpu_temp_c, "°C")),
         ("CPU clock", number(host.cpu_mhz, "MHz")),
         ("cached", quantity.memory(host.ram_cached_bytes)),
-        (
-            "RAM stalls",
-            "" if sample.psi_memory_pct is None else f"{quantity.percent(sample.psi_memory_pct)} of the time",
-        ),
+        ("RAM stalls", "" if stalled is None else f"{quantity.percent(stalled)} of the time"),
         ("OOM kills", quantity.count(sample.oom_kills)),
         ("run's RAM", quantity.memory(process.rss_bytes)),
         ("processes", quantity.count(process.procs)),
@@ -188,9 +183,7 @@ def _facts(now: Situation, known: HostDetails | None, *, old: bool) -> Iterator[
 
 
 READ: Column[TreeProcess] = Column(title="read", text=lambda p: rate(p.read), width=11, right=True, from_width=74)
-WRITTEN: Column[TreeProcess] = Column(
-    title="written", text=lambda p: rate(p.written), width=11, right=True, from_width=74
-)
+WRITTEN: Column[TreeProcess] = replace(READ, title="written", text=lambda p: rate(p.written))
 TREE_COLUMNS: tuple[Column[TreeProcess], ...] = (
     Column(title="pid", text=lambda p: str(p.pid), width=8, right=True),
     Column(title="user", text=lambda p: p.user or "–", width=12, fit=True, before=2, style="label", from_width=90),
@@ -220,7 +213,6 @@ TREE_SORTS: dict[str, Callable[[TreeProcess], float | None]] = {
 
 
 NO_DETAIL = GpuDetail(index=0)
-replace = msgspec.structs.replace
 
 
 class GpuCard(msgspec.Struct, frozen=True, kw_only=True):
@@ -263,9 +255,7 @@ def gpu_page_view(now: Situation, details: GpuDetails | None, *, late: bool = Fa
     pane, seen = gpu_pane_view(now), details or GpuDetails(t=now.now_t)
     if now.gpu is None or not pane.gpus:
         return GpuPageView(message=pane.message, note=pane.note)
-    old, by_index = old_words(now.age_s(seen.t)), {detail.index: detail for detail in seen.gpus}
-    cuda = f", CUDA {seen.cuda}" if seen.cuda else ""
-    versions = (Paragraph(f"{seen.driver}{cuda}", "driver"),) if seen.driver else ()
+    old = old_words(now.age_s(seen.t))
     note = _why_none(now, details, "them", late=late)
     if now.gpu.simulated:
         note = "The GPU is simulated: it has no processes"
@@ -273,7 +263,7 @@ def gpu_page_view(now: Situation, details: GpuDetails | None, *, late: bool = Fa
         note = "Not known: the driver does not list processes (as under WSL2)"
     return GpuPageView(
         cards=tuple(
-            _card(now, reading, view, by_index.get(view.index, NO_DETAIL), versions, stale=bool(old))
+            _card(now, reading, view, seen, stale=bool(old))
             for reading, view in zip(now.gpu.gpus, pane.gpus, strict=True)
         ),
         note=pane.note or (f"details {old}" if old else ""),
@@ -303,16 +293,11 @@ def _trouble(card: GpuCard) -> tuple[int, int, bool]:
     return (1 if card.view.own is False else 2, bad, card.view.own is True)
 
 
-def _card(
-    now: Situation,
-    reading: GpuReading,
-    view: GpuView,
-    detail: GpuDetail,
-    versions: tuple[Paragraph, ...],
-    *,
-    stale: bool,
-) -> GpuCard:
+def _card(now: Situation, reading: GpuReading, view: GpuView, seen: GpuDetails, *, stale: bool) -> GpuCard:
+    detail = next((each for each in seen.gpus if each.index == view.index), NO_DETAIL)
     slowed, slowed_level = _slowed(reading)
+    cuda = f", CUDA {seen.cuda}" if seen.cuda else ""
+    versions = [Paragraph(f"{seen.driver}{cuda}", "driver")] if seen.driver else []
     facts = [_fact("slowed", slowed, slowed_level), *_gpu_facts(reading, detail), *versions]
     old = now.gpu is None or now.age_s(now.gpu.t) > STALE_S
     known: Level = "danger" if view.trouble and view.own is not False else "unknown" if view.trouble or old else "safe"

@@ -131,10 +131,9 @@ def _line_age(row: RankNow) -> str:
 def _nothing(now: Situation) -> str:
     if now.supervisor_alive is False:
         return "No ranks are known: no supervisor is running"
-    waits = now.job is not None and now.job.phase == "queued"
-    return (
-        f"No ranks {'yet: its job waits in the queue' if waits else 'are known: fewer than two processes have a rank'}"
-    )
+    if now.job is not None and now.job.phase == "queued":
+        return "No ranks yet: its job waits in the queue"
+    return "No ranks are known: fewer than two processes have a rank"
 
 
 def _nodes(now: Situation, nodes: Nodes) -> Iterator[NodeRow]:

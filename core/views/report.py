@@ -4,7 +4,7 @@ The texts of a Report hold no secrets, so every form of it can be sent to others
 ``report_building.py`` makes one, ``report_pages.py`` writes it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import datetime
 
 import msgspec
@@ -64,11 +64,6 @@ def targets(usage: Usage) -> tuple[Target, ...]:
         for what, name, target, words, met in TARGETS
         if (value := getattr(usage, name)) is not None
     )
-
-
-def target_cells(rows: Sequence[Target]) -> list[tuple[str, ...]]:
-    """what, value, target, yes or no."""
-    return [(row.what, row.value, row.target, "yes" if row.met else "no") for row in rows]
 
 
 DATE = "%Y-%m-%d %H:%M"

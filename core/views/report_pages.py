@@ -8,7 +8,7 @@ from ..model.run import VANISHED
 from ..model.text import printable
 from . import quantity
 from .incidents import LOST
-from .report import CHECKPOINTS_SHOWN, IncidentRow, Report, date, state_words, target_cells
+from .report import CHECKPOINTS_SHOWN, IncidentRow, Report, date, state_words
 from .state.lost_time import LostTime
 
 
@@ -62,23 +62,18 @@ def _sections(report: Report) -> Iterator[tuple[str, list[Part]]]:
         for c in report.checkpoints[:CHECKPOINTS_SHOWN]
     ]  # fmt: skip
     older = len(report.checkpoints) - CHECKPOINTS_SHOWN
-    yield (
-        "Checkpoints",
-        [
-            Table(("checkpoint", "at", "size", "saved", "verdict", *scored), checkpoints),
-            *([Text(f"… and {older} older ones.")] if older > 0 else []),
-        ],
-    )
+    more = [Text(f"… and {older} older ones.")] if older > 0 else []
+    yield "Checkpoints", [Table(("checkpoint", "at", "size", "saved", "verdict", *scored), checkpoints), *more]
     yield "Changes made", [Items(report.changes, "None.")]
     if report.targets:
+        targets = [(row.what, row.value, row.target, "yes" if row.met else "no") for row in report.targets]
         head = ("while it trained", "", "target", "met")
-        yield "Against the targets of a balanced run", [Table(head, target_cells(report.targets))]
+        yield "Against the targets of a balanced run", [Table(head, targets)]
     if report.metrics:
         metrics = [(m.name, *map(quantity.number, (m.first, m.last, m.lowest, m.highest))) for m in report.metrics]
         yield "Metrics of the trainer", [Table(("metric", "first", "last", "lowest", "highest"), metrics)]
-    ends = [
-        Text(f"End of the log of attempt {a.number} ({a.log or ''}):", a.log_end) for a in report.attempts if a.log_end
-    ]
+    failed = (a for a in report.attempts if a.log_end)
+    ends = [Text(f"End of the log of attempt {a.number} ({a.log or ''}):", a.log_end) for a in failed]
     footer = f"Written {date(report.written_wall)} by trainwatch for run {report.id}; secrets are removed."
     yield "For support", [Table((), report.environment), *ends, Text(footer)]
 

@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 import msgspec
+from textual.widget import Widget
 
 from ...core.model.log_lines import LogFile, LogStretch, Stopped
 from ...core.model.ports import LogBrowser
 from ...core.model.redact import EDGE
-from ..background import Owner, Show, TaskQueue, tried
+from ..background import Show, TaskQueue, tried
 from .log_view import LogView, LogWindow, Reading
 
 # Reads one log: pages with their times, the next match, the offset of an incident. Used in threads.
@@ -42,15 +43,7 @@ class LogSource(msgspec.Struct, frozen=True):
         """Lines above and below a line."""
         above = self.browser.before(self.file.path, offset, ABOVE_LINES, only)
         below = self.browser.after(self.file.path, offset, PAGE_LINES, only)
-        return self._timed(
-            LogStretch(
-                lines=above.lines + below.lines,
-                start=above.start,
-                end=below.end,
-                file_size=below.file_size,
-                open_size=below.open_size,
-            )
-        )
+        return self._timed(msgspec.structs.replace(below, lines=above.lines + below.lines, start=above.start))
 
     def find(self, pattern: re.Pattern[str], offset: int, *, backwards: bool, stopped: Stopped) -> int | None:
         """The nearest match that begins before ``offset`` or behind it."""
@@ -102,7 +95,7 @@ class LogDriver:
     """``changed`` is called when something other than the rows may have changed (the title, the position)."""
 
     def __init__(
-        self, view: LogView, owner: Owner, show_message: Callable[[str], None], changed: Callable[[], None]
+        self, view: LogView, owner: Widget, show_message: Callable[[str], None], changed: Callable[[], None]
     ) -> None:
         self.view = view
         self.source: LogSource | None = None

@@ -68,13 +68,7 @@ def rows_of(line: LogLine, room: int) -> int:
 
 
 def drawn(
-    line: LogLine,
-    room: int,
-    pattern: re.Pattern[str] | None,
-    ellipsis: str,
-    *,
-    wrap: bool,
-    marked: bool = False,
+    line: LogLine, room: int, pattern: re.Pattern[str] | None, ellipsis: str, *, wrap: bool, marked: bool = False
 ) -> list[Line]:
     """Rows of ``room`` cells. Without ``wrap``: one row."""
     pieces = pieces_of(line)
@@ -397,13 +391,6 @@ class LogView(Pane):
         sign = self.glyphs.cursor if here else BAR_SIGN[self.glyphs.name] if line.states > 1 else " "
         if gutter:
             margin.append(("accent", f"{sign} "))
-        rows = drawn(
-            line,
-            self._room(width),
-            self.pattern,
-            self.glyphs.ellipsis,
-            wrap=self._wraps,
-            marked=marked,
-        )
+        rows = drawn(line, self._room(width), self.pattern, self.glyphs.ellipsis, wrap=self._wraps, marked=marked)
         blank: Span = ("text", " " * gutter)
         return [(*(margin if n == 0 else [blank]), *row) for n, row in enumerate(rows)], time

@@ -50,10 +50,6 @@ class ChartsPane(AxisPane):
         self.view, self.series, self.zoomed = replace(view, later=""), series, zoomed  # ticks need the room
         self.redraw()
 
-    def take(self, charts: Mapping[str, tuple[str, ...]], chosen: int, message: str, *, single: bool) -> None:
-        """What is drawn by the next ``show``."""
-        self.charts, self.chosen, self.message, self.single = tuple(charts.items()), chosen, message, single
-
     def grid(self, width: int, height: int) -> tuple[int, int, int]:
         """(charts beside each other, charts above each other, columns of each)."""
         count = 1 if self.single else max(1, len(self.charts))

@@ -26,7 +26,7 @@ from ..panes.head import Head, KeyBar, head_rows
 from ..panes.pane import Pane
 from ..panes.timeline_pane import TimelinePane
 from ..places import TerminalTitle
-from ..run_session import PANES, PLACE_OF_MARK, PLACE_OF_PANE, AwayWatch, Band, Box, stack, zoomed
+from ..run_session import PANES, PLACE_OF_MARK, PLACE_OF_PANE, AwayWatch, Band, Box, stack
 from ..ui.cells import glyphs_for
 from ..ui.chart import WHOLE, SeriesQuery, TimeWindow, same_charts, window, zoomed_by
 from ..ui.terminal import in_browser
@@ -360,8 +360,10 @@ class Dashboard(PanedScreen):
             ),
         )
         focused = self.remembered.focused
-        if self.remembered.whole and focused:
-            boxes = zoomed(boxes, focused, width, height)
+        if self.remembered.whole and focused:  # head, this pane over all the rest, footer
+            room = height - boxes["head"][3] - 1
+            whole: dict[str, Box] = {focused: (0, boxes["head"][3], width, room)} if room >= 3 else {}
+            boxes = {"head": boxes["head"], "keys": boxes["keys"], **whole}
         for name, pane in self.panes.items():
             pane.set_class(name == focused, "-focus")
         self.place_boxes(boxes)

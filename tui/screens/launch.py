@@ -28,25 +28,19 @@ TYPE_KEYS = "[Enter] plan and check it   [Esc] cancel"
 CANNOT_START = "It cannot be started as it is: the plan shows why."
 
 LAUNCH_KEYS: tuple[Key, ...] = (
-    Key(
-        "Enter",
-        "go",
-        "start",
-        "start it under a supervisor of its own; one that was started before is opened",
-        acts=True,
-    ),
+    Key("Enter", "go", "start", "start it under a supervisor of its own; one that was started before is opened",
+        acts=True),
     Key("← →", "profile(±1)", "profile", "choose another profile; the plan shows what it changes"),
     Key("t", "type", "type", "type a command to start; no file is needed"),
     Key("↑ ↓", "move(±1)", "choose", "choose what to start (also k, j, Home, End)", footer=False),
     Key("L", "reload", "read again", "read the file and check again"),
     Key("y", "copy", "copy command", "copy the command as it would be started", footer=False),
-    Key(
-        "tab", "turn", "plan/checks", "which of plan and checks has the room, and scrolls (small screens)", footer=False
-    ),
+    Key("tab", "turn", "plan/checks", "which of plan and checks has the room, and scrolls (small screens)",
+        footer=False),
     Key("PgDn", "scroll(±6)", "scroll", "scroll plan or checks (PgUp: back)", footer=False),
     HELP,
     Key("Esc", "app.leave_place", "back", "back; nothing was started", always=True),
-)
+)  # fmt: skip
 
 
 class LaunchScreen(PlaceScreen):

@@ -69,10 +69,8 @@ class MachineState(PaneFocus):
     sort: int = 0
     chosen: int | None = None
     """Place of the GPU that a person chose; None = none yet."""
-    narrow: bool = False
-    """Only the processes of the run on the GPUs."""
-    wide: bool = False
-    """Also the processes of others on the host."""
+    other: bool = False
+    """Other processes than usual: on the GPUs only those of the run, on the host also those of others."""
     filter: str = ""
 
 
@@ -84,7 +82,6 @@ class MachineScreen(RunPage):
     arrows: ClassVar[str] = ""
     """The list that arrows move in if no pane is focused; else the first one that has rows."""
 
-    also = (("pageup", "move(-10)"), ("pagedown", "move(10)"))
     kept = MachineState
     state: MachineState
     filtered = "processes whose command, user or pid"
@@ -179,7 +176,7 @@ class MachineScreen(RunPage):
         self.show_message(f"Processes are sorted by {list(self.sorts)[self.state.sort]}.")
 
     def action_own(self) -> None:
-        self.state.narrow, self.state.wide = not self.state.narrow, not self.state.wide
+        self.state.other = not self.state.other
         self.draw()
 
     def copied(self) -> str:
@@ -306,7 +303,7 @@ class GpuScreen(MachineScreen):
         self.session.read_series(self.gauges.series_queries())
         facts = card.facts if card is not None else ()
         self.facts.show(facts or why(message), title=f"GPU {card.index} now" if card is not None else "now")
-        what = "own processes" if self.state.narrow else "processes"
+        what = "own processes" if self.state.other else "processes"
         self.show_processes(PROCESS_COLUMNS, what, view.processes_note, lambda row: (row.gpu, row.pid), old=view.stale)
 
     @property
@@ -317,12 +314,12 @@ class GpuScreen(MachineScreen):
     @property
     def listed(self) -> Sequence[GpuProcess]:
         """The processes of one GPU beside each other, of each the largest first."""
-        rows = [row for row in self.view.processes if row.own or not self.state.narrow]
+        rows = [row for row in self.view.processes if row.own or not self.state.other]
         return sorted(rows, key=lambda row: (row.gpu, most_first(row.mem_bytes), row.pid))
 
     @property
     def why_none(self) -> str:
-        if not self.state.narrow:
+        if not self.state.other:
             return ""
         if any(row.own is None for row in self.view.processes):
             return "Not known: the driver has other pids than this machine (a container)"
@@ -391,7 +388,7 @@ class HostScreen(MachineScreen):
         self.gauges.show(view.gauges, Charts(window, self.series), message=view.message)
         self.session.read_series(self.gauges.series_queries())
         self.facts.show(view.facts or why(view.message), title="now")
-        what = "processes that use most" if self.state.wide else "processes of the run"
+        what = "processes that use most" if self.state.other else "processes of the run"
         own = {row.pid for row in view.rows}
         pids = msgspec.structs.replace(TREE_COLUMNS[0], style=lambda row: "accent" if row.pid in own else "text")
         columns = (pids, *TREE_COLUMNS[1:])
@@ -399,7 +396,7 @@ class HostScreen(MachineScreen):
 
     @property
     def listed(self) -> Sequence[TreeProcess]:
-        return (*self.view.rows, *self.view.others) if self.state.wide else self.view.rows
+        return (*self.view.rows, *self.view.others) if self.state.other else self.view.rows
 
 
 # Key D: the ranks of a distributed training, and the GPUs of each node of its job.

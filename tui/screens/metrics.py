@@ -80,13 +80,15 @@ class MetricsScreen(RunPage):
         state, metrics, window = self.state, self.metrics, self.window
         if metrics and state.chosen not in metrics:
             state.chosen = metrics[0]
-        self.pane.take(self.charts, self._chosen, self._message(), single=state.single)
-        self.pane.show(self.session.view.timeline, self.series, window)
-        below = 0 if state.single or not metrics else len(metrics) - self.pane.in_view.stop
+        pane = self.pane
+        pane.charts, pane.chosen = tuple(self.charts.items()), self._chosen
+        pane.message, pane.single = self._message(), state.single
+        pane.show(self.session.view.timeline, self.series, window)
+        below = 0 if state.single or not metrics else len(metrics) - pane.in_view.stop
         title = f"metrics · {len(metrics)}" + (f" · with “{state.filter}”" if state.filter else "")
-        self.pane.set_title(title, " · ".join(filter(None, (f"{below} more ↓" if below else "", window.words))))
-        if self.pane.charts:
-            self.session.read_series(self.pane.series_queries())
+        pane.set_title(title, " · ".join(filter(None, (f"{below} more ↓" if below else "", window.words))))
+        if pane.charts:
+            self.session.read_series(pane.series_queries())
         self._read_names()
 
     def _read_names(self) -> None:

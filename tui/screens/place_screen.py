@@ -52,6 +52,8 @@ class PlaceScreen(PanedScreen):
         Binding("question_mark", "help", show=False),
         Binding("up,k", "move(-1)", show=False),
         Binding("down,j", "move(1)", show=False),
+        Binding("pageup", "move(-10)", show=False),
+        Binding("pagedown", "move(10)", show=False),
         Binding("home", "move(-100000)", show=False),
         Binding("end", "move(100000)", show=False),
         *(Binding(BY_ACTION[name].key, f"offered('{name}')", show=False) for name in (*ACTS, "explain")),

@@ -77,7 +77,6 @@ class RunsScreen(PlaceScreen):
     place = "runs"
     alone = ("No run is open", "Enter opens one, l starts one")
     keys = RUNS_KEYS
-    also = (("pageup", "move(-10)"), ("pagedown", "move(10)"))
     cards: tuple[RunCard, ...] | None = None
     choice = ListChoice()
     _trouble = ""

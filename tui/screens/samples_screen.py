@@ -49,7 +49,6 @@ class SamplesScreen(RunPage):
     place = "samples"
     tab = "checkpoints"
     keys = SAMPLE_KEYS
-    also = (("pagedown", "move(10)"), ("pageup", "move(-10)"))
     samples: tuple[Sample, ...] | None = None
     list_shown = True
     shown: tuple[str, float, tuple[int, int]] | None = None

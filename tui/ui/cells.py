@@ -151,18 +151,12 @@ def _part(row: str) -> int:
 
 def wrap(text: str, width: int, indent: str = "") -> list[str]:
     """Hard wrap at ``width`` cells, continuation lines indented."""
-    if size_of(text) <= width:
-        return [text]
-    rows, row, used = list[str](), "", 0
-    for char in text:
-        size = cell_len(char)
-        if used + size > width:
-            rows.append(row)
-            row, used = indent, len(indent)
-        row += char
-        used += size
-    rows.append(row)
-    return rows
+    rows = list[str]()
+    while size_of(text) > width:
+        end = _chars_in(text, width)
+        rows.append(text[:end])
+        text = indent + text[end:]
+    return [*rows, text]
 
 
 def wrap_words(text: str, width: int) -> list[str]:

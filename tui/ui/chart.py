@@ -20,19 +20,9 @@ Values = Sequence[float | None]
 DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """Braille dots by row from the top, left and right."""
 
-_SPARK_STYLES: dict[str, str] = {
-    level: f"spark-{level}" for level in ("safe", "warning", "danger", "underused", "unknown")
-}
-
 
 def spark(
-    values: Values,
-    low: float,
-    high: float,
-    bounds: Bounds,
-    glyphs: Glyphs,
-    *,
-    marked: Mapping[int, str] | None = None,
+    values: Values, low: float, high: float, bounds: Bounds, glyphs: Glyphs, *, marked: Mapping[int, str] | None = None
 ) -> Line:
     """One cell a value, newest right, coloured by bounds, equal styles in one span; None is a gap.
 
@@ -54,7 +44,7 @@ def spark(
             share = min(1.0, max(0.0, (value - low) / span))
             # The lowest step is drawn, so that 0 differs from unknown.
             cell = glyphs.eighths[max(1, round(share * steps))]
-            style = style or _SPARK_STYLES[level_in(bounds, value)]
+            style = style or f"spark-{level_in(bounds, value)}"
         if style != run_style and run:
             line.append((run_style, run))
             run = ""

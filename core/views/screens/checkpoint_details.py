@@ -9,14 +9,11 @@ from ..columns import Column, level_style
 from ..state.concerns import DOUBTS
 from ..words import Paragraph
 
-
-def _name_style(row: CheckpointRow) -> str:
-    return "strong" if row.resume else "text"
-
-
 CHECKPOINT_COLUMNS: tuple[Column[CheckpointRow], ...] = (
-    Column(title="name", text=lambda r: r.judged.name, width=34, fit=True, after=1, style=_name_style, from_width=100),
-    Column(title="step", text=lambda r: quantity.count(r.judged.step), width=9, right=True, style=_name_style),
+    Column(title="name", text=lambda r: r.judged.name, width=34, fit=True, after=1, from_width=100,
+           style=lambda r: "strong" if r.resume else "text"),
+    Column(title="step", text=lambda r: quantity.count(r.judged.step), width=9, right=True,
+           style=lambda r: "strong" if r.resume else "text"),
     Column(title="epoch", text=lambda r: quantity.UNKNOWN if r.judged.epoch is None else str(r.judged.epoch), width=7,
            right=True, style="label", from_width=56),
     Column(title="size", text=lambda r: r.size, width=9, right=True, from_width=48),
@@ -34,9 +31,8 @@ CHECKPOINT_COLUMNS: tuple[Column[CheckpointRow], ...] = (
 def count_text(rows: Sequence[CheckpointRow]) -> str:
     """``2 of 6 complete``, ``6 complete, 4 of them saved after the loss became NaN``."""
     spoiled = sum(row.spoiled for row in rows)
-    return how_many(row.verdict for row in rows) + (
-        f", {quantity.count(spoiled)} of them {DOUBTS['nan']}" if spoiled else ""
-    )
+    of_them = f", {quantity.count(spoiled)} of them {DOUBTS['nan']}" if spoiled else ""
+    return how_many(row.verdict for row in rows) + of_them
 
 
 def checkpoint_facts(row: CheckpointRow) -> tuple[Paragraph, ...]:
@@ -64,25 +60,19 @@ def overview_facts(seen: Overview) -> tuple[Paragraph, ...]:
     """What a checkpoint holds."""
     parts = [f"{dtype} {quantity.count(number)}" for dtype, number in seen.dtypes.items()]
     holds = ["weights"] + [w for w, yes in (("optimizer", seen.has_optimizer), ("EMA", seen.has_ema)) if yes]
+    weights = f"{quantity.count(seen.parameters)} values ({', '.join(parts) or 'none listed'})"
     facts = [
         Paragraph(label="layout", text=seen.layout),
         Paragraph(label="holds", text=", ".join(holds) + ("" if seen.has_optimizer else "; no optimizer state seen")),
-        Paragraph(
-            label="weights", text=f"{quantity.count(seen.parameters)} values ({', '.join(parts) or 'none listed'})"
-        ),
+        Paragraph(label="weights", text=weights),
     ]
     if seen.compiled:
         text = "saved from a compiled model (_orig_mod.): a plain model does not load it"
         facts.append(Paragraph(label="note", text=text, style="warning"))
     facts += [Paragraph(label=key, text=str(value)) for key, value in seen.state.items()]
-    facts += [
-        Paragraph(
-            label="file",
-            text=f"{m.name}, {quantity.size(m.size_bytes)}"
-            + ("" if m.tensors is None else f", {quantity.plural(m.tensors, 'tensor')}"),
-        )
-        for m in seen.members
-    ]
+    for m in seen.members:
+        tensors = "" if m.tensors is None else f", {quantity.plural(m.tensors, 'tensor')}"
+        facts.append(Paragraph(label="file", text=f"{m.name}, {quantity.size(m.size_bytes)}{tensors}"))
     facts += [Paragraph(label="metadata", text=f"{key} = {value}") for key, value in list(seen.metadata.items())[:20]]
     return tuple(facts)
 
@@ -95,12 +85,11 @@ def sample_columns(now_wall: float) -> tuple[Column[Sample], ...]:
     return (
         Column(title="", text=lambda s: step_words(s, ""), fit=True, style="strong"),
         Column(title="", text=lambda s: age_words(s, now_wall), fit=True, right=True, before=2, style="label"),
-        Column(
-            title="", text=lambda s: quantity.size(s.size_bytes), width=10, right=True, style="label", from_width=33
-        ),
+        Column(title="", text=lambda s: quantity.size(s.size_bytes), width=10, right=True, style="label",
+               from_width=33),
         Column(title="", text=lambda s: "" if step_words(s, "") else s.name, before=2, fill=True, below_width=44),
         Column(title="", text=lambda s: s.name, before=2, fill=True, from_width=44),
-    )
+    )  # fmt: skip
 
 
 def age_words(sample: Sample, now_wall: float) -> str:

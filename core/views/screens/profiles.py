@@ -63,10 +63,7 @@ class ProfilesView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def profiles_view(
-    now: Situation,
-    profiles: Sequence[Profile],
-    ladder: Sequence[str],
-    trials: Mapping[str, TrialResult] | None = None,
+    now: Situation, profiles: Sequence[Profile], ladder: Sequence[str], trials: Mapping[str, TrialResult] | None = None
 ) -> ProfilesView:
     """Project the ladder. ``trials``: newest result by profile."""
     attempt = now.story.attempt

@@ -319,16 +319,14 @@ def frozen_text(life: SupervisorLife) -> str:
     since = "" if life.age_s is None else f" for {quantity.duration(life.age_s)}"
     if life.stopped:
         return f"the supervisor (pid {life.pid}) is stopped by a signal{since}: kill -CONT {life.pid} lets it go on"
-    return (
-        f"the supervisor (pid {life.pid or 'unknown'}) does not respond{since}: it is stuck, perhaps in a disk access"
-    )
+    supervisor = f"the supervisor (pid {life.pid or 'unknown'})"
+    return f"{supervisor} does not respond{since}: it is stuck, perhaps in a disk access"
 
 
 def nobody_watches(frozen: str, *run_id: str) -> str:
     """What follows from a supervisor that does not respond, and what helps. ``frozen``: as by ``frozen_text``."""
-    return (
-        f"{frozen}; nobody watches the training; else kill it with -9 and start a new one: `{typed('resume', *run_id)}`"
-    )
+    anew = f"else kill it with -9 and start a new one: `{typed('resume', *run_id)}`"
+    return f"{frozen}; nobody watches the training; {anew}"
 
 
 def _troubles(now: Situation, life: SupervisorLife, run_id: str) -> Iterator[Trouble]:

@@ -177,9 +177,8 @@ def _hung(now: Situation) -> Verdict:
     if incident is not None and incident.open:
         last_sign_t = incident.t - (incident.detect_s or 0.0)
     usual = usually(now.outlook.usual_s, live_progress(now).sec_per_step)
-    clauses = [
-        f"Seems to hang: no step for {quantity.duration(now.now_t - last_sign_t)}{f' ({usual})' if usual else ''}"
-    ]
+    silent = quantity.duration(now.now_t - last_sign_t)
+    clauses = [f"Seems to hang: no step for {silent}{f' ({usual})' if usual else ''}"]
     way = None if story.run is None else story.run.resume
     ended = f"{ended_words(way)}{'' if way is not None and way.will == 'no' else _from_step(now)}"
     what = {"ask": "you are asked", "notify": "you are told"}.get(story.act or "", ended)
@@ -234,11 +233,8 @@ def _stopped(now: Situation) -> Verdict:
     story = now.story
     if (question := question_clause(now)) is not None:
         return msgspec.structs.replace(_after_trouble(now, (question,)), level="danger")
-    at, killed = (
-        quantity.clock(story.wall0 + story.state_t, now.now_wall),
-        story.attempt and story.attempt.how == "killed",
-    )
-    by_you = story.state_why.kind == "person" and killed
+    at = quantity.clock(story.wall0 + story.state_t, now.now_wall)
+    by_you = story.state_why.kind == "person" and story.attempt and story.attempt.how == "killed"
     said = (f"You killed it at {at}: [r] resume",) if by_you else (f"Stopped {at}: [r] resume", reason_of(story))
     return Verdict(level=STATES["stopped"].level, clauses=tuple(filter(None, said)))
 
