@@ -214,9 +214,9 @@ def world(mode: str, gpus: str, size: float = 0, age_s: float = 0, more: str = "
             made.close()
 
 
-def cost(shown: OnTerminal, seconds: float, settle_s: float = SETTLE_S) -> tuple[float, float, float]:
-    """(CPU seconds per minute, bytes per second, MB) after ``settle_s``."""
-    time.sleep(settle_s)
+def cost(shown: OnTerminal, seconds: float) -> tuple[float, float, float]:
+    """(CPU seconds per minute, bytes per second, MB) after SETTLE_S."""
+    time.sleep(SETTLE_S)
     cpu, written = shown.cpu_s, shown.written
     time.sleep(seconds)
     if not shown.alive:
@@ -300,7 +300,7 @@ def bench_pages(seconds: float) -> list[Row]:
         shown = young.screen()
         for page in PLACES[1:]:
             shown.press(page.key)
-            written = cost(shown, min(seconds, 12), SETTLE_S / 2)[1]
+            written = cost(shown, min(seconds, 12))[1]
             rows.append(Row(f"bytes, page {page.name}", written / 1000, "kB/s", 6.0))
         shown.press("1")
         time.sleep(0.5)
@@ -418,7 +418,7 @@ def bench_open(megabytes: int, toolong: str | None) -> list[Row]:
             before = shown.rss_mb
             shown.forget()
             shown.press("2")
-            took = shown.wait_for("GB" if megabytes >= 1000 else "MB", 10)
+            took = shown.wait_for(LAST_LINE, 10)
             opened.append(took if took is not None else 10.0)
             time.sleep(1)
             gained = max(gained, shown.rss_mb - before)
@@ -452,7 +452,11 @@ def bench_open(megabytes: int, toolong: str | None) -> list[Row]:
 def bench_link(seconds: float) -> list[Row]:
     """A link with a round trip of 300 ms, through a terminal that answers queries late."""
     with world("steps", MOVING, age_s=AGE_S) as made:
-        shown = made.screen("2", LINK_S / 2)
+        shown = made.screen(delay_s=LINK_S / 2)
+        time.sleep(SETTLE_S)
+        shown.press("\x1b")  # the card for who was away
+        time.sleep(1)
+        shown.press("2")
         time.sleep(SETTLE_S)
         written = shown.written
         time.sleep(min(seconds, 20))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from screen_terminal import OnTerminal
 
-from trainwatch.core.store.history_schema import COLUMNS, TIERS, migrate, table
+from trainwatch.core.store.history_schema import COLUMNS, RECENT, TIERS, migrate, recent_path, table
 
 DAYS = 7
 END_S = DAYS * 86_400
@@ -68,6 +68,7 @@ def write_history(path: Path) -> None:
     dice = random.Random(1)
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute(f"ATTACH ? AS {RECENT}", (str(recent_path(path)),))
     connection.execute("BEGIN")
     migrate(connection)
     connection.executemany("INSERT INTO metric_names VALUES (?, ?)", [(n, f"metric_{n}") for n in range(NAMES)])
@@ -82,7 +83,8 @@ def write_history(path: Path) -> None:
                 for row in rows
             ]
             marks = ", ".join("?" * (2 + 3 * len(names)))
-            connection.executemany(f"INSERT INTO {table(source, tier)} VALUES ({marks})", values)
+            place = RECENT if tier == TIERS[0] else "main"
+            connection.executemany(f"INSERT INTO {place}.{table(source, tier)} VALUES ({marks})", values)
     connection.execute("COMMIT")
     connection.close()
 
