@@ -311,25 +311,20 @@ async def test_read_only_mode_sends_no_command() -> None:
         assert "kill" not in footer(app)
 
 
-async def test_exit_message_lists_what_continues() -> None:
-    app = app_of(healthy())
+@pytest.mark.parametrize(
+    ("now", "told"),
+    [
+        (healthy(), "training and supervisor continue. Open the screen again with: trainwatch --run luca-1"),
+        (unwatched(), "the trainer continues without a supervisor. Start a supervisor with: trainwatch resume luca-1"),
+    ],
+)
+async def test_exit_message_lists_what_continues(now: Situation, told: str) -> None:
+    app = app_of(now)
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         look(app)
         await pilot.press("q")
-    assert (
-        app.exit_message
-        == "luca: training and supervisor continue. Open the screen again with: trainwatch --run luca-1"
-    )
-
-
-async def test_exit_message_reports_a_missing_supervisor() -> None:
-    app = app_of(unwatched())
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.pause()
-        look(app)
-        await pilot.press("q")
-    assert "continues without a supervisor" in app.exit_message
+    assert app.exit_message.startswith(f"luca: {told}")
 
 
 async def test_log_pane_can_be_held_and_followed_again() -> None:

@@ -82,18 +82,6 @@ async def test_enter_starts_the_run_and_shows_its_dashboard() -> None:
         assert front(app).run.run_id == "mira-2"
 
 
-async def test_enter_waits_for_unfinished_checks() -> None:
-    launcher = FakeLauncher()
-    launcher.gate.clear()
-    async with launching(launcher, (120, 40)) as (app, pilot):
-        await pilot.press("enter")
-        await until(pilot, lambda: "it starts when they are in" in footer(app))
-        await until(pilot, lambda: "7 to come" in str(front(app).looks.border_title))
-        assert launcher.started == []
-        launcher.gate.set()
-        await until(pilot, lambda: launcher.started == [LaunchRequest(run="luca")])
-
-
 async def test_a_check_that_fails_after_enter_requires_confirmation() -> None:
     launcher = FakeLauncher(checks=(*CHECKS[:3], FAILED))
     launcher.gate.clear()
@@ -107,15 +95,22 @@ async def test_a_check_that_fails_after_enter_requires_confirmation() -> None:
         assert launcher.started == []
 
 
-async def test_pressing_enter_again_offers_to_start_without_the_checks() -> None:
+@pytest.mark.parametrize("again", [False, True])
+async def test_enter_waits_for_unfinished_checks_and_pressed_again_does_not(again: bool) -> None:
     launcher = FakeLauncher()
     launcher.gate.clear()
     async with launching(launcher, (120, 40)) as (app, pilot):
         await until(pilot, lambda: "7 to come" in str(front(app).looks.border_title))
-        await pilot.press("enter", "enter")
-        await until(pilot, lambda: isinstance(front(app), Consent))
-        assert "7 checks not done yet" in " ".join(front(app).price.lines)
-        await pilot.press("y")
+        await pilot.press("enter")
+        await until(pilot, lambda: "it starts when they are in" in footer(app))
+        assert launcher.started == []
+        if again:
+            await pilot.press("enter")
+            await until(pilot, lambda: isinstance(front(app), Consent))
+            assert "7 checks not done yet" in " ".join(front(app).price.lines)
+            await pilot.press("y")
+        else:
+            launcher.gate.set()
         await until(pilot, lambda: launcher.started == [LaunchRequest(run="luca")])
 
 

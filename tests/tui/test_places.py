@@ -307,7 +307,7 @@ async def test_checkpoint_verification_shows_progress_and_continues_on_other_scr
         assert not front(app).work.display
 
 
-async def test_escape_cancels_the_long_task() -> None:
+async def test_escape_cancels_the_long_task_and_so_does_leaving_the_screen() -> None:
     async with open_place("4") as (app, pilot):
         door = checkpoints_of(app)
         door.gate.clear()
@@ -317,12 +317,6 @@ async def test_escape_cancels_the_long_task() -> None:
         await until(pilot, lambda: "cancelled" in footer(app))
         assert isinstance(front(app), CheckpointsScreen)
         assert front(app).session.long_task.state is None
-
-
-async def test_leaving_the_screen_cancels_the_long_task() -> None:
-    async with open_place("4") as (app, pilot):
-        door = checkpoints_of(app)
-        door.gate.clear()
         await pilot.press("V")
         await until(pilot, lambda: front(app).work.display)
         board = app.dashboard

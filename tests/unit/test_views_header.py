@@ -111,6 +111,7 @@ def test_an_acknowledged_incident_is_a_warning_and_not_green() -> None:
 
 def test_two_incidents_about_the_same_nan_are_one_concern() -> None:
     assert [c.text for c in concerns(with_incidents(healthy(), NAN, NAN_CRASH))] == ["Loss is NaN since step 100"]
+    assert said(with_incidents(in_state("backing_off"), NAN, NAN_CRASH)).sentence.lower().count("nan") == 1
 
 
 def test_an_average_that_one_step_spoils_is_a_warning() -> None:
@@ -138,11 +139,6 @@ def test_checkpoints_of_a_finished_run_are_counted_with_the_damaged_ones() -> No
     story = replace(now.story, checkpoints=(*now.story.checkpoints[:-1], bad))
     count = len(story.checkpoints)
     assert f"{count - 1} of {count} checkpoints complete" in said(replace(now, story=story)).sentence
-
-
-def test_a_restart_after_a_nan_names_it_once() -> None:
-    now = with_incidents(in_state("backing_off"), NAN, NAN_CRASH)
-    assert said(now).sentence.lower().count("nan") == 1
 
 
 def test_what_a_card_tells_in_full_is_cut_in_the_head() -> None:
