@@ -62,9 +62,7 @@ async def test_somebody_who_comes_back_is_greeted_once() -> None:
         dashboard = app.dashboard
         assert dashboard is not None
         dashboard.away.see(healthy())
-        await until(
-            pilot, lambda: "Nothing needs you" in str(app.screen.query_one("#text").render()), "it follows the run"
-        )
+        await until(pilot, lambda: "Nothing needs you" in str(app.screen.query_one("#text").render()), "it follows")
         await pilot.press("escape")
         assert app.screen is app.dashboard
         look(app)

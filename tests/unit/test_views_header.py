@@ -142,7 +142,6 @@ def test_checkpoints_of_a_finished_run_are_counted_with_the_damaged_ones() -> No
 
 
 def test_what_a_card_tells_in_full_is_cut_in_the_head() -> None:
-    """A long one took three rows of 80 columns: state, attempt and resume were hidden."""
     long = incident(8, "checkpoint", "other_trainer", "another trainer writes there: " + "a long command line " * 9)
     first, state = said(with_incidents(healthy(), long)).clauses[:2]
     assert (first[-19:], len(first) < 110, state) == (" … ([e] what to do)", True, "Training")
