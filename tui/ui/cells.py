@@ -152,8 +152,7 @@ def _part(row: str) -> int:
 def wrap(text: str, width: int, indent: str = "") -> list[str]:
     """Hard wrap at ``width`` cells, continuation lines indented."""
     rows = list[str]()
-    while size_of(text) > width:
-        end = _chars_in(text, width)
+    while size_of(text) > width and (end := max(_chars_in(text, width), bool(rows) * len(indent) + 1)) < len(text):
         rows.append(text[:end])
         text = indent + text[end:]
     return [*rows, text]

@@ -84,7 +84,7 @@ def worst_clause(found: tuple[Concern, ...], *, keys: bool = False) -> str:
     key = f" ([{first.key}] {first.does})" if keys and first.key else ""
     text = first.text
     if keys and first.key == "e" and len(text) > CLAUSE:
-        text = f"{text[:CLAUSE].rpartition(' ')[0]} …"
+        text = f"{text[:CLAUSE].rpartition(' ')[0] or text[:CLAUSE]} …"
     return text + key + (f" (+{more} more)" if more else "")
 
 
