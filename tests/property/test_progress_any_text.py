@@ -1,8 +1,9 @@
-"""Whatever a program prints, reading its progress and its metrics raises nothing and keeps to its bounds."""
+"""Whatever a program prints, reading its progress, metrics and evidence raises nothing and keeps to its bounds."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.property.test_progress_chunking import evidence
 from tests.shipped import Metrics, read_progress
 from tests.tiers import examples
 from trainwatch.core.judge.progress import START
@@ -12,7 +13,9 @@ from trainwatch.core.model.observation import MOST_METRICS
 PARTS = st.sampled_from(
     [
         *("step", "Epoch", "loss", "lr", "val_loss", "iter", "batch", "it/s", "of", "train", "Validation", "ups", "第", "步"),
-        *("0", "7", "90", "0.5", "1e-4", "nan", "1,234", "12k", "2026/01/02", "10:11:12", "50%", "99999999999999999999"),
+        *("Step", "[1/", "{'loss':", "val", "Iter", "batch=", "EPOCH:", "images", "ms/step", "time:", "Error:", "Xid"),
+        *("1e999", "²", "3.5s/it", "[00:10<01:00,", "━", "-1", "--", "G", ">", "0", "7", "90", "0.5", "1e-4", "nan", "1,234", "12k",
+          "2026/01/02", "10:11:12", "50%", "99999999999999999999"),
         *(" ", "  ", "\t", ":", "=", "/", " / ", "|", ",", "[", "]", "(", ")", "{", "}", '"', "'", "-", "->", "\r", "\n", "<"),
         *('{"log":"', '\\n"}', "0: ", "[rank1]: ", "(W pid=3) ", "\x1b[31m", "\\u6b65", "█", "\ud800"),
     ]
@@ -20,7 +23,7 @@ PARTS = st.sampled_from(
 TEXTS = st.lists(PARTS, max_size=60).map("".join) | st.text(max_size=120)
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(TEXTS, max_size=4))
 def test_no_text_makes_the_reading_of_progress_fail(chunks: list[str]) -> None:
     state = START
@@ -28,6 +31,7 @@ def test_no_text_makes_the_reading_of_progress_fail(chunks: list[str]) -> None:
     for chunk in chunks:
         state = read_progress(state, chunk)
         metrics.read_text(chunk)
+    assert evidence([*chunks, "\n"]).fold.lines == "".join(chunks).count("\n") + 1
     progress = state.progress
     assert progress.step is None or progress.step >= 0
     assert len(state.now.skeletons) <= KINDS
