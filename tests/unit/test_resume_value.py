@@ -1,12 +1,13 @@
 """The one value that says how a run is resumed, as ``run --dry-run --json`` prints it. No script here is run."""
 
 import json
-import sys
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.fakes.e2e_world import stand_in_python
 from trainwatch.cli import main
 
 KEYS = {
@@ -34,12 +35,13 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.chdir(folder)
     monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PATH", f"{Path(stand_in_python(tmp_path)).parent}:{os.environ['PATH']}")
     return folder
 
 
 @pytest.fixture
 def dry(project: Path, capsys: pytest.CaptureFixture[str]) -> Any:
-    def dry(text: str | dict[str, str], *words: str, command: tuple[str, ...] = (sys.executable, "t.py")) -> Any:
+    def dry(text: str | dict[str, str], *words: str, command: tuple[str, ...] = ("python", "t.py")) -> Any:
         for name, each in ({"t.py": text} if isinstance(text, str) else text).items():
             (project / name).parent.mkdir(parents=True, exist_ok=True)
             (project / name).write_text(each)
@@ -139,7 +141,7 @@ def test_a_resume_that_restores_weights_only_is_told_as_that(dry: Any) -> None:
     weights = option + "if args.resume:\n    net.load_state_dict(torch.load(args.resume))\n" + LOOP
     assert dry(weights)["resume"]["lacks"] == "weights only, as far as its source shows"
     assert dry(option + "if args.resume:" + NEWEST.replace("newest)", "args.resume)") + LOOP)["resume"]["lacks"] is None
-    kohya = (sys.executable, "sdxl_train_network.py")
+    kohya = ("python", "sdxl_train_network.py")
     without, with_state = (dry({}, *words, command=kohya)["resume"] for words in ((), ("--save_state",)))
     assert (without["how"], without["lacks"]) == ("network_weights = …", "weights only: save_state is not on")
     assert (with_state["how"], with_state["lacks"]) == ("network_weights = … or --resume …", None)
@@ -160,7 +162,7 @@ def test_the_preset_of_a_framework_that_finds_its_newest_file(dry: Any) -> None:
         "toolkit/job.py": "",
         "c.yaml": "job: extension\n",
     }
-    resume = dry(files, command=(sys.executable, "run.py", "c.yaml"))["resume"]
+    resume = dry(files, command=("python", "run.py", "c.yaml"))["resume"]
     assert (resume["will"], resume["source"]) == ("self", "preset")
 
 
@@ -177,7 +179,7 @@ def test_the_preset_of_a_framework_that_finds_its_newest_file(dry: Any) -> None:
 )  # fmt: skip
 def test_what_cannot_be_told_is_unknown(dry: Any, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert dry(text)["resume"]["will"] == "unknown"
-    main(["run", "--dry-run", "--", sys.executable, "t.py"])
+    main(["run", "--dry-run", "--", "python", "t.py"])
     assert "`trainwatch rehearse` tells in a minute" in capsys.readouterr().out
 
 
@@ -213,7 +215,7 @@ def test_options_are_those_of_the_subcommand_that_is_run(dry: Any, kind: str) ->
 def test_a_word_that_a_shell_script_takes_is_not_judged_by_the_trainers_parser(dry: Any) -> None:
     files = {
         "t.py": PARSER + "p.add_argument('--resume')\n" + PARSED + NET + LOOP,
-        "t.sh": f'exec {sys.executable} t.py --out "$1" --resume "$2"\n',
+        "t.sh": 'exec python t.py --out "$1" --resume "$2"\n',
     }
     shown = dry(files, "out", "{resume}", command=("bash", "t.sh"))
     assert shown["resume"]["will"] == "unknown", shown
@@ -228,17 +230,16 @@ def test_resume_behind_an_option_that_a_strict_parser_lacks_is_refused(
     assert (shown["resume"]["will"], shown["resume"]["source"]) == ("no", "command")
     assert f"t.py has no option {option}" in shown["problem"]
     assert shown["start"] is None
-    assert main(["run", "--headless", "--", sys.executable, "t.py", option, "{resume}"]) == 2
+    assert main(["run", "--headless", "--", "python", "t.py", option, "{resume}"]) == 2
     assert f"t.py has no option {option}" in capsys.readouterr().err
 
 
 def test_resume_behind_an_option_that_the_parser_has(dry: Any) -> None:
-    pytest.importorskip("torch")  # the script imports it
     text = PARSER + "p.add_argument('-i', '--start-at')\n" + PARSED + "net = bring(args.start_at)\n" + LOOP
     for option in ("-i", "--start-at", "--start"):
         shown = dry(text, option, "{resume}")
         assert (shown["resume"]["will"], shown["problem"]) == ("yes", None)
-        assert shown["argv"] == [sys.executable, "t.py"]
+        assert shown["argv"] == ["python", "t.py"]
 
 
 @pytest.mark.parametrize("option", ["-i", "--trained-agent"])
@@ -260,7 +261,7 @@ def test_an_option_of_an_unknown_parser_is_left_out_with_its_value(dry: Any, opt
     shown = dry(text, "--lr", "1", option, "{resume}", "--bf16")
     assert shown["argv"][1:] == ["t.py", "--lr", "1", "--bf16"]
     assert (shown["resume"]["will"], shown["resume"]["source"]) == ("unknown", "command")
-    line = dry(text, command=("bash", "-c", f"{sys.executable} t.py --lr 1 {option} {{resume}} --bf16"))
+    line = dry(text, command=("bash", "-c", f"python t.py --lr 1 {option} {{resume}} --bf16"))
     assert line["argv"][2].split()[1:] == ["t.py", "--lr", "1", "--bf16"]
 
 
@@ -273,7 +274,7 @@ def test_a_flag_before_a_positional_word_stays(dry: Any) -> None:
 
 def test_a_preset_whose_option_the_scripts_own_parser_lacks_is_not_believed(dry: Any) -> None:
     text = PARSER + "from timm.utils import CheckpointSaver\n" + PARSED + NET + LOOP
-    shown = dry({"train.py": text}, command=(sys.executable, "train.py"))
+    shown = dry({"train.py": text}, command=("python", "train.py"))
     assert shown["preset"] == "timm"
     assert (shown["resume"]["will"], shown["resume"]["source"]) == ("no", "none")
 

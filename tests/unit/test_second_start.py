@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.fakes.e2e_world import in_this_process
+from tests.fakes.e2e_world import in_this_process, stand_in_python
 from tests.fakes.feed import created, started
 from trainwatch.core import spool
 from trainwatch.core.app.plan.launch_plan import plan_launch
@@ -48,8 +47,10 @@ def planned(
     """The object that a dry run prints."""
     for name, text in {"train.py": script, **(files or {})}.items():
         (folder / name).write_text(text)
-    command = program.split() if program else [sys.executable, "train.py"]
-    env = {**os.environ, "TRAINWATCH_HOME": str(folder / "home"), **variables}
+    python = stand_in_python(folder)
+    command = program.split() if program else [python, "train.py"]
+    path = f"{Path(python).parent}:{os.environ['PATH']}"
+    env = {**os.environ, "PATH": path, "TRAINWATCH_HOME": str(folder / "home"), **variables}
     done = in_this_process(["run", "--dry-run", "--json", "--", *command, *words], folder, env)
     return done.json
 
@@ -171,7 +172,6 @@ os.makedirs(out, exist_ok=True)
 def test_a_folder_that_is_always_emptied_is_told_and_does_not_refuse_a_trainer_that_takes_a_path(
     tmp_path: Path,
 ) -> None:
-    pytest.importorskip("torch")
     found = planned(tmp_path, ALWAYS)
 
     assert found["problem"] is None
@@ -311,7 +311,9 @@ def test_a_rehearsal_of_the_command_that_went_on_by_itself_outranks_its_source(
     tmp_path: Path, verdict: Verdict, will: Will
 ) -> None:
     (tmp_path / "train.py").write_text(ALONE)
-    spec = RunSpec(id="job", name="job", command=(sys.executable, "train.py"), cwd=str(tmp_path), created_wall=0.0)
+    spec = RunSpec(
+        id="job", name="job", command=(stand_in_python(tmp_path), "train.py"), cwd=str(tmp_path), created_wall=0.0
+    )
     seen = Rehearsal(run="job", command=spec.command, wall=0.0, verdict=verdict, will=will)
     keep_rehearsal(tmp_path / "home", spec.cwd, seen, sources_of(spec))
     assert (planned(tmp_path, ALONE)["problem"] is None) is (verdict == "safe" and will == "self")
@@ -324,7 +326,7 @@ def test_a_resume_of_the_run_itself_outranks_its_source_while_both_stay(
     monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
     script, wall = tmp_path / "train.py", time.time() + (3600.0 if changed != "source" else -3600.0)
     script.write_text(ALONE)
-    command = (sys.executable, "train.py")
+    command = (stand_in_python(tmp_path), "train.py")
     plan = plan_launch(RunSpec(id="job", name="job", command=command, cwd=str(tmp_path), created_wall=wall))
     run = RunDirectory.create(tmp_path / "home", plan.spec)
     argv = (*command, "--lr") if changed == "command" else command
@@ -419,7 +421,7 @@ out = os.path.join(BASE, args.out)
 os.makedirs(out, exist_ok=True)
 {RESUMES}{TRAINS}
 """
-    shell = f'rm -rf data/runs\n{sys.executable} train.py "$@"\n'
+    shell = 'rm -rf data/runs\npython train.py "$@"\n'
     found = second(tmp_path, script, files={"go.sh": shell}, program="bash go.sh")
 
     assert "go.sh deletes data/runs at the start" in found["destroys"][0]
