@@ -102,7 +102,7 @@ class Terminal:
                 return text
             if time.monotonic() > end:
                 pytest.fail(f"not within {patience_s:g} s: {what}; the screen shows:\n{text}", pytrace=True)
-            time.sleep(0.05)
+            time.sleep(0.1)
 
     def see(self, *words: str, patience_s: float = PATIENCE_S) -> str:
         """The screen once it shows all of these."""

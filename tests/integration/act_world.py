@@ -4,12 +4,11 @@ import os
 import re
 import signal
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
 
+from tests.fakes.e2e_world import until
 from trainwatch.core import processes
 from trainwatch.core.act.launch.launching import launch
 from trainwatch.core.act.stopping import members
@@ -17,20 +16,7 @@ from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.run import ExitRecord, LaunchOrder
 from trainwatch.core.spool import read_exit
 
-DEADLINE_S = 100.0
-T = TypeVar("T")
-
-
-def wait_for(look: Callable[[], T | None], what: str, deadline_s: float = DEADLINE_S) -> T:
-    """The first true result of ``look``."""
-    end = time.monotonic() + deadline_s
-    while True:
-        result = look()
-        if result:
-            return result
-        if time.monotonic() > end:
-            raise AssertionError(f"not within {deadline_s} s: {what}")
-        time.sleep(0.01)
+wait_for = until
 
 
 def growing(first_s: float) -> Iterator[float]:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.fakes.e2e_world import own_runtime
+from tests.fakes.e2e_world import in_this_process, own_runtime
 from tests.fakes.left_processes import end_processes_with
 from tests.fakes.tmux_place import end_server, socket_folder
 from tests.integration.act_world import wait_for
@@ -53,11 +53,9 @@ class HandMade:
         return made
 
     def cli(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """One verb, to its end."""
-        return subprocess.run(
-            [sys.executable, "-m", "trainwatch", *words],
-            cwd=self.root, env=self.environ, capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
+        """One verb that comes back at once, in this process."""
+        done = in_this_process(words, self.root, self.environ)
+        return subprocess.CompletedProcess(words, done.code, done.out, done.err)
 
     def adopt(self, *words: str, command: tuple[str, ...] = ()) -> subprocess.Popen[Any]:
         """``trainwatch adopt … --headless`` in the background; what it says goes to ``said``."""

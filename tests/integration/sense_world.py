@@ -4,18 +4,18 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
+from tests.fakes.e2e_world import until
 from trainwatch.core.model.observation import Observation
 from trainwatch.core.model.ports import AttemptTarget, Sensor
 from trainwatch.core.model.run import ProcessIdentity
 from trainwatch.core.processes import boot_id, read_process
 
-DEADLINE_S = 100.0
+wait_until = until
 O = TypeVar("O", bound=Observation)  # noqa: E741
-T = TypeVar("T")
 
 
 class RunClock:
@@ -65,18 +65,6 @@ class ListInbox:
     def clear(self) -> None:
         with self._lock:
             self._all.clear()
-
-
-def wait_until(condition: Callable[[], T], what: str, deadline_s: float = DEADLINE_S) -> T:
-    """The first true value of ``condition``, or a failure that says what was waited for."""
-    until = time.monotonic() + deadline_s
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > until:
-            raise AssertionError(f"not within {deadline_s} s: {what}")
-        time.sleep(0.01)
 
 
 @contextmanager

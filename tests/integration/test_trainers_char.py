@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
@@ -15,6 +15,7 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file
 
+from tests.fakes.e2e_world import until
 from tests.tiers import second
 
 TRAINER = str(files("trainwatch.configs") / "examples" / "char_trainer.py")
@@ -49,15 +50,8 @@ def start(started: list[subprocess.Popen[bytes]], out: Path, log: Path, *options
     return process
 
 
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < end, f"{what} never came"
-        time.sleep(0.02)
-
-
 def wait_for(text: str, path: Path) -> None:
-    wait_until(lambda: path.exists() and text in path.read_text("utf-8", errors="replace"), repr(text))
+    until(lambda: path.exists() and text in path.read_text("utf-8", errors="replace"), repr(text))
 
 
 def cpu_seconds(tree: list[psutil.Process], wait_s: float) -> float:
@@ -148,12 +142,12 @@ def test_char_trainer_hang_is_a_real_deadlock(
     out, log = tmp_path / "out", tmp_path / "log"
     process = start(started, out, log, fault, "30")
     marker = out / f".fault-{fault.removeprefix('--').removesuffix('-at')}-fired"
-    wait_until(marker.exists, "the fault")
+    until(marker.exists, "the fault")
     tree = [psutil.Process(process.pid), *psutil.Process(process.pid).children()]
     if busy:
-        wait_until(lambda: cpu_seconds(tree, wait_s=0.5) > 0.05, "a busy core")
+        until(lambda: cpu_seconds(tree, wait_s=0.5) > 0.05, "a busy core")
     else:
-        wait_until(lambda: cpu_seconds(tree, wait_s=0.5) < 0.05, "an idle tree")
+        until(lambda: cpu_seconds(tree, wait_s=0.5) < 0.05, "an idle tree")
     process.send_signal(signal.SIGINT)  # it does not listen: it never reaches its next step
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(0.2)
@@ -171,7 +165,7 @@ def test_char_trainer_slow_save_grows_under_a_temporary_name(
     process = start(started, out, log, "--slow-save", "60")
     wait_for("saving checkpoint", log)
     temporary = out / ".demo-step00000020.safetensors.tmp"
-    wait_until(temporary.exists, "the growing file")
+    until(temporary.exists, "the growing file")
     assert not (out / "demo-step00000020.safetensors").exists()
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
