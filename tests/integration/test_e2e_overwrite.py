@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from tests.fakes.e2e_world import World
+from tests.fakes.torch_stand_in import stand_in
 from tests.tiers import second
 
 TRAINER = """
@@ -34,6 +35,13 @@ for step in range(first + 1, 61):
         print("RuntimeError: CUDA error: unspecified launch failure", file=sys.stderr)
         os._exit(1)
 """
+
+
+@pytest.fixture(autouse=True)
+def no_torch(world: World) -> None:
+    world.env["PYTHONPATH"] = stand_in(world.short / "torch")
+
+
 EXCLUDES = (
     """parser.add_argument("--overwrite", action="store_true"); parser.add_argument("--resume", action="store_true")""",
     """
@@ -63,11 +71,10 @@ AROUND = (ALWAYS[0], ALWAYS[1].replace("args.place", '"deep"'), ("--place", "dee
 
 @pytest.mark.parametrize(
     "case",
-    [second(EXCLUDES), ALWAYS, AROUND],
+    [second(EXCLUDES), second(ALWAYS), AROUND],
     ids=["excludes resuming", "always", "around"],
 )
 def test_no_restart_loses_a_checkpoint(world: World, case: tuple[str, str, tuple[str, ...]]) -> None:
-    pytest.importorskip("torch")
     declared, begin, options = case
     (world.project / "train.py").write_text(TRAINER.replace("PARSER", declared).replace("BEGIN", begin))
     command = [sys.executable, "train.py", *options]
@@ -99,7 +106,6 @@ if saves:
 
 
 def test_a_trainer_that_takes_every_file_for_a_save_finds_none_of_ours(world: World) -> None:
-    pytest.importorskip("torch")
     (world.project / "train.py").write_text(TRAINER.replace("PARSER", "").replace("BEGIN", OF_ALL))
     world.write(command=[sys.executable, "train.py"])
 
@@ -109,9 +115,8 @@ def test_a_trainer_that_takes_every_file_for_a_save_finds_none_of_ours(world: Wo
     assert (world.project / "truth.txt").read_text().split() == ["0", "30"]
 
 
-@pytest.mark.parametrize("keep", ["1", ""])
+@pytest.mark.parametrize("keep", [second("1"), ""])
 def test_a_shell_script_that_deletes_unless_a_variable_is_set(world: World, keep: str) -> None:
-    pytest.importorskip("torch")
     (world.project / "train.py").write_text(TRAINER.replace("PARSER", "").replace("BEGIN", NEWEST))
     (world.project / "go.sh").write_text(f'[ -n "$KEEP" ] || rm -rf out\n{sys.executable} train.py\n')
     world.write(command=["bash", "go.sh"])
