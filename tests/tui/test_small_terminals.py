@@ -14,8 +14,8 @@ from tests.tui.log_world import LogWorld
 from trainwatch.tui.dialogs.dialog import Consent
 from trainwatch.tui.ui.cells import AsciiFilter
 
-SIZES = [(80, 5), (80, 2), (12, 3), (80, 1)]
-MORE_SIZES = [(80, 6), (80, 4), (80, 3), (40, 5)]
+SIZES = [(80, 5), (12, 3), (80, 1)]
+MORE_SIZES = [(80, 6), (80, 4), (80, 3), (80, 2), (40, 5)]
 
 
 @pytest.mark.parametrize(
@@ -104,17 +104,14 @@ async def test_arrow_keys_are_words_in_ascii(monkeypatch: pytest.MonkeyPatch) ->
     assert len(starts) == 1, "the texts of all keys begin in one column"
 
 
-@pytest.mark.parametrize("keys", ["123456789", "e", "?", "K", "l"])
-async def test_a_terminal_without_unicode_gets_only_ascii(
-    tmp_path: Path, keys: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_terminal_without_unicode_gets_only_ascii(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LC_ALL", "en_US.ISO-8859-1")
     drawn = ""
     app = LogWorld(tmp_path).app()
     async with app.run_test(size=(120, 40)) as pilot:
         assert app.dashboard is not None
         app.dashboard.look()
-        for key in keys:
+        for key in (*"1234567891", "e", "escape", "?", "escape", "K", "escape", "l"):
             await pilot.press(key)
             await pilot.pause()
             drawn += "".join(strip.text for strip in app.screen._compositor.render_strips())
