@@ -102,27 +102,42 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
         cwd=str(tmp_path),
         created_wall=0.0,
         engine="local" if request.param == "local" else "slurm",
-        settings=Settings(restart=GRACES, slurm=Slurm(poll_s=0.2, sample_s=1.0)),
+        settings=Settings(restart=GRACES, slurm=Slurm(poll_s=0.5, sample_s=1.0)),
     )
     made = Place(tmp_path, spec)
     yield made
     made.clear()
 
 
-def test_an_attempt_runs_and_its_exit_status_is_known(place: Place) -> None:
+def test_of_an_attempt_that_ended_the_exit_status_and_its_log_are_known_and_it_is_asked_for_nothing(
+    place: Place, tmp_path: Path
+) -> None:
     target = place.starts("import sys; print('it ran', flush=True); sys.exit(7)")
     assert place.ends(target) == 7
     place.printed(target, "it ran")
+    assert not place.another().ask_to_save(target, stop=True).pids
+    report = place.engine.probe(target, tmp_path / "evidence")
+    assert report.frames == {}
+    assert any("it ran" in Path(path).read_text() for path in report.files)
 
 
-def test_success_is_told_from_failure(place: Place) -> None:
-    assert place.ends(place.starts("print('fine')")) == 0
-
-
-def test_a_stop_ends_it_for_good_and_may_be_repeated(place: Place) -> None:
+def test_an_attempt_is_found_by_a_supervisor_that_begins_anew_and_a_stop_ends_it_for_good(place: Place) -> None:
+    """Meanwhile it does what the engine says that it can. A stop may be repeated."""
     target = place.starts(WAITS)
     place.printed(target, "it begins")
-    place.runs(target)
+    place.engine = later = place.another()
+    found = later.adopt(Path(target.directory))
+    assert found is not None
+    assert found.trainer == target.trainer
+    place.runs(found)
+    assert later.adopt(place.root / "attempts" / "none") is None
+
+    paused, sentence, _ = place.engine.pause(target)
+    assert paused == place.engine.capabilities.here, sentence
+    assert place.engine.pause(target, paused=False)[0] == place.engine.capabilities.here
+    shown = place.engine.shown(("true",), place.root, 1)
+    assert (shown is not None) == place.engine.capabilities.queues
+
     gone, sentence, _ = place.engine.stop(target, StopAttempt(id=9, reason="", attempt=1))
     assert gone, sentence
     assert place.ends(target) != 0
@@ -138,28 +153,6 @@ def test_after_a_stop_the_next_attempt_runs_in_a_folder_of_its_own(place: Place)
     assert second.directory != first.directory
     assert place.ends(second) == 0
     place.printed(second, "it goes on")
-
-
-def test_a_supervisor_that_begins_anew_finds_the_attempt(place: Place) -> None:
-    target = place.starts(WAITS)
-    place.printed(target, "it begins")
-    place.engine = later = place.another()
-    found = later.adopt(Path(target.directory))
-    assert found is not None
-    assert found.trainer == target.trainer
-    place.runs(found)
-    assert later.adopt(place.root / "attempts" / "none") is None
-
-
-def test_what_it_can_is_what_it_does(place: Place) -> None:
-    target = place.starts(WAITS)
-    place.printed(target, "it begins")
-    paused, sentence, _ = place.engine.pause(target)
-    assert paused == place.engine.capabilities.here, sentence
-    assert place.engine.pause(target, paused=False)[0] == place.engine.capabilities.here
-    shown = place.engine.shown(("true",), place.root, 1)
-    assert (shown is not None) == place.engine.capabilities.queues
-    place.runs(target)
 
 
 HEARTBEAT = f"""
@@ -207,19 +200,3 @@ def test_a_training_that_catches_the_signal_gets_it_and_the_file_is_touched(plac
     place.printed(target, "it saves")
     assert report.file == str(place.root / "asked_to_save")
     assert (place.root / "asked_to_save").exists()
-
-
-def test_one_that_has_ended_is_asked_for_nothing(place: Place) -> None:
-    target = place.starts("print('over')")
-    place.ends(target)
-    assert not place.another().ask_to_save(target, stop=True).pids
-
-
-def test_evidence_of_one_that_has_ended_is_its_log(place: Place, tmp_path: Path) -> None:
-    target = place.starts("print('the last words', flush=True)")
-    place.ends(target)
-    assert target.log is not None
-    wait_for(lambda: "the last words" in Path(str(target.log)).read_text(), "the log")
-    report = place.engine.probe(target, tmp_path / "evidence")
-    assert report.frames == {}
-    assert any("the last words" in Path(path).read_text() for path in report.files)

@@ -14,6 +14,7 @@ import pytest
 
 from tests.fakes.tmux_place import socket_folder
 from tests.integration.act_world import World, python, wait_for
+from tests.tiers import SECOND_TIER
 from trainwatch.core import spool
 from trainwatch.core.act import gpu_clearing
 from trainwatch.core.act.evidence.capture import StackReport, examine, gpu_text
@@ -85,6 +86,7 @@ def short_folder() -> Iterator[str]:
         yield folder
 
 
+@SECOND_TIER
 def test_a_deadlocked_loader_worker_is_found_and_named_in_the_stacks(run: World, short_folder: str) -> None:
     pytest.importorskip("torch")
     target = run.launch(*python(LOADER), env=dict(os.environ) | {"TMPDIR": short_folder})

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.e2e_world import Done, World, world_at
+from tests.fakes.e2e_world import Done, World, until, world_at
 from tests.tiers import SECOND_TIER
 
 
@@ -29,12 +29,15 @@ def empty(world: World, tmp_path: Path) -> Path:
     return folder
 
 
-def test_run_passes_arguments_unchanged(world: World, empty: Path) -> None:
+def test_a_detached_run_is_supervised_without_a_terminal_and_passes_arguments_unchanged(world: World) -> None:
     words = ["--headless", "a b", "c;d", "é\"'$HOME", "", "--", "-x"]
-    code = "import json, sys; print(json.dumps(sys.argv[1:]))"
-    done = world.do("run", "--name", "words", "--", sys.executable, "-c", code, *words, cwd=empty)
-    assert done.code == 0
+    code = "import json, sys, time; print(json.dumps(sys.argv[1:]), flush=True); time.sleep(1)"
+    done = world.asks("run", "--detach", "--name", "words", "--", sys.executable, "-c", code, *words)
+    assert done.code == 0, done
+    assert "trainwatch status" in done.out
+    world.in_state("finished")
     assert json.loads(world.log()) == words
+    until(lambda: not world.status()["supervisor"]["alive"], "its supervisor ends with it")
 
 
 @pytest.mark.parametrize(
@@ -102,18 +105,6 @@ def test_an_output_directory_that_cannot_be_created_is_reported(world: World) ->
     one_line(done, 2, "out", "is no folder")
 
 
-def test_a_run_works_without_tmux_and_reports_it_once(world: World, tmp_path: Path) -> None:
-    tools = tmp_path / "tools"
-    tools.mkdir()
-    (tools / "sh").symlink_to("/bin/sh")
-    world.write("--steps", "30", more={"tmux": {"enabled": True}})
-    done = world.do("--headless", env={"PATH": str(tools)})
-    assert done.code == 0, done.err
-    assert done.out.count("tmux is not installed") == 1
-    usual = ("trainwatch: length: ", "trainwatch: this process is the supervisor")
-    assert [line for line in done.err.splitlines() if not line.startswith(usual)] == []
-
-
 def test_an_unreadable_log_is_reported(world: World, empty: Path) -> None:
     (empty / "folder").mkdir()
     for verb in ("diagnose", "progress"):
@@ -131,12 +122,27 @@ def test_an_unreadable_extra_log_is_reported_and_the_run_goes_on(world: World) -
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """A run that is over, for tests that only look at it."""
+def without_tmux(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[World, Done]]:
+    """A run that is over, on a machine that has no tmux, and what was said."""
     with world_at(tmp_path_factory.mktemp("finished")) as made:
-        made.write("--steps", "10")
-        assert made.do("--headless").code == 0
-        yield made
+        tools = made.short / "tools"
+        tools.mkdir()
+        (tools / "sh").symlink_to("/bin/sh")
+        made.write("--steps", "30", more={"tmux": {"enabled": True}})
+        yield made, made.do("--headless", env={"PATH": str(tools)})
+
+
+@pytest.fixture
+def finished(without_tmux: tuple[World, Done]) -> World:
+    return without_tmux[0]
+
+
+def test_a_run_works_without_tmux_and_reports_it_once(without_tmux: tuple[World, Done]) -> None:
+    _, done = without_tmux
+    assert done.code == 0, done.err
+    assert done.out.count("tmux is not installed") == 1
+    usual = ("trainwatch: length: ", "trainwatch: this process is the supervisor")
+    assert [line for line in done.err.splitlines() if not line.startswith(usual)] == []
 
 
 def test_verbs_that_need_a_supervisor_exit_with_5_without_one(finished: World) -> None:

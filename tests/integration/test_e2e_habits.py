@@ -27,4 +27,4 @@ def test_a_second_run_of_a_command_starts_with_learned_habits(world: World) -> N
     (kept,) = (world.home / "habits").iterdir()
     assert kept.stat().st_mode & 0o777 == 0o600
     (again,) = [run for run in world.runs() if run.id.startswith("two")]
-    assert world.do("replay", str(again.trace), "--json").json["incidents"] == []
+    assert world.asks("replay", str(again.trace), "--json").json["incidents"] == []

@@ -35,20 +35,21 @@ def typed_on_a_terminal(world: World, words: list[str]) -> int:
 
 @pytest.mark.parametrize("verb", [pytest.param("--headless", marks=SECOND_TIER), "run"])
 def test_supervisor_in_the_background_of_a_shell_outlives_its_terminal(world: World, verb: str) -> None:
-    world.write(*LENGTH)
+    world.write("--steps", "90", "--save-every", "20", "--hold-at", "50")
     master = typed_on_a_terminal(world, [sys.executable, "-m", "trainwatch", verb])
     world.at_step(25)
     world.in_state("running")
     os.close(master)
     until(lambda: any("SIGHUP" in getattr(r.fact, "text", "") for r in world.records()), "the hang-up is noted")
     os.kill(world.attempt(1).trainer.pid, signal.SIGKILL)
+    (world.out / "go").touch()
     world.in_state("finished")
     assert len(world.story().attempts) == 2
     until(lambda: not world.status()["supervisor"]["alive"], "its supervisor ends with it")
 
 
 def test_supervisor_goes_on_when_its_output_is_read_no_more(world: World) -> None:
-    world.write(*LENGTH)
+    world.write("--steps", "60")
     command = f"{shlex.quote(sys.executable)} -m trainwatch --headless 2>&1 | head -1; echo ${{PIPESTATUS[0]}} > status"
     world.within = ("bash", "-c", command)
     world.begin()
@@ -64,16 +65,6 @@ def test_start_says_which_process_supervises(world: World) -> None:
     assert watcher.ends() == 0
     assert f"this process is the supervisor (pid {watcher.pid}); it goes on after a logout" in watcher.said
     assert "is the supervisor" not in world.do("--headless").err, "the run is over: there is nothing to supervise"
-
-
-def test_signal_of_a_scheduler_before_the_limit_of_its_job_asks_for_a_checkpoint(world: World) -> None:
-    world.write(*LENGTH, "--save-on", "USR1", save_signal="USR1")
-    watcher = world.headless(env={"SLURM_JOB_ID": "7"})
-    world.at_step(5)
-    world.in_state("running")
-    os.kill(watcher.pid, signal.SIGUSR1)
-    assert watcher.ends() == 0
-    assert "save by SIGUSR1" in watcher.said
 
 
 def test_signal_from_outside_is_restarted_once_and_the_second_one_held(world: World) -> None:

@@ -3,7 +3,10 @@
 import signal
 from pathlib import Path
 
+import pytest
+
 from tests.fakes.e2e_world import HASTY, World, until
+from tests.tiers import second
 from trainwatch.core import processes
 from trainwatch.core.model.decision import RunAtEnd
 
@@ -12,12 +15,10 @@ LONG = ("--steps", "3000", "--step-time", "0.02", "--save-every", "20")
 
 SOON_HUNG = {"hang": HASTY["hang"]}
 """Health is told each second: six times are longer than a hang takes, and a busy machine stops no step for so long."""
-STARTING = frozenset({"resume", "restart"})
-"""Verbs that may start a supervisor."""
 
 
 def said(world: World, *words: str, code: int = 0) -> str:
-    done = world.do(*words) if words[0] in STARTING else world.asks(*words)
+    done = world.asks(*words)
     assert done.code == code, done
     return done.out + done.err
 
@@ -36,11 +37,17 @@ def test_stop_holds_restarts_until_resume(world: World) -> None:
     world.write(*LONG)
     first = world.headless()
     world.at_step(30)
+    waits = world.begin("wait")
+    assert "end it first" in said(world, "forget", world.run.id, "--yes", code=4)
 
     said(world, "stop", "--yes")
     story = world.in_state("stopped")
     assert not world.alive(1)
     assert "interrupted at step" in world.log(1)
+    assert waits.ends() == 6
+    said(world, "wait", "--until", "finished", code=6)
+    said(world, "wait", "--until", "needs-you")
+    said(world, "status", "--exit-code", code=6)
     stopped_at = world.steps(1)[-1]
     assert story.incidents == ()
     assert first.process.poll() is None, "it goes on watching, to take the resume"
@@ -64,7 +71,7 @@ def test_stop_holds_restarts_until_resume(world: World) -> None:
 def test_a_stop_waits_for_the_checkpoint_that_the_trainer_was_asked_for(world: World) -> None:
     world.write(
         "--steps",
-        "3000",
+        "400",
         "--step-time",
         "0.02",
         "--save-every",
@@ -73,7 +80,7 @@ def test_a_stop_waits_for_the_checkpoint_that_the_trainer_was_asked_for(world: W
         "USR1",
         save_signal="USR1",
     )
-    world.headless()
+    watcher = world.headless(env={"SLURM_JOB_ID": "7"})
     world.at_step(30)
     said(world, "stop", "--yes")
     story = world.in_state("stopped")
@@ -83,6 +90,10 @@ def test_a_stop_waits_for_the_checkpoint_that_the_trainer_was_asked_for(world: W
     said(world, "resume")
     world.at_step((story.checkpoints[0].step or 0) + 2, 2)
     assert world.story().attempts[-1].resume_step == story.checkpoints[0].step
+    world.in_state("running")
+    watcher.signal(signal.SIGUSR1)  # of a scheduler, before the limit of its job
+    assert watcher.ends() == 0
+    assert "save by SIGUSR1" in watcher.said
 
 
 def test_resume_starts_a_supervisor_and_uses_the_named_checkpoint(world: World) -> None:
@@ -92,9 +103,15 @@ def test_resume_starts_a_supervisor_and_uses_the_named_checkpoint(world: World) 
     said(world, "kill", "--yes")
     world.in_state("stopped")
     assert "interrupted" not in world.log(1)
+    checkpoint, damaged = (world.out / f"net-step000000{step}.safetensors" for step in (40, 60))
+    damaged.write_bytes(damaged.read_bytes()[:-8])
+    before = world.story()
+    why = said(world, "resume", "--from", str(damaged), code=1)
+    assert "net-step00000060.safetensors cannot be resumed from" in why
+    assert (world.story().state, world.story().incidents) == ("stopped", before.incidents)
+    assert len(world.lives()) == 1
     first.signal(signal.SIGTERM)
     first.ends()
-    checkpoint = world.out / "net-step00000040.safetensors"
 
     assert "no such checkpoint" in said(world, "resume", "--from", "nowhere.safetensors", code=3)
     out = said(world, "resume", "--from", str(checkpoint))
@@ -108,24 +125,6 @@ def test_resume_starts_a_supervisor_and_uses_the_named_checkpoint(world: World) 
     assert world.story().budget_used == 0
     said(world, "kill", "--yes")
     world.in_state("stopped")
-
-
-def test_resume_refuses_a_damaged_checkpoint(world: World) -> None:
-    world.write(*LONG)
-    world.headless()
-    world.at_step(50)
-    said(world, "kill", "--yes")
-    world.in_state("stopped")
-    checkpoint = world.out / "net-step00000040.safetensors"
-    checkpoint.write_bytes(checkpoint.read_bytes()[:-8])
-
-    before = world.story()
-
-    why = said(world, "resume", "--from", str(checkpoint), code=1)
-
-    assert "net-step00000040.safetensors cannot be resumed from" in why
-    assert (world.story().state, world.story().incidents) == ("stopped", before.incidents)
-    assert len(world.lives()) == 1
 
 
 def test_a_paused_tree_is_stopped_and_no_hang_is_declared(world: World) -> None:
@@ -173,12 +172,19 @@ def test_a_profile_switch_takes_effect_at_the_next_checkpoint_or_now(world: Worl
     assert "--step-time 0.03" in command_of(world, 3)
 
 
-def test_a_live_training_without_a_supervisor_is_stopped_all_the_same(world: World) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), second(signal.SIGINT, 130)])
+def test_a_signal_ends_the_supervisor_alone_and_its_training_is_stopped_all_the_same(
+    world: World, number: int, code: int
+) -> None:
     world.write(*LONG)
     watcher = world.headless()
-    world.at_step(5)
-    watcher.signal(signal.SIGTERM)
-    watcher.ends()
+    world.at_step(10)
+    world.in_state("running")
+    watcher.signal(number)
+    assert watcher.ends() == code
+    world.at_step(world.steps()[-1] + 10)
+    status = world.status()
+    assert (status["state"], status["supervisor"]["alive"]) == ("running", False)
     assert world.alive()
     assert "a new supervisor" in said(world, "stop", "--yes")
     story = world.in_state("stopped")

@@ -5,10 +5,8 @@ import signal
 import sys
 from typing import Any
 
-import pytest
-
 from tests.fakes.e2e_world import HASTY, World, strict_json, until
-from tests.tiers import SECOND_TIER, second
+from tests.tiers import SECOND_TIER
 
 LONG = ("--steps", "3000", "--step-time", "0.02", "--save-every", "20")
 
@@ -43,6 +41,7 @@ def test_incident_restart_recovery_and_finish_are_notified(world: World) -> None
     assert any(line.startswith("  loss ") for line in body), "the curve is on disk before the notice is written"
 
 
+@SECOND_TIER
 def test_a_failure_that_a_retry_cannot_fix_is_given_up_at_once(world: World) -> None:
     world.write("--fail-at-once", "import")
     watcher = world.headless()
@@ -54,20 +53,6 @@ def test_a_failure_that_a_retry_cannot_fix_is_given_up_at_once(world: World) -> 
     assert len(world.lives()) == 1
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), second(signal.SIGINT, 130)])
-def test_sigterm_ends_the_supervisor_and_leaves_the_trainer(world: World, number: int, code: int) -> None:
-    world.write(*LONG)
-    watcher = world.headless()
-    world.at_step(10)
-    world.in_state("running")
-    watcher.signal(number)
-    assert watcher.ends() == code
-    world.at_step(world.steps()[-1] + 10)
-    status = world.status()
-    assert (status["state"], status["supervisor"]["alive"]) == ("running", False)
-    assert world.alive(1)
-
-
 def test_sigterm_with_stop_trainer_ends_the_trainer_too(world: World) -> None:
     world.write(*LONG)
     watcher = world.headless("--stop-trainer")
@@ -77,16 +62,6 @@ def test_sigterm_with_stop_trainer_ends_the_trainer_too(world: World) -> None:
     assert not world.alive(1)
     assert "interrupted at step" in world.log()
     assert world.story().state == "stopped"
-
-
-def test_a_detached_run_is_supervised_without_a_terminal(world: World) -> None:
-    trainer = [sys.executable, "-c", "import time; print('a', flush=True); time.sleep(1); print('b')"]
-    done = world.do("run", "--detach", "--name", "bg", "--", *trainer)
-    assert done.code == 0, done
-    assert "trainwatch status" in done.out
-    world.in_state("finished")
-    assert world.log().split() == ["a", "b"]
-    until(lambda: not world.status()["supervisor"]["alive"], "its supervisor ends with it")
 
 
 @SECOND_TIER
@@ -118,7 +93,7 @@ def test_with_notify_a_crash_is_held_and_with_ask_a_hang_waits_for_the_answer(wo
     assert world.story().state == "stopped"
     assert len(world.lives()) == 1
     assert world.asks("act", "ask").code == 0
-    assert world.do("resume", "--incident", "1").code == 0
+    assert world.asks("resume", "--incident", "1").code == 0
     until(lambda: world.story().state == "hung" and world.story().question, "the hang is asked about")
     held = world.status()["question"]
     assert held["asks"]

@@ -3,8 +3,10 @@
 import re
 
 from tests.fakes.e2e_world import World
+from tests.tiers import SECOND_TIER
 
 
+@SECOND_TIER
 def test_ramp_climbs_falls_back_and_does_not_retry_the_failed_profile(world: World) -> None:
     folder = world.project / "profiles"
     folder.mkdir()

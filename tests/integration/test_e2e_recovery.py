@@ -27,6 +27,7 @@ def test_a_resume_that_the_trainer_ignores_is_stopped_and_reported(world: World)
     assert "if_resume_not_taken" in watcher.said
 
 
+@SECOND_TIER
 def test_a_trainer_that_restores_and_counts_from_the_beginning_trains_on(world: World) -> None:
     world.write("--steps", "120", "--save-every", "40", "--crash-at", "90", "--count-anew")
 
@@ -40,6 +41,7 @@ def test_a_trainer_that_restores_and_counts_from_the_beginning_trains_on(world: 
     assert world.steps(2)[-1] == 120
 
 
+@SECOND_TIER
 def test_a_checkpoint_that_the_trainer_cannot_load_gives_way_to_the_one_before(world: World) -> None:
     world.write("--steps", "120", "--save-every", "40", "--crash-at", "90", "--unreadable", "80")
 
@@ -86,6 +88,7 @@ def effective(world: World) -> list[list[str]]:
     return [line.split() for line in (world.out / "effective.txt").read_text().splitlines()]
 
 
+@SECOND_TIER
 def test_out_of_memory_halves_the_batch_and_keeps_the_effective_batch(world: World) -> None:
     config = kohya(world, batch=8, epochs=2)
     before = hashlib.sha256(config.read_bytes()).hexdigest()
@@ -113,37 +116,20 @@ def test_a_remedy_that_may_not_be_applied_is_proposed_and_can_be_accepted(world:
     assert watcher.ends() == 1, watcher.said
     assert [p.name for p in world.story().proposals][:2] == ["expandable-segments", "half-batch"]
     assert "--with half-batch`" in watcher.said
-    done = world.do("resume", "--with", "half-batch")
+    done = world.asks("resume", "--with", "half-batch")
     assert done.code == 0, done.err
     world.in_state("finished")
     assert [row[:2] for row in effective(world)] == [["4", "1"], ["2", "2"]]
 
 
-def test_a_weights_only_resume_trains_the_remaining_epochs(world: World) -> None:
-    kohya(world, "--crash-in-epoch", "3", batch=2, epochs=5)
-
-    watcher = world.headless()
-
-    assert watcher.ends() == 0, watcher.said
-    first, second = effective(world)
-    assert first[2:] == ["5", "None"]
-    assert second[2] == "3"
-    assert second[3].endswith("luca-000002.safetensors")
-    story = world.story()
-    assert "named in the derived config and the log; the printed step starts again" in watcher.said
-    assert story.overall_step == 5 * 16
-    assert world.status()["overall"] == {"step": 5 * 16, "total_steps": 5 * 16}
-    assert "step 80 of 80" in world.asks("status").out
-    assert [i.open for i in story.incidents] == [False]
-
-
-def test_a_later_attempt_does_not_overwrite_earlier_checkpoints(world: World) -> None:
+def test_a_weights_only_resume_trains_the_remaining_epochs_and_overwrites_no_earlier_checkpoint(world: World) -> None:
     kohya(world, "--crash-in-epoch", "3", "--crash-twice", batch=2, epochs=6)
 
     watcher = world.headless()
 
     assert watcher.ends() == 0, watcher.said
-    _, second, third = effective(world)
+    first, second, third = effective(world)
+    assert first[2:] == ["6", "None"]
     assert (second[2], Path(second[3]).name) == ("4", "luca-000002.safetensors")
     assert (third[2], Path(third[3]).name) == ("2", "luca-try2-000002.safetensors")
     assert sorted(p.name for p in world.out.glob("*.safetensors")) == [
@@ -156,7 +142,12 @@ def test_a_later_attempt_does_not_overwrite_earlier_checkpoints(world: World) ->
         "luca-try3.safetensors",
     ]
     assert "it saves as luca-try2: if the trainer uses this name, it does not overwrite what" in watcher.said
+    assert "named in the derived config and the log; the printed step starts again" in watcher.said
+    story = world.story()
+    assert story.overall_step == 6 * 16
     assert world.status()["overall"] == {"step": 6 * 16, "total_steps": 6 * 16}
+    assert "step 96 of 96" in world.asks("status").out
+    assert [i.open for i in story.incidents] == [False, False]
 
 
 @SECOND_TIER

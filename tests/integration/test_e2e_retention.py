@@ -12,7 +12,7 @@ def names(world: World) -> list[str]:
 def test_retention_deletes_only_older_verified_checkpoints_of_this_run(world: World) -> None:
     world.write(
         "--steps",
-        "400",
+        "180",
         "--save-every",
         "20",
         "--hold-at",

@@ -45,19 +45,25 @@ def responsive(world: World) -> Any:
 
 
 def test_a_killed_supervisor_is_replaced_without_a_second_trainer(world: World) -> None:
+    """Also if the screen was killed. One that is stopped is shown as frozen, a run without any as interrupted."""
     world.write(*LONG)
     first = world.headless()
     world.at_step(10)
     world.in_state("running")
-    pid = world.attempt().trainer.pid
+    start = world.attempt()
+    pid = start.trainer.pid
+    kill_the_screen(world)
+    goes_on_without_a_gap(world)
+    assert world.status()["supervisor"]["alive"]
 
     first.murder()
     goes_on_without_a_gap(world)
+    unwatched = world.asks("wait")
+    assert (unwatched.code, "no supervisor watches it: `trainwatch resume job" in unwatched.out) == (5, True)
     second = world.headless()
     world.in_state("running")
     until(lambda: "adopts attempt 1" in second.said, "adoption is told")
     third = world.headless()
-
     assert third.ends() == 4
     assert "already has a supervisor" in third.said
     goes_on_without_a_gap(world)
@@ -65,63 +71,31 @@ def test_a_killed_supervisor_is_replaced_without_a_second_trainer(world: World) 
     assert (status["attempt"], status["pid"], status["state"]) == (1, pid, "running")
     assert (status["supervisor"]["pid"], status["supervisor"]["alive"]) == (second.pid, True)
     assert status["progress"]["step"] is not None
-    assert world.lives() == [pid]
 
-
-def test_a_stopped_supervisor_is_shown_as_frozen_until_it_goes_on(world: World) -> None:
-    world.write(*LONG)
-    watch = world.headless()
-    world.at_step(5)
-    responsive(world)
-    watch.signal(signal.SIGSTOP)
+    second.signal(signal.SIGSTOP)
     try:
-        until(lambda: processes.read_process(watch.pid).state == "T", "it is stopped")  # type: ignore[union-attr]
+        until(lambda: processes.read_process(second.pid).state == "T", "it is stopped")  # type: ignore[union-attr]
         status = world.status()
     finally:
-        watch.signal(signal.SIGCONT)
+        second.signal(signal.SIGCONT)
     assert (status["supervisor"]["alive"], status["supervisor"]["responsive"]) == (True, False)
     assert status["troubles"][0]["kind"] == "supervisor_frozen"
-    assert f"kill -CONT {watch.pid}" in status["troubles"][0]["text"]
+    assert f"kill -CONT {second.pid}" in status["troubles"][0]["text"]
     until(lambda: responsive(world)["troubles"] == [], "it responds again, and nothing is wrong")
 
-
-def test_a_run_without_supervisor_and_trainer_is_not_shown_as_running(world: World) -> None:
-    world.write(*LONG)
-    watch = world.headless()
-    world.at_step(5)
-    world.in_state("running")
-    watch.murder()
-    start = world.attempt()
+    second.murder()
     assert start.runner is not None
     for process in (start.runner, start.trainer):
         os.kill(process.pid, signal.SIGKILL)
     until(lambda: not world.alive(), "the trainer is gone")
-
     status = world.status()
-
     assert (status["state"], status["pid"], status["supervisor"]["alive"]) == ("interrupted", None, False)
     assert status["reason"] == "no supervisor is running, and the trainer of attempt 1 has ended without an exit record"
+    assert world.lives() == [pid]
 
 
-def test_an_end_that_nobody_watched_is_shown_with_its_exit_code_and_its_last_step(world: World) -> None:
-    """It was shown at the step of the supervisor's death, until somebody resumed it."""
-    world.write("--steps", "60", "--hold-at", "20")
-    watch = world.headless()
-    world.at_step(20)
-    watch.murder()
-    (world.project / "out" / "go").touch()
-    said = "no supervisor is running, and attempt 1 has ended (exit code 0), "
-    until(lambda: world.status()["reason"].startswith(said), "the runner has written how the trainer ended")
-    status = world.status()
-    assert (status["state"], status["overall"]["step"]) == ("interrupted", 60)
-    assert status["reason"].endswith(", while nobody watched")
-
-
-def test_killing_the_screen_does_not_affect_the_run(world: World) -> None:
-    world.write(*LONG)
-    world.headless()
-    world.at_step(5)
-    pid = world.attempt().trainer.pid
+def kill_the_screen(world: World) -> None:
+    """Open it on a terminal, and kill it once it shows the run."""
     child, terminal = pty.fork()
     if child == 0:
         os.chdir(world.project)
@@ -135,11 +109,6 @@ def test_killing_the_screen_does_not_affect_the_run(world: World) -> None:
         os.waitpid(child, 0)
         os.close(terminal)
 
-    goes_on_without_a_gap(world)
-    status = world.status()
-    assert status["supervisor"]["alive"]
-    assert world.lives() == [pid]
-
 
 @pytest.mark.parametrize(
     "talk", [pytest.param(0, id="short log", marks=SECOND_TIER), pytest.param(5000, id="log of many chunks")]
@@ -152,6 +121,11 @@ def test_a_crash_without_a_supervisor_is_diagnosed_and_resumed_later(world: Worl
     first.murder()
     (world.out / "go").touch()
     until(lambda: not world.alive(1), "the crash")
+    said = "no supervisor is running, and attempt 1 has ended (exit code 1), "
+    until(lambda: world.status()["reason"].startswith(said), "the runner has written how the trainer ended")
+    status = world.status()
+    assert (status["state"], status["overall"]["step"]) == ("interrupted", 50)
+    assert status["reason"].endswith(", while nobody watched")
 
     second = world.headless()
 
@@ -275,7 +249,7 @@ def test_a_stop_by_an_operator_holds_if_the_supervisor_dies_during_it(world: Wor
     world.write(*LONG, "--deaf", more={"restart": HASTY["restart"]})
     first = world.headless()
     world.at_step(10)
-    assert world.do(verb, "--yes").code == 0
+    assert world.asks(verb, "--yes").code == 0
     until(lambda: world.decisions(StopAttempt), "the decision")
     first.murder()
 
@@ -288,12 +262,10 @@ def test_a_stop_by_an_operator_holds_if_the_supervisor_dies_during_it(world: Wor
     if second.process.poll() is None:
         second.signal(signal.SIGTERM)
     assert second.ends() in {0, 6}  # it was told to end, or there was nothing to watch any more
-    third = world.headless()
-    assert third.ends() == 6
-    assert "trainwatch resume" in third.said
     assert len(world.lives()) == 1
 
 
+@SECOND_TIER
 def test_a_restart_continues_if_the_supervisor_dies_during_the_stop(world: World) -> None:
     world.write(*LONG, "--hang-at", "50", "--deaf", more=HASTY)
     first = world.headless()

@@ -7,7 +7,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.fakes.e2e_world import World
 from trainwatch.cli import main
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.run_directory import RunDirectory
@@ -47,14 +46,3 @@ def test_run_whose_outputs_would_go_with_it_is_refused(run: RunDirectory, capsys
     assert main(["forget", "luca", "--yes"]) == 1
     assert "would go with it" in capsys.readouterr().err
     assert run.path.exists()
-
-
-def test_run_that_is_watched_is_refused(world: World) -> None:
-    world.write("--steps", "3000")
-    world.headless()
-    world.at_step(5)
-    (run,) = world.runs()
-    done = world.asks("forget", run.id, "--yes")
-    assert done.code == 4, done
-    assert "end it first" in done.err
-    assert run.journal.exists()

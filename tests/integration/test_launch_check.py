@@ -127,7 +127,7 @@ def test_a_check_that_raises_does_not_hold_the_launch(tmp_path: Path, monkeypatc
 def test_a_run_whose_output_folder_was_deleted_is_not_launched_again(world: World) -> None:
     (world.project / "file").touch()
     world.write("--steps", "2000", output_dir="file/out")
-    refused = world.do("--headless")
+    refused = world.asks("--headless")
     assert refused.code == 1
     place = f"run.output_dir in {world.project}/trainwatch.toml"
     assert f"is no folder; choose another output folder: {place}; nothing was started" in refused.err
@@ -140,6 +140,6 @@ def test_a_run_whose_output_folder_was_deleted_is_not_launched_again(world: Worl
     world.in_state("stopped")
     shutil.rmtree(world.out)
     world.out.touch()
-    world.do("resume")
+    world.asks("resume")
     story = world.in_state("backing_off")  # its checkpoints cannot be read; the folder may come back
     assert len(story.attempts) == 1

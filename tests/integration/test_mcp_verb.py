@@ -44,10 +44,8 @@ def orders(world: World) -> list[str]:
     return [r.fact.verb for r in world.records() if isinstance(r.fact, CommandReceived)]
 
 
-FAULTY = (
-    "code_bug", "hang_asks", "out_of_memory",
-    *(("crash_asks", "disk_full", "ended_early", "gpu_lost", "hang_and_recovery", "memory_killed", "nan") if ALL else ()),
-)  # fmt: skip
+MORE = ("code_bug", "crash_asks", "disk_full", "ended_early", "gpu_lost", "hang_and_recovery", "memory_killed", "nan")
+FAULTY = ("hang_asks", "out_of_memory", *(MORE if ALL else ()))
 READS = ("status", "events", "report", "diagnose", "checkpoints", "logs", "wait")
 LOG = "step 40/60 | loss 0.1\nTraceback (most recent call last):\n  File \"train.py\", line 3, in <module>\nKeyError: 'labels'\n"
 
@@ -99,12 +97,12 @@ async def test_without_act_there_are_no_tools_that_act(tmp_path: Path) -> None:
 
 
 NO_PERSON = [
-    None, {"action": "cancel"}, {"action": "accept", "content": {"yes": False}}, {"action": "accept"},
-    {"action": "decline"},
+    None, {"action": "accept", "content": {"yes": False}}, *([{"action": "cancel"}, {"action": "decline"}] if ALL else []),
+    {"action": "accept"},
 ]  # fmt: skip
 
 
-async def test_nothing_is_done_without_a_yes(world: World) -> None:
+async def test_nothing_is_done_without_a_yes_unless_all_may_be_done(world: World) -> None:
     world.write(*TRAINS)
     world.headless()
     world.at_step(30)
@@ -112,13 +110,14 @@ async def test_nothing_is_done_without_a_yes(world: World) -> None:
         async with agent(world.env, world.project, "--act", "ask", person=person) as client:
             text, _ = await said(client, "stop", run="job")
             assert text.startswith("not done"), person
-        world.do("ack", "job")
+        world.asks("ack", "job")
     assert set(orders(world)) == {"ask", "ack"}
     assert world.story().state == "running"
     async with agent(world.env, world.project, "--act", "ask") as client:
         await said(client, "restart", run="job")
     assert "Restart from" in (world.status()["needs_you"] or "")
-    assert world.do("restart", "job", "--yes").code == 0, "a person does it, at a terminal"
+    async with agent(world.env, world.project, "--act", "all") as client:  # it asks nobody
+        await said(client, "restart", run="job")
     world.attempt(2)
     world.at_step(30, 2)
     async with agent(
@@ -128,13 +127,3 @@ async def test_nothing_is_done_without_a_yes(world: World) -> None:
     assert world.in_state("stopped").attempts[-1].number == 2
     by = [r.fact.by for r in world.records() if isinstance(r.fact, CommandReceived)]
     assert by[-1].startswith("the user of ")
-
-
-async def test_act_all_asks_nobody(world: World) -> None:
-    world.write(*TRAINS)
-    world.headless()
-    world.at_step(10)
-    async with agent(world.env, world.project, "--act", "all") as client:
-        await said(client, "stop", run="job")
-    world.in_state("stopped")
-    assert orders(world) == ["stop"]

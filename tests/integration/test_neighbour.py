@@ -63,13 +63,10 @@ def neighbour(folder: Path, place: str) -> Iterator[Path]:
         process.wait()
 
 
+@SECOND_TIER
 @pytest.mark.parametrize(
     ("beside", "theirs", "mine"),
-    [
-        (".", "out_b", "out_a"),
-        pytest.param(".", "both", "both", marks=SECOND_TIER),
-        pytest.param("../project-b", "runs/b", "runs/a", marks=SECOND_TIER),
-    ],
+    [(".", "out_b", "out_a"), (".", "both", "both"), ("../project-b", "runs/b", "runs/a")],
 )
 def test_a_crash_is_resumed_from_the_runs_own_save_whatever_a_neighbour_writes(
     world: World, beside: str, theirs: str, mine: str

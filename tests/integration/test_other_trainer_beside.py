@@ -243,7 +243,7 @@ def test_a_supervisor_tells_it_in_journal_status_and_report_and_ends_nothing(wor
     """A minute: the supervisor looks every half a minute."""
     out = world.project / "out"
     words = (str(TRAINER), "--output-dir", str(out), "--steps", "9000", "--step-time", "0.05", "--save-every", "50")
-    assert world.do("run", "--detach", "--", sys.executable, *words).code == 0
+    assert world.asks("run", "--detach", "--", sys.executable, *words).code == 0
     world.at_step(20)
     with subprocess.Popen(
         [sys.executable, *words], cwd=world.project, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

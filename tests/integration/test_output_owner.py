@@ -135,7 +135,7 @@ def test_force_starts_beside_the_lock_of_another_host(world: World) -> None:
     lock_of_another_host(world.out / NAME)
     command = ["--", sys.executable, str(TRAINER), "--output-dir", "out", "--steps", "6"]
     for words in (["--headless"], ["run", "--headless", "--name", "second", *command]):
-        refused = world.do(*words)
+        refused = world.asks(*words)
         assert refused.code == 4, refused
         assert "host far" in refused.err
         assert "--force" in refused.err
@@ -153,7 +153,7 @@ def test_every_way_to_start_a_second_trainer_is_refused(world: World) -> None:
     command = ["--", sys.executable, str(TRAINER), "--output-dir", "out", "--steps", "3"]
 
     for words in (["--headless"], ["--detach"]):
-        done = world.do("run", *words, "--name", "second", "--output-dir", "out", *command)
+        done = world.asks("run", *words, "--name", "second", "--output-dir", "out", *command)
         assert done.code == 4, done
         assert first.id in done.err
         assert len(done.err.splitlines()) == 1
@@ -161,13 +161,13 @@ def test_every_way_to_start_a_second_trainer_is_refused(world: World) -> None:
     report = Path(world.attempt().directory, "start.json")
     report.write_text((seen := report.read_text()).replace(boot_id(), "of another host, or in another container"))
     for words in (["forget", "--yes", first.id], ["--headless"]):
-        refused = world.do(*words)
+        refused = world.asks(*words)
         assert (refused.code, world.status()["state"]) == (4, "running"), refused
         assert "another host" in refused.err
     report.write_text(seen)
-    assert world.do("run", "--headless", "--output-dir", "out", *command).code == 4
+    assert world.asks("run", "--headless", "--output-dir", "out", *command).code == 4
     other = {"TRAINWATCH_HOME": str(world.short / "other-home")}
-    refused = world.do("run", "--detach", *command, env=other)  # its folder is known from its own flags
+    refused = world.asks("run", "--detach", *command, env=other)  # its folder is known from its own flags
     assert refused.code == 4, refused
     assert f"in use by run {first.id}" in refused.err
     assert f"TRAINWATCH_HOME={world.home} trainwatch stop" in refused.err
@@ -175,7 +175,7 @@ def test_every_way_to_start_a_second_trainer_is_refused(world: World) -> None:
     assert target.runner is not None
     os.kill(target.runner.pid, signal.SIGKILL)
     world.home.rename(world.short / "gone")
-    refused = world.do("run", "--detach", *command)
+    refused = world.asks("run", "--detach", *command)
     (world.short / "gone").rename(world.home)
     assert refused.code == 4, refused
     assert f"end it (kill {target.trainer.pid})" in refused.err
@@ -210,7 +210,7 @@ def test_a_detached_start_that_starts_nothing_says_so(world: World) -> None:
     script = world.project / "train.sh"
     script.write_text("#!/nonexistent/python\nprint(1)\n")
     script.chmod(0o755)
-    done = world.do("run", "--detach", "--", "./train.sh")
+    done = world.asks("run", "--detach", "--", "./train.sh")
     assert done.code == 1, done
     assert "given up" in done.err
     assert "the interpreter that its first line names does not exist" in done.err

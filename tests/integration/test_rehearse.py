@@ -279,7 +279,7 @@ def test_a_rehearsal_is_refused_beside_a_live_run_and_an_interrupt_leaves_nothin
 
 
 def test_rehearse_refuses_invalid_options(place: World) -> None:
-    assert "--timeout: must be more than 0" in place.do("rehearse", "--timeout", "0", "--", "true").err
-    done = place.do("rehearse")
+    assert "--timeout: must be more than 0" in place.asks("rehearse", "--timeout", "0", "--", "true").err
+    done = place.asks("rehearse")
     assert done.code == 2
     assert "no command to rehearse" in done.err

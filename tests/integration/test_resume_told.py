@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from tests.fakes.e2e_world import World
-from tests.tiers import second
+from tests.tiers import SECOND_TIER
 
 SCRIPT = """
 import glob, os, pickle, time
@@ -26,19 +26,20 @@ STRICT = "import argparse\np = argparse.ArgumentParser()\np.parse_args()\n"
 OPEN = "import sys\nlr = dict(zip(sys.argv[1::2], sys.argv[2::2]))\n"
 
 
+@SECOND_TIER
 @pytest.mark.parametrize(
     ("text", "words", "will"),
     [
         (SCRIPT.replace("OFF", "GO_ON = False").replace("LOAD", LOAD), (), "no"),
-        second(SCRIPT.replace("OFF", STRICT).replace("LOAD", ""), (), "no"),
-        second(SCRIPT.replace("OFF", OPEN).replace("LOAD", ""), ("--trained-agent", "{resume}"), "unknown"),
+        (SCRIPT.replace("OFF", STRICT).replace("LOAD", ""), (), "no"),
+        (SCRIPT.replace("OFF", OPEN).replace("LOAD", ""), ("--trained-agent", "{resume}"), "unknown"),
     ],
     ids=["switched off", "a strict parser", "an option of an unknown parser"],
 )
 def test_status_says_what_the_dry_run_said(world: World, text: str, words: tuple[str, ...], will: str) -> None:
     (world.project / "t.py").write_text(text)
     command = ("--", sys.executable, "t.py", *words)
-    dry = world.do("run", "--dry-run", "--json", *command).json
+    dry = world.asks("run", "--dry-run", "--json", *command).json
     assert dry["resume"]["will"] == will
 
     assert world.do("run", "--detach", *command).code == 0

@@ -55,7 +55,10 @@ def started(world: World, *, crashes: bool = True) -> str:
     script(world, option=False)
     if crashes:
         (world.project / "crash").touch()
-    done = world.do("run", "--detach", "--output-dir", "out", "--", sys.executable, "t.py")
+    command = ("--output-dir", "out", "--", sys.executable, "t.py")
+    dry = world.asks("run", "--dry-run", "--json", *command).json
+    assert dry["resume"]["will"] == "no"
+    done = world.asks("run", "--detach", *command)
     assert done.code == 0, done
     assert "Resume: NO" in done.out + done.err
     if crashes:
@@ -63,6 +66,7 @@ def started(world: World, *, crashes: bool = True) -> str:
         until(lambda: not is_held(world.run.lock), "its supervisor ends")
     else:
         world.at_step(50)
+        assert world.status()["resume"] == dry["resume"]
         world.asks("stop", "--yes")
         world.in_state("stopped")
     return world.run.id
@@ -74,11 +78,16 @@ def ended(world: World) -> None:
     world.asks("kill", "--yes")
 
 
-def test_every_message_about_a_run_without_a_way_to_resume_names_the_commands_that_work(world: World) -> None:
+def resumed(world: World) -> RunStory:
+    """The story once the second attempt is in it: the log may be ahead of the journal."""
+    return until(lambda: story if len((story := world.story()).attempts) == 2 else None, "the second attempt")
+
+
+def test_a_run_without_a_way_to_resume_names_the_commands_that_work_and_they_do(world: World) -> None:
     run = started(world)
     fresh, new = f"`trainwatch resume {run} --fresh`", f"`trainwatch resume {run} -- NEW COMMAND`"
     for words in (("report",), ("report", "--short"), ("events",), ("resume",)):
-        done = world.asks(*words) if words != ("resume",) else world.do(*words)
+        done = world.asks(*words)
         told = done.out + done.err
         assert fresh in told, (words, told)
         assert new in told, (words, told)
@@ -89,18 +98,8 @@ def test_every_message_about_a_run_without_a_way_to_resume_names_the_commands_th
     assert choice == "resume, once the script has an option that takes the path of a checkpoint, or begin anew"
     assert len(world.story().attempts) == 1
 
-
-def resumed(world: World) -> RunStory:
-    """The story once the second attempt is in it: the log may be ahead of the journal."""
-    return until(lambda: story if len((story := world.story()).attempts) == 2 else None, "the second attempt")
-
-
-def test_resume_uses_the_option_that_the_script_has_now(world: World) -> None:
-    run = started(world)
     script(world, option=True)
-
-    done = world.do("resume", run)
-
+    done = world.asks("resume", run)
     assert done.code == 0, done
     assert "Resume: yes (`--resume …`, t.py:7)" in done.err
     world.at_step(75, 2)
@@ -112,6 +111,12 @@ def test_resume_uses_the_option_that_the_script_has_now(world: World) -> None:
     assert "Resume: yes" in world.asks("events").out
     ended(world)
 
+    Path(world.project / "crash").unlink()
+    done = world.asks("resume", run, "--fresh")
+    assert done.code == 0, done
+    world.at_step(5, 3)
+    ended(world)
+
 
 @pytest.mark.parametrize("from_screen", [False, second(True)])
 def test_restart_of_a_training_that_runs_uses_the_option_that_the_script_has_now(
@@ -119,7 +124,7 @@ def test_restart_of_a_training_that_runs_uses_the_option_that_the_script_has_now
 ) -> None:
     """Before: refused, as if the script had none; stop and resume took it."""
     script(world, option=False)
-    assert world.do("run", "--detach", "--output-dir", "out", "--", sys.executable, "t.py").code == 0
+    assert world.asks("run", "--detach", "--output-dir", "out", "--", sys.executable, "t.py").code == 0
     until(lambda: sum(c.verdict == "complete" for c in world.story().checkpoints) > 1, "two checkpoints")
     refused = world.asks("restart", "--yes")
     assert refused.code == 1, refused
@@ -171,7 +176,7 @@ def test_a_new_command_is_resumed_as_its_own_script_says(world: World) -> None:
     script(world, option=True)
     (world.project / "t.py").rename(world.project / "u.py")
 
-    done = world.do("resume", run, "--", sys.executable, "u.py")
+    done = world.asks("resume", run, "--", sys.executable, "u.py")
 
     assert done.code == 0, done
     world.at_step(75, 2)
@@ -190,7 +195,7 @@ def test_resume_with_other_settings_waits_for_the_stop_that_was_ordered(world: W
     assert "is training (pid" in refused.err
     assert world.asks("stop", "--yes").code == 0
 
-    done = world.do("resume", "--set", "step_time=0.03")
+    done = world.asks("resume", "--set", "step_time=0.03")
 
     assert done.code == 0, done
     assert "waits for the end of its training" in done.err
@@ -213,12 +218,3 @@ def test_a_supervisor_that_is_terminated_while_nothing_runs_says_so(world: World
     assert watcher.ends() == 0
     assert "requested by SIGTERM; nothing of the run is running" in watcher.said
     assert "the training continues" not in watcher.said
-
-
-def test_a_run_without_a_way_to_resume_begins_anew_on_request(world: World) -> None:
-    run = started(world)
-    Path(world.project / "crash").unlink()
-    done = world.do("resume", run, "--fresh")
-    assert done.code == 0, done
-    world.at_step(5, 2)
-    ended(world)

@@ -14,7 +14,7 @@ pytestmark = [NO_TMUX, pytest.mark.tmux, SECOND_TIER]
 
 def test_a_night_with_a_crash_is_told_in_the_morning_once(world: World) -> None:
     world.write("--steps", "4000", "--step-time", "0.05", "--crash-at", "50")
-    assert world.do("run", "--detach").code == 0
+    assert world.asks("run", "--detach").code == 0
     world.at_step(90, 2)
     assert world.asks("status").code == 0
     looked = world.run.last_look

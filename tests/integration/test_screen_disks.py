@@ -50,7 +50,7 @@ def disk_for(world: World, folder: Path, size_mb: float) -> Iterator[tuple[Small
 def test_a_journal_that_cannot_be_written_is_said_first(world: World) -> None:
     world.write("--steps", "40000", "--step-time", "0.05")
     with disk_for(world, world.home, 40) as (disk, person):
-        assert world.do("run", "--detach").code == 0
+        assert world.asks("run", "--detach").code == 0
         person.trainwatch()
         person.until(lambda text: "● Training" in head(text), "the training")
         disk.fill()
@@ -64,7 +64,7 @@ def test_a_held_restart_tells_needed_and_free_room_apart(world: World) -> None:
     """Before: held … 0.1 GB are free, 0.0 GB are."""
     (world.project / "train.py").write_text(SAVER)
     with disk_for(world, world.out, 8) as (_, person):
-        done = world.do("run", "--detach", "--name", "full", "--output-dir", "out", "--", "python", "train.py")
+        done = world.asks("run", "--detach", "--name", "full", "--output-dir", "out", "--", "python", "train.py")
         assert done.code == 0, done.err
         person.trainwatch("--run", "full")
         card = re.search(r"─╮([^╮╯]*disk nearly full[^╯]*)─╯", person.see("disk nearly full"))

@@ -14,10 +14,8 @@ from tests.tiers import SECOND_TIER
 
 pytestmark = [pytest.mark.tmux, NO_TMUX]
 
-SIZES = (pytest.param((200, 50), id="200x50"), pytest.param((80, 24), id="80x24", marks=SECOND_TIER))
 
-
-@pytest.fixture(params=SIZES)
+@pytest.fixture(params=[(200, 50), (80, 24)], ids=["200x50", "80x24"])
 def person(world: World, request: pytest.FixtureRequest) -> Iterator[Terminal]:
     """Sits at a terminal of this size, in the project."""
     profiles = world.project / "profiles"
@@ -57,6 +55,7 @@ def confirm(person: Terminal, question: str) -> None:
     person.until(answered, f"the end of {question!r}")
 
 
+@SECOND_TIER
 def test_a_run_is_operated_by_keys_from_launch_to_finish(world: World, person: Terminal) -> None:
     person.trainwatch()
     person.see("plan · job", "preset", "command")
@@ -119,16 +118,28 @@ def test_a_run_is_operated_by_keys_from_launch_to_finish(world: World, person: T
     assert world.alive(4)
 
 
-def test_attach_inside_a_users_tmux_switches_there_and_back(world: World) -> None:
+def test_the_screen_has_the_size_of_its_terminal_and_attach_inside_a_users_tmux_switches_there_and_back(
+    world: World,
+) -> None:
+    """Exported LINES and COLUMNS do not count."""
     world.write("--steps", "5000", "--step-time", "0.05", more={"tmux": {"enabled": True}})
     world.headless()
     world.at_step(1)
     with terminal((120, 40), world.project, world.env) as person:
-        person.run("tmux -f /dev/null new-session")
+        person.run("export COLUMNS=60 LINES=15")
+        person.run(f"{sys.executable} -m trainwatch")  # no exec: the shell goes on
+        text = person.see("● Training", "a attach")
+        assert max(map(len, text.splitlines())) > 100
+        assert len(text.rstrip().splitlines()) == 40
+        for size in ((45, 30), (200, 50), (20, 5), (80, 24)):
+            person.tmux("resize-window", "-x", str(size[0]), "-y", str(size[1]))
+        person.until(lambda t: max(map(len, t.splitlines())) == 80 and "a attach" in t, "the last of many sizes")
+        person.press("X", "F9", "C-g", "q")
+        person.see("training and supervisor continue")
+        person.tmux("resize-window", "-x", "120", "-y", "40")
+        person.run("clear; tmux -f /dev/null new-session")
         person.until(lambda text: re.search(r"^\[\d+\] 0:", text, re.MULTILINE), "a tmux of one's own")
-        person.run(
-            f"{sys.executable} -m trainwatch"
-        )  # no exec: with the shell the session, and its last line, would end
+        person.run(f"{sys.executable} -m trainwatch")
         person.see("● Training", "a attach")
         person.press("a")
         person.see("1:trainer", "steps:")

@@ -33,7 +33,7 @@ def person(world: World, driver: FakeNvml) -> Iterator[Terminal]:
     """Looks at a training whose two GPUs are well."""
     del driver
     world.write("--steps", "50000", "--step-time", "0.05", more=HASTY_DRIVER)
-    assert world.do("run", "--detach").code == 0
+    assert world.asks("run", "--detach").code == 0
     world.at_step(20)
     with terminal((120, 40), world.project, world.env) as made:
         made.trainwatch()

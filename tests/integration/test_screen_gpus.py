@@ -57,6 +57,7 @@ def test_a_gpu_driver_that_hangs_at_start_does_not_delay_the_screen(
     assert world.story().state == "running"
 
 
+@SECOND_TIER
 def test_each_unreadable_or_lost_gpu_is_named_and_others_are_shown(
     world: World, driver: FakeNvml, person: Terminal
 ) -> None:

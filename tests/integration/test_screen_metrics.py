@@ -32,7 +32,7 @@ HATCH = "╱"
 def person(world: World) -> Iterator[Terminal]:
     """Sits before the run in its second attempt."""
     (world.project / "train.py").write_text(TRAINER)
-    done = world.do("run", "--detach", "--name", "charts", "--set", "hang.min_s=60", "--", "python", "train.py")
+    done = world.asks("run", "--detach", "--name", "charts", "--set", "hang.min_s=60", "--", "python", "train.py")
     assert done.code == 0, done.err
     with terminal((120, 40), world.project, world.env) as made:
         made.trainwatch("--run", "charts")

@@ -70,7 +70,7 @@ def training(
 ) -> Iterator[Terminal]:
     """A person at a terminal beside a run that was started there."""
     world.write(*words.split(), more=more)
-    assert world.do("run", "--detach").code == 0
+    assert world.asks("run", "--detach").code == 0
     if at_step:
         world.at_step(at_step)
     with terminal(size, world.project, world.env) as person:
@@ -96,7 +96,7 @@ def test_a_stuck_training_is_not_shown_as_training_with_a_time_of_its_end(world:
 
 def test_nan_is_danger_through_acknowledgement_and_the_end(world: World) -> None:
     (world.project / "nan.py").write_text(NAN_TRAINER)
-    assert world.do("run", "--detach", "--act", "notify", "--name", "nan", "--", "python", "nan.py", "100").code == 0
+    assert world.asks("run", "--detach", "--act", "notify", "--name", "nan", "--", "python", "nan.py", "100").code == 0
     with terminal((100, 30), world.project, world.env) as person:
         open_screen(person, "--run", "nan")
         person.until(lambda text: "✖ Loss is NaN since step 4" in head(text), "the NaN")
@@ -261,7 +261,7 @@ def test_while_nothing_moves_no_checkpoint_and_no_end_are_promised(world: World)
 
 def test_a_log_that_is_faster_than_its_reader_is_said_to_be_behind(world: World) -> None:
     (world.project / "flood.py").write_text(FLOOD)
-    assert world.do("run", "--detach", "--name", "flood", "--", "python", "flood.py").code == 0
+    assert world.asks("run", "--detach", "--name", "flood", "--", "python", "flood.py").code == 0
     with terminal((100, 30), world.project, world.env) as person:
         open_screen(person, "--run", "flood")
         person.until(lambda text: re.search(r"[Rr]eading [\d,]+ lines behind", head(text)), "the backlog")
@@ -271,7 +271,7 @@ def test_a_log_that_is_faster_than_its_reader_is_said_to_be_behind(world: World)
 
 def test_several_troubles_are_counted_and_the_worst_comes_first(world: World) -> None:
     (world.project / "nan.py").write_text(NAN_TRAINER)
-    assert world.do("run", "--detach", "--act", "notify", "--name", "nan", "--", "python", "nan.py", "100").code == 0
+    assert world.asks("run", "--detach", "--act", "notify", "--name", "nan", "--", "python", "nan.py", "100").code == 0
     with terminal((100, 30), world.project, world.env) as person:
         open_screen(person, "--run", "nan")
         person.until(lambda text: "✖ Loss is NaN since step 4" in head(text), "the NaN")
@@ -307,7 +307,7 @@ def test_a_run_that_a_person_killed_is_not_said_to_have_got_stuck(world: World) 
         "--steps", "4000", "--step-time", "0.05", "--hang-at", "60", "--deaf",
         more={"hang": HASTY["hang"] | {"min_s": 6}, "restart": HASTY["restart"] | {"act": "notify"}},
     )  # fmt: skip
-    assert world.do("run", "--detach").code == 0
+    assert world.asks("run", "--detach").code == 0
     with terminal((100, 30), world.project, world.env) as person:
         open_screen(person)
         person.until(lambda text: "Seems to hang" in head(text), "the hang")

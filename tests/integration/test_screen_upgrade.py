@@ -20,10 +20,9 @@ OF_HELP = ("╭─ Keys ", "[Esc] close")
 def installed(folder: Path) -> Path:
     """A copy of this version, as a folder for PYTHONPATH."""
     package = folder / "trainwatch"
-    ignore = shutil.ignore_patterns("__pycache__", *PACKAGES)
-    shutil.copytree(ROOT / "src" / "trainwatch", package, ignore=ignore)
+    shutil.copytree(ROOT / "src" / "trainwatch", package, ignore=shutil.ignore_patterns(*PACKAGES))
     for part in PACKAGES:
-        shutil.copytree(ROOT / part, package / part, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / part, package / part)
     return folder
 
 

@@ -77,7 +77,7 @@ def test_a_hang_under_slow_syncs_is_noticed_and_ended(world: World, shim: Path) 
 
 def test_a_trainer_goes_on_and_its_crash_waits_while_no_sync_ends(world: World, shim: Path) -> None:
     gate = world.short / "gate"
-    world.write("--steps", "400", "--save-every", "50", "--crash-at", "300")
+    world.write("--steps", "320", "--save-every", "50", "--crash-at", "300")
     watcher = world.headless(env=slow(world, shim, SLOW_GATE=str(gate)))
     world.at_step(20)
 
@@ -91,7 +91,7 @@ def test_a_trainer_goes_on_and_its_crash_waits_while_no_sync_ends(world: World, 
 
     assert watcher.ends() == 0, watcher.said
     assert [(i.kind, i.open) for i in world.story().incidents] == [("crash", False)]
-    assert world.steps(2)[-1] == 400
+    assert world.steps(2)[-1] == 320
     assert is_whole(world)
 
 

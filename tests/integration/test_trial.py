@@ -158,7 +158,7 @@ def test_a_trial_beside_a_live_run_needs_consent_and_an_interrupt_cleans_up(worl
     (world.out / "demo-step00000020.safetensors").unlink()  # a run is not started over it
     world.headless()
     world.in_state("running")
-    done = world.do("trial", "--profile", "brisk")
+    done = world.asks("trial", "--profile", "brisk")
     assert done.code == 1
     assert "run job trains on this machine" in done.err
     assert "--yes runs it nevertheless" in done.err
@@ -184,6 +184,6 @@ def test_a_trial_beside_a_live_run_needs_consent_and_an_interrupt_cleans_up(worl
 )
 def test_trial_refuses_invalid_options(world: World, words: tuple[str, ...], said: str) -> None:
     prepare(world)
-    done = world.do("trial", *words)
+    done = world.asks("trial", *words)
     assert done.code == 2
     assert said in done.err
