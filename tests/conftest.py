@@ -21,7 +21,7 @@ settings.load_profile("trainwatch")
 HERE = Path(__file__).parent
 WAITING = frozenset({"contract", "integration", "requirements"})
 """Folders whose tests start processes and wait for them. The tests of the others compute."""
-LONGEST = ("test_e2e_demo", "test_matrix_recovery", "test_e2e_ramp", "test_output_owner", "test_screen_flows")
+LONGEST = ("test_e2e_demo", "test_matrix_recovery", "test_e2e_survival", "test_output_owner", "test_resume_way_again")
 """Files with the longest tests: they begin first, else all wait for them at the end."""
 
 
