@@ -28,6 +28,7 @@ from tests.tiers import second
 from tests.tui.conftest import app_of, board, look, showing, until
 from trainwatch.core.model.fact import CheckpointKnown, ProgressMade
 from trainwatch.core.model.observation import Command, Reply
+from trainwatch.core.model.story import Situation
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.dialog import Consent
 from trainwatch.tui.keys import KEYS
