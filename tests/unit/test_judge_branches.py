@@ -235,9 +235,17 @@ def test_where_nothing_is_known_of_newer_ones_it_goes_on_from_where_it_was_sent(
 
 
 @pytest.mark.parametrize(
-    ("name", "wait_s", "given"), [("data.pt", 20.0, False), ("data.pt", 0.0, True), ("last.pt", 9.0, True)]
-)
-def test_data_that_was_written_before_the_first_step_is_not_given(name: str, wait_s: float, given: bool) -> None:
-    world = World(judge(quick(), GENERIC, resume_support=resume_support(GENERIC, ANYWHERE))).begin().wait(20.0)
-    world.see(CheckpointEvent(t=world.t, path=name, event="complete", mtime=world.t, holds="weights")).wait(wait_s)
+    ("wait_s", "name", "holds", "given"),
+    [(20.0, "data.pt", "weights", False), (0.0, "data.pt", "weights", True), (20.0, "data.pt", "state", True),
+     (20.0, "last.pt", "weights", True), (-1.0, "data.pt", "weights", True)],
+)  # fmt: skip
+def test_data_that_was_written_before_the_first_step_is_not_given_to_the_trainer(
+    wait_s: float, name: str, holds: Holds, given: bool
+) -> None:
+    mind = judge(quick(backoff_s=(0.0,)), GENERIC, resume_support=resume_support(GENERIC, ANYWHERE), created_wall=1.0)
+    world = World(mind).begin().wait(20.0)
+    mtime = 1.0 + (world.t if wait_s >= 0.0 else at_step(world, 0, 20).t)
+    if wait_s < 0.0:  # a save of the first attempt is seen only in the second one, which began anew
+        at_step(crash(world).wait(20.0), 0)
+    world.see(CheckpointEvent(t=world.t, path=name, event="complete", mtime=mtime, holds=holds)).wait(max(0.0, wait_s))
     assert resumed(crash(at_step(world, 0, 40))) == (name if given else None)

@@ -264,9 +264,9 @@ def early(index: CheckpointIndex, training: Training) -> list[str]:
     Source: ``out/train_data.pt`` was given to ``--resume`` until the run was given up. What holds a state, or a step or
     an epoch, or is named as a state is a save; so is any file of an attempt whose first step is not known.
     """
-    until_t = float("-inf") if training.first_t is None else training.first_t - BUSY_S
+    begun_t, first_t = training.start_t, float("-inf") if training.first_t is None else training.first_t
     found = [k for k in index.known if k.own and k.complete and k.holds != "state" and k.step is None is k.epoch]
-    found = [k for k in found if k.t < until_t and (k.before_t or -BUSY_S) < training.start_t - LAG_S]
+    found = [k for k in found if (k.before_t or -BUSY_S) + LAG_S < begun_t <= k.t < first_t - BUSY_S]
     return [k.path for k in found if not says_state(base_name(k.path))]
 
 
