@@ -69,7 +69,8 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
     own = [k for k in index if k.own and k.complete and k.bad is None]
     largest = max((k.size_bytes or 0.0 if k.disk_bytes is None else k.disk_bytes for k in own), default=0.0)
     older_helps = class_.older_checkpoint_helps and cause.kind == "crash"
-    bad = [k.path for k in index if k.damage is not None]
+    # What may pass is no proof against a file from before the run: the trainer may skip it.
+    bad = [k.path for k in index if k.damage is not None and (k.own or not failed.retryable)]
     not_loaded = any(not checkpoint_index.names_another_file(cause.line, path) for path in bad)
     may_be_it = cause.kind == "crash" and not class_.elsewhere and class_.name != "unknown"  # as after a SIGKILL
     plan = replace(plan, not_loaded=not_loaded and may_be_it and attempt.beat_t is None)
