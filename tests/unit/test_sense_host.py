@@ -150,13 +150,13 @@ def test_room_is_asked_for_in_one_thread_that_a_stuck_file_system_keeps(
 ) -> None:
     free = threading.Event()
     free.set()
-
-    def statvfs(_path: Path) -> os.statvfs_result:
-        free.wait()
-        return os.statvfs_result((4096, 4096, 1000, 500, 400, 100, 50, 40, 0, 255))
-
-    monkeypatch.setattr(os, "statvfs", statvfs)
+    space = os.statvfs_result((4096, 4096, 1000, 500, 400, 100, 50, 40, 0, 255))
+    monkeypatch.setattr(os, "statvfs", lambda _path: free.wait() and space)
     disk = DiskSpace(tmp_path, timeout_s=0.02)
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", lambda _thread: 1 / 0)  # as at a limit of threads
+        with pytest.raises(ZeroDivisionError):
+            disk.room()
     wait_until(lambda: disk.room() is not None, "an answer")
     free.clear()
     wait_until(lambda: disk.room() is None, "no answer")
@@ -167,11 +167,9 @@ def test_room_is_asked_for_in_one_thread_that_a_stuck_file_system_keeps(
 
 
 def test_a_file_system_without_a_limit_of_files_reports_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    space = os.statvfs_result((4096, 4096, 1000, 500, 400, 0, 0, 0, 0, 255))
-    monkeypatch.setattr(os, "statvfs", lambda _path: space)
+    monkeypatch.setattr(os, "statvfs", lambda _path: os.statvfs_result((4096, 4096, 1000, 500, 400, 0, 0, 0, 0, 255)))
     assert room_of(tmp_path) == Room(400 * 4096.0, 1000 * 4096.0, None)
-    full = os.statvfs_result((4096, 4096, 1000, 500, 400, 100, 0, 0, 0, 255))
-    monkeypatch.setattr(os, "statvfs", lambda _path: full)
+    monkeypatch.setattr(os, "statvfs", lambda _path: os.statvfs_result((4096, 4096, 1000, 500, 400, 9, 0, 0, 0, 255)))
     assert room_of(tmp_path) == Room(400 * 4096.0, 1000 * 4096.0, 0.0)
 
 

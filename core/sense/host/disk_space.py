@@ -37,14 +37,16 @@ class DiskSpace:
         self._timeout_s = timeout_s
         self._questions: SimpleQueue[Path | None] = SimpleQueue()
         self._answers: SimpleQueue[Room | None] = SimpleQueue()
-        self._asked = False
-        queues = self._questions, self._answers  # not this object: the thread ends with it
-        threading.Thread(target=_answer, args=queues, name="sense-disk", daemon=True).start()
+        self._begun = self._asked = False
 
     def room(self) -> Room | None:
         """The room; None if unknown, or if the file system does not answer within ``timeout_s``."""
         if self._directory is None:
             return None
+        if not self._begun:
+            queues = self._questions, self._answers  # not this object: the thread ends with it
+            threading.Thread(target=_answer, args=queues, name="sense-disk", daemon=True).start()
+            self._begun = True  # not if no thread can be started at the moment
         if self._asked and not self._answers.empty():  # it came too late
             self._answers.get()
             self._asked = False
