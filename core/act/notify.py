@@ -74,6 +74,11 @@ Sent = tuple[bool, str, str]
 """Whether all were notified, a sentence, output of the user's command."""
 
 
+def has_begun(folder: str, end_t: float) -> bool:
+    """Whether the command for the end of the run at this run time was begun. ``folder``: of the run."""
+    return (spool.read(folder, BEGUN) or {}).get("t") == end_t
+
+
 class Outbox:
     """Sends the notices of one run: to the command each, to the services at most one message in GAP_S. Thread-safe.
 
@@ -94,13 +99,13 @@ class Outbox:
         if self._waiting:
             self._arm(gap_s)
 
-    def begins(self, end_t: float, *, now: bool = True) -> bool:
-        """Whether the command for the end at this run time was not begun; ``now``: it is, and never twice."""
-        new = (spool.read(self._folder, BEGUN) or {}).get("t") != end_t
+    def begins(self, end_t: float) -> bool:
+        """Whether the command of the end is to be run now: it counts as begun from here on, and never runs twice."""
+        if has_begun(self._folder, end_t):
+            return False
         with contextlib.suppress(OSError):
-            if new and now:
-                spool.write(self._folder, BEGUN, {"t": end_t})
-        return new
+            spool.write(self._folder, BEGUN, {"t": end_t})
+        return True
 
     def send(self, event: NoticeEvent, title: str, body: str, incident: int | None = None) -> Sent:
         """Send it; for services it may wait for others. Blocks as long as they take, raises nothing."""

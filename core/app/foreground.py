@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..act.notify import AT_END_S, Outbox
+from ..act.notify import AT_END_S, Outbox, has_begun
 from ..judge.state import JudgeState, changed, from_snapshot
 from ..model.decision import Record
 from ..model.launch import LABEL
@@ -189,12 +189,12 @@ def _require_unsettled(run: RunDirectory, story: RunStory) -> None:
     """
     if story.state not in TERMINAL_STATES:
         return
-    kept, outbox = latest_snapshot(run.journal), Outbox(run.load_spec(), str(run.path))
+    kept = latest_snapshot(run.journal)
     left = None if kept is None else from_snapshot(kept.state)
     end = None if left is None else left.saved.end
-    if end is not None and outbox.begins(end.t, now=False) and time.time() < story.wall0 + story.t + LEFT_S:
+    if end is not None and not has_begun(str(run.path), end.t) and time.time() < story.wall0 + story.t + LEFT_S:
         return
-    outbox.flush()
+    Outbox(run.load_spec(), str(run.path)).flush()
     said = f"{printable(run.load_spec().name)} is {story.state.replace('_', ' ')} ({story.state_reason}); "
     if story.state == "finished":
         raise NothingToSuperviseError(ExitCode.DONE, f"{said}its events: {typed('events', run.id)}")
