@@ -18,7 +18,6 @@ import msgspec
 
 from ...model.observation import LogChunk
 from ...model.ports import AttemptTarget, Clock
-from ...model.text import next_round
 from ...processes import age_s, is_alive, link_of, open_files, status_of
 from ...rank_files import tail_of
 from ...spool import SOCKET
@@ -129,10 +128,8 @@ ALIGN_BYTES = 65536
 """Most bytes in which a beginning inside the file is moved to the next line end."""
 POLL_S = 0.1
 """Polling works on every file system."""
-QUIET_S = 0.5
-"""Longest pause between two looks at logs in which little was found lately: the supervisor takes it as seldom."""
-FAST_BYTES = 4096
-"""More than this at one look, and the next one follows soon: it may be a burst."""
+QUIET_S = 0.4
+"""Longest pause between two looks at logs in which nothing new was found lately."""
 CHUNK_BYTES = 65536
 BURST_BYTES = 262144
 """More bytes than this at one poll (2.6 MB/s) are too many to judge line by line and are reduced."""
@@ -421,19 +418,17 @@ class LogTail(Observer):
     def followed(self) -> list[str]:
         return [log.path for log in self._logs()]
 
-    def read_waiting(self) -> int:
-        """Put what was written since the last look. Returns about how many bytes that was."""
+    def read_waiting(self) -> bool:
+        """Put what was written since the last look. Returns whether there was anything."""
         if self.target != self._followed:
             self._leave()
-        return sum([self._read(log) for log in self._logs()])
+        return any([self._read(log) for log in self._logs()])  # noqa: C419  each is read
 
     def turn(self, *, drains: bool) -> float:
         if drains or self.target != self._followed or self._inbox.unread() <= AHEAD_CHARACTERS:
-            fast = self.read_waiting() > FAST_BYTES
-            self._pause_s = self._poll_s if fast else min(2 * self._pause_s, max(QUIET_S, self._poll_s))
+            self._pause_s = self._poll_s if self.read_waiting() else min(2 * self._pause_s, max(QUIET_S, self._poll_s))
         self._looked()
-        now = time.monotonic()
-        return next_round(now, self._pause_s) - now
+        return self._pause_s
 
     def _logs(self) -> list[FollowedLog]:
         main = self._main
@@ -476,14 +471,14 @@ class LogTail(Observer):
         target = self.target
         return [] if target is None else [each.pid for each in (target.trainer, target.runner) if each is not None]
 
-    def _read(self, log: FollowedLog) -> int:
-        found, why = 0, ""
+    def _read(self, log: FollowedLog) -> bool:
+        found, why = False, ""
         try:
             for chunk in log.chunks(self._clock):
-                found += len(chunk.text) + chunk.skipped_bytes
+                found = True
                 self._inbox.put(chunk)
                 if self._stopping:
-                    return found
+                    return True
             if log is self._main and not found:
                 why = log.cut_off(self._followed)
         except OSError as fault:

@@ -16,7 +16,6 @@ from ...model.json_line import decode_exact
 from ...model.observation import Exit
 from ...model.ports import AttemptTarget
 from ...model.run import ExitRecord, ProcessIdentity
-from ...model.text import next_round
 from ...processes import boot_id, is_alive, is_zombie, owner_of, read_process, status_of
 from ...spool import EXIT, LEFT, read_job, read_record
 from ..sampler import Common, Observer
@@ -110,8 +109,7 @@ class ExitWatch(Observer):
         except OSError:
             return super().wait(pause_s)
         try:
-            now = time.monotonic()
-            self._wakeup.wait(next_round(now, TOLD_POLL_S) - now, trainer)
+            self._wakeup.wait(TOLD_POLL_S, trainer)
         finally:
             os.close(trainer)
 
