@@ -47,6 +47,10 @@ def test_without_room_nothing_is_copied(out: Path) -> None:
     assert list((out.parent / "out.kept").iterdir()) == []
     clone = lambda source, to: bool(os.write(to, os.pread(source, 1 << 20, 0)))  # noqa: E731  it takes no room
     assert copy_aside([out / "whatever.q7"], target, clone=clone, spare_bytes=1 << 62).size_bytes == 3000
+    linked = copy_aside(
+        [out / "whatever.q7"], target.with_name("2"), link=True, clone=lambda *_: False, spare_bytes=1 << 62
+    )
+    assert Path(linked.folder, "whatever.q7").samefile(out / "whatever.q7"), "better than no start at all"
 
 
 @pytest.mark.parametrize(("free", "refused"), [(12_288, ""), (6_000, "one more save need 6.41 kB")])

@@ -81,7 +81,7 @@ def test_report_describes_the_whole_run(say: Say) -> None:
     assert "CUDA out of memory" in out
     assert "\n    Traceback (most recent call last):\n" in out
     assert "loss | 0.5" in out
-    assert "| grad_norm | 2 | 1.1 | 1.1 | 2 |" in out
+    assert "| grad_norm | 2.00 | 1.10 | 1.10 | 2.00 |" in out
     assert "zxcvbnm1" not in out
     assert "q1w2e3r4t5" not in out
 

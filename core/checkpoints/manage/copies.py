@@ -208,8 +208,8 @@ def copy_aside(
 ) -> CopiedAside:
     """Copy each path into a new folder under its own name (``_named``); all or nothing.
 
-    ``link``: a hard link will do for all but the first, because the start may delete the originals. ``spare_bytes``:
-    left free on the disk, None = what a launch leaves (``floor_bytes``).
+    ``link``: a hard link will do for all but the first, because the start may delete the originals, and for the first
+    where there is no room. ``spare_bytes``: left free on the disk, None = what a launch leaves (``floor_bytes``).
 
     Of a path that is a link, what it leads to is copied: a trainer that opens it writes over that.
     Each copy is flushed, and its size and that of the original are compared after it; the folder has another name until
@@ -229,7 +229,14 @@ def copy_aside(
                     bytes_ = path.lstat().st_size
                     place, need = stage / name, max(left, bytes_) + largest
                     place.parent.mkdir(parents=True, exist_ok=True)
-                    if (name, path) not in copied:
+                    try:
+                        if (name, path) in copied:
+                            _copy(path, place, clone, need, spare_bytes)
+                    except _NoRoomError:
+                        if not link:
+                            raise
+                        place.unlink()
+                    if link and not os.path.lexists(place):
                         with suppress(OSError):  # not to another disk, nor on every file system
                             os.link(path, place, follow_symlinks=False)
                     if not os.path.lexists(place):

@@ -248,8 +248,8 @@ class Writers:
         # The run's processes, and what this supervisor has started.
         own = {os.getpid(), *self.members} | (set() if self._runner is None else {self._runner})
         others = (each for pid, each in processes.items() if ancestors(pid, processes).isdisjoint(own))
-        known = {each.key for each in self._others}  # an environment is that of its start
-        found = [self._other(each, known=each.key in known) for each in others]
+        known = {(each.key, each.name) for each in self._others}  # an environment is that of its program's start
+        found = [self._other(each, known=(each.key, each.name) in known) for each in others]
         self._before, self._others = self._others, tuple(each for each in found if each is not None)
         there = frozenset(other.key for other in (*self._before, *self._others))
         near = {o.key for o in self._others if self._is_in(o, self._folder) or self._is_above(o, self._folder)}

@@ -53,19 +53,20 @@ _V1 = _Layout("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_
 
 def memory_limit(pid: int | str = "self", *, proc: Path = Path("/proc")) -> MemoryLimit | None:
     """The limit of a process, or None (no limit, no cgroups, not readable)."""
-    found = [_read(folder, layout) for layout, folder in _groups(file_text(f"{proc}/{pid}/cgroup"), proc)]
+    texts = file_text(f"{proc}/{pid}/cgroup"), file_text(f"{proc}/self/mountinfo")
+    found = [_read(folder, layout) for layout, folder in _groups(*texts)]
     return min((limit for limit in found if limit is not None), key=lambda limit: limit.limit_bytes, default=None)
 
 
 @lru_cache(maxsize=4)
-def _groups(cgroup: str, proc: Path) -> list[tuple[_Layout, Path]]:
+def _groups(cgroup: str, mountinfo: str) -> list[tuple[_Layout, Path]]:
     """The folders of the memory groups in the text of ``/proc/PID/cgroup``, each up to its mount point.
 
-    For a path outside the mount (``/../…``) only the mount point. Where groups are mounted is read once for each text.
+    For a path outside the mount (``/../…``) only the mount point. The texts seldom change.
     """
     found: list[tuple[_Layout, Path]] = []
     mounts: dict[_Layout, MountPoint] = {}
-    for each in mount_points(file_text(f"{proc}/self/mountinfo")):
+    for each in mount_points(mountinfo):
         if each.kind == "cgroup2":
             mounts[_V2] = each
         elif each.kind == "cgroup" and "memory" in each.options.split(","):
