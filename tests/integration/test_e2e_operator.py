@@ -38,7 +38,7 @@ def test_stop_holds_restarts_until_resume(world: World) -> None:
     first = world.headless()
     world.at_step(30)
     waits = world.begin("wait")
-    assert "end it first" in said(world, "forget", world.run.id, "--yes", code=4)
+    assert "a supervisor watches it" in said(world, "forget", world.run.id, "--yes", code=4)
 
     said(world, "stop", "--yes")
     story = world.in_state("stopped")
