@@ -116,6 +116,12 @@ UTIL_UNDERUSED_PCT = 80.0
 """A training that uses its GPU well keeps it at 80 to 100 %. Shown, not notified."""
 
 
+MARGIN = 0.02
+"""Share of a bound, or of a value, within which a level stays: at a bound it would flap."""
+FAR = 1e300
+"""Above every reading, and still a JSON number."""
+
+
 class Metric(msgspec.Struct, frozen=True):
     """One row: values beyond ``warning``/``danger`` are worse; ``falling``: low is bad; ``underused``: room left."""
 
@@ -126,6 +132,24 @@ class Metric(msgspec.Struct, frozen=True):
     underused: float | None = None
     alarm: Level = "danger"
     """At this level it is an incident; others are only shown."""
+
+    def level_of(self, value: float, before: Level = "unknown") -> Level:
+        """The level of a value; one on a bound has the milder one.
+
+        A level ``before`` is left for a better one only beyond the margin of its bound.
+        """
+        sign = -1.0 if self.falling else 1.0
+        bounds: tuple[tuple[Level, float], ...] = (("danger", self.danger), ("warning", self.warning))
+        for level, bound in bounds:
+            if sign * value > sign * bound - (MARGIN * bound if before == level else 0.0):
+                return level
+        if self.underused is None:
+            return "safe"
+        return "underused" if value < self.underused * (1.0 - MARGIN if before == "safe" else 1.0) else "safe"
+
+    def limit(self, level: Level) -> float | None:
+        """The bound that a value of this level is beyond; None if it has none."""
+        return {"danger": self.danger, "warning": self.warning}.get(level)
 
 
 @lru_cache(maxsize=8)
@@ -145,10 +169,6 @@ def metrics(settings: HealthSettings, *, stable: bool = False) -> dict[str, Metr
         "swap_used": Metric("B", 500e6, 2e9),
         "disk_free": Metric("B", settings.disk_warning_bytes, settings.disk_danger_bytes, falling=True),
     }
-
-
-FAR = 1e300
-"""Above every reading, and still a JSON number."""
 
 
 class HealthReading(msgspec.Struct, frozen=True, kw_only=True):

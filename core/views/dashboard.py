@@ -6,7 +6,7 @@ from typing import Any, Literal
 import msgspec
 
 from ..model.observation import GpuReading, ProcessSample
-from ..model.progress import Level
+from ..model.progress import Level, Metric
 from ..model.run import LIVE_STATES, JobRecord, left_s
 from ..model.story import Situation
 from ..model.text import GIB
@@ -14,7 +14,7 @@ from . import quantity
 from .checkpoint_list import CheckpointRow, checkpoint_views
 from .incidents import IncidentCard, IncidentView, folded, incident_card, incident_views
 from .run_summary import summarise
-from .state.run_progress import ALL_SAFE, Bounds, bounds_now, level_of
+from .state.run_progress import ALL_SAFE, bounds_now, level_of
 from .state.verdict import Verdict
 from .timeline import TimelineView, timeline_view
 from .words import restarts_left
@@ -89,7 +89,7 @@ class Meter(msgspec.Struct, frozen=True, kw_only=True):
     series: str | None = None
     low: float = 0.0
     high: float | None = 100.0
-    bounds: Bounds = ALL_SAFE
+    bounds: Metric = ALL_SAFE
     whole: float | None = None
 
 
@@ -113,7 +113,8 @@ def _meter(
     series, bounds = f"{source}.{row}", bounds_now(now)[row]
     level = level_of(now.story, (row, series), bounds, value)
     if of is not None:
-        bounds = tuple((bound * of / 100, level) for bound, level in bounds) if of else ALL_SAFE
+        warning, danger, spare = (x * of / 100 for x in (bounds.warning, bounds.danger, bounds.underused or 0.0))
+        bounds = Metric(bounds.unit, warning, danger, underused=spare) if of else ALL_SAFE
     return Meter(text=text, level=level, series=series, bounds=bounds, **{"label": row, **more})
 
 

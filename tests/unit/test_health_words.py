@@ -4,7 +4,7 @@ import pytest
 
 from trainwatch.core.model.progress import Level, health_clause, reading_name
 from trainwatch.core.model.settings import Health
-from trainwatch.core.views.state.run_progress import bounds_of, limit_in
+from trainwatch.core.views.state.run_progress import bounds_of
 
 GIB = 2.0**30
 
@@ -56,5 +56,5 @@ def test_readings_and_faults_of_gpus_have_names_for_people(metric: str, name: st
 def test_the_limit_is_the_bound_between_the_level_and_the_milder_one(
     row: str, level: Level, limit: float | None
 ) -> None:
-    found = limit_in(bounds_of(Health(), None)[row], level)
+    found = bounds_of(Health(), None)[row].limit(level)
     assert found == (None if limit is None else pytest.approx(limit))

@@ -4,7 +4,6 @@ import pytest
 
 from tests.builders import GB, World
 from tests.unit.test_judge_recovery import running
-from trainwatch.core.judge.findings import health
 from trainwatch.core.model.fact import HealthChanged, Note
 from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample, LogChunk
 from trainwatch.core.model.progress import Level, metrics
@@ -38,7 +37,7 @@ TABLE = metrics(Health())
     ],
 )
 def test_a_bound_belongs_to_the_milder_level(row: str, value: float, level: Level) -> None:
-    assert health.level_of(TABLE[row], value) == level
+    assert TABLE[row].level_of(value) == level
 
 
 def host(t: float, **fields: float) -> HostSample:

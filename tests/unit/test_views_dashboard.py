@@ -13,7 +13,7 @@ from trainwatch.core.model.story import Situation
 from trainwatch.core.views.dashboard import dashboard_view, gpu_pane_view
 from trainwatch.core.views.incidents import incident_views
 from trainwatch.core.views.screens.confirmation import kill_price, resume_price
-from trainwatch.core.views.state.run_progress import BOUNDS, fraction, level_in
+from trainwatch.core.views.state.run_progress import bounds_of, fraction, level_in
 from trainwatch.core.views.state.verdict import SENTENCES, verdict
 from trainwatch.core.views.timeline import timeline_view
 
@@ -39,7 +39,7 @@ def test_every_state_has_a_sentence_even_without_data(state: RunState) -> None:
      ("ram_available", 3e9, "danger"), ("ram_used", 70, "safe"), ("temp", None, "unknown")],
 )  # fmt: skip
 def test_a_value_at_a_bound_has_the_milder_level(metric: str, value: float | None, level: str) -> None:
-    assert level_in(BOUNDS[metric], value) == level
+    assert level_in(bounds_of(Health(), None)[metric], value) == level
 
 
 def test_a_run_without_total_steps_has_no_progress_bar() -> None:

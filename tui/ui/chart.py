@@ -9,10 +9,11 @@ from operator import or_
 import msgspec
 
 from ...core.model.ports import Point
+from ...core.model.progress import Metric
 from ...core.views import quantity
 from ...core.views.charts import round_step, spiked, ticks, value_range
 from ...core.views.metrics import tick_text
-from ...core.views.state.run_progress import Bounds, level_in
+from ...core.views.state.run_progress import level_in
 from .cells import Glyphs, Line, Span
 
 Values = Sequence[float | None]
@@ -22,7 +23,7 @@ DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 
 
 def spark(
-    values: Values, low: float, high: float, bounds: Bounds, glyphs: Glyphs, *, marked: Mapping[int, str] | None = None
+    values: Values, low: float, high: float, bounds: Metric, glyphs: Glyphs, *, marked: Mapping[int, str] | None = None
 ) -> Line:
     """One cell a value, newest right, coloured by bounds, equal styles in one span; None is a gap.
 

@@ -12,7 +12,7 @@ from ...model.progress import GPU_IS_GONE, SLOWED_BY_FAULT, Level, Metric, healt
 from ...model.text import size
 from ..failure.circumstances import SeenGpu
 from ..hang.rules import duration
-from ..scales import HOUR_S, LASTS_S, MINUTE_S, SURE_TIMES, TINY_SHARE, TWICE, WHILE_S
+from ..scales import HOUR_S, LASTS_S, MINUTE_S, SURE_TIMES, TWICE, WHILE_S
 
 # Health levels of temperature, memory and disk, with hysteresis. Bounds come from ``[health]``.
 #
@@ -65,7 +65,7 @@ def take(
     for name, value in values:
         metric, band = table[name.rpartition(".")[2]], bands.get(name)
         before: Level = "unknown" if band is None else band.level
-        level = level_of(metric, value, before)
+        level = metric.level_of(value, before)
         new[name] = Band(level=level)
         if level == before:
             continue
@@ -73,23 +73,9 @@ def take(
             new[name] = Band(level=before, outside_t=t if band.outside_t is None else band.outside_t)
             continue
         fact = HealthChanged(metric=name, value=value, unit=metric.unit, level=level, before=before)
-        limit = {"danger": metric.danger, "warning": metric.warning}.get(level)
-        alarm = health_clause(name, value, metric.unit, level, limit) if level == metric.alarm else ""
+        alarm = health_clause(name, value, metric.unit, level, metric.limit(level)) if level == metric.alarm else ""
         changes.append(Change(fact, alarm))
     return (bands if new == bands else new), tuple(changes)
-
-
-def level_of(metric: Metric, value: float, before: Level = "unknown") -> Level:
-    """The level of a value. A level ``before`` is left for a better one only beyond the margin of its bound."""
-    sign = -1.0 if metric.falling else 1.0
-    bounds: tuple[tuple[Level, float], ...] = (("danger", metric.danger), ("warning", metric.warning))
-    for level, bound in bounds:
-        margin = TINY_SHARE * bound if before == level else 0.0
-        if sign * value > sign * bound - margin:
-            return level
-    if metric.underused is None:
-        return "safe"
-    return "underused" if value < metric.underused * (1.0 - TINY_SHARE if before == "safe" else 1.0) else "safe"
 
 
 # GPUs that are lost, and GPUs that a fault of cooling or power slows down.

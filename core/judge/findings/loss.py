@@ -43,15 +43,13 @@ class LossTrend(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rises: int = 0
     idle: int = 0
     finding: Finding | None = None
-    fresh: bool = False
-    """``finding`` follows from the newest loss."""
 
 
 def with_value(trend: LossTrend, value: float) -> LossTrend:
     """Add the loss of one step."""
     total, count = trend.total + value, trend.count + 1
     if count < WINDOW:
-        return msgspec.structs.replace(trend, total=total, count=count, fresh=False)
+        return msgspec.structs.replace(trend, total=total, count=count)
     mean = total / count
     if trend.best is None or trend.first is None or trend.last is None:
         return LossTrend(first=mean, last=mean, best=mean)
@@ -72,7 +70,6 @@ def with_value(trend: LossTrend, value: float) -> LossTrend:
         rises=rises,
         idle=idle,
         finding=found or known,
-        fresh=found is not None and found != known,
     )
 
 

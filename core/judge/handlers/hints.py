@@ -18,6 +18,7 @@ from ...model.progress import VRAM_UNDERUSED_PCT
 from ...model.run import DIVERGING, NO_STEP, GpuHabit, Habits, IncidentKind
 from ...model.text import memory, plural
 from ..findings import loss
+from ..findings.health import host_values
 from ..hang import pauses
 from ..hang.activity import GpuNormal
 from ..hang.pauses import PhaseTimes
@@ -76,9 +77,7 @@ def is_tight(sample: HostSample) -> bool:
 
 def used_pct(sample: HostSample) -> float:
     """Return the share of RAM in use, 0 if unknown."""
-    if sample.ram_used_bytes is None or not sample.ram_total_bytes:
-        return 0.0
-    return 100.0 * sample.ram_used_bytes / sample.ram_total_bytes
+    return dict(host_values(sample)).get("ram_used", 0.0)
 
 
 def on_spare(builder: StepBuilder) -> None:

@@ -157,7 +157,7 @@ def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
             builder.change("attempt", nan_t=None)
             classes = [i.class_ for i in builder.state.journal.incidents if i.kind == "loss" and i.class_ != DIVERGING]
             builder.close_all("the loss is a number again", *classes)
-        _on_loss(builder)
+        _on_loss(builder, state.course.loss.long.finding)
     changed, told_t = phase != state.watch.log_activity.phase, state.log.progress_t
     if changed or told_t is None or t - told_t >= HALF_MINUTE_S:
         _write_progress(builder, changed=changed)
@@ -259,14 +259,14 @@ def _pace(builder: StepBuilder) -> None:
         builder.close_all("as fast as usual again", *slow.CLASSES)
 
 
-def _on_loss(builder: StepBuilder) -> None:
-    """What the newest loss shows, together with those before it."""
+def _on_loss(builder: StepBuilder, before: loss.Finding | None) -> None:
+    """What the newest loss shows, together with those before it. ``before``: what they showed without it."""
     seen, state = builder.state.course.loss, builder.state
     if seen.is_spike and not seen.diverges and not builder.warned_lately("loss", "spike"):
         # A loss that wavers about the bound is reported once.
         trend = f"{seen.trend:.3g}" if seen.trend is not None else "its trend"
         builder.warn("loss", "spike", f"the loss is {state.progress.loss:.3g}, far above {trend}", ending="reported")
-    if seen.long.fresh:
+    if seen.long.finding not in {None, before}:
         hints.tell_trend(builder)
     told = builder.open_of(DIVERGING) is not None
     if told and not seen.diverges:

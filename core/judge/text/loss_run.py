@@ -131,11 +131,6 @@ def with_printed(
     return replace(run, hold=hold, value=value, at=at, changes=changes, early=early, late=late)
 
 
-def with_step(run: LossRun, made: int) -> LossRun:
-    """Add steps whose line shows no loss."""
-    return run if made <= 0 else replace(run, without=run.without + made)
-
-
 # The printed losses of an attempt from its first step on, few enough to be kept: they show how the loss has moved.
 #
 # Of a log that prints no loss, the values of the first measure of quality that its lines of steps name (rmse,

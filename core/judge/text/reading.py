@@ -10,7 +10,7 @@ from ...model.shipped import EndWords
 from ..scales import HEADED_LINES, LIKELY, SHORT_CHARS, TWICE
 from .columns import KINDS, Columns, Skeleton
 from .fields import Position
-from .loss_run import LossCurve, LossRun, Mark, Opening, with_loss, with_mark, with_printed, with_step
+from .loss_run import LossCurve, LossRun, Mark, Opening, with_loss, with_mark, with_printed
 from .run_count import AGAIN_SHARE, MICRO, RunCount, TrainingFields, with_count, with_epoch, without_counts
 
 BY_FORM = "form"
@@ -321,7 +321,8 @@ def _losses(reading: Reading, news: TrainingFields, count: RunCount, step: int |
     """The losses after a line of training. A line without a counter of its own is a loss of its own."""
     old, run, loss = reading.progress, reading.losses, news.loss
     if loss is None:
-        return with_step(run, 0 if step is None or old.step is None else step - old.step)
+        made = 0 if step is None or old.step is None else max(0, step - old.step)
+        return replace(run, without=run.without + made) if made else run
     turned = news.epoch is not None and old.epoch is not None and news.epoch.step != int(old.epoch)
     again = step is not None and run.last is not None and step < run.last
     moved = moved or news.bare

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from ...model.checkpoint import Checkpoint
-from ...model.progress import GPU_IS_GONE, SLOWED_BY_FAULT, HealthReading, Level, health_clause
+from ...model.progress import GPU_IS_GONE, SLOWED_BY_FAULT, HealthReading, Level, Metric, health_clause
 from ...model.run import DIVERGING, LIVE_STATES, NAN_CLASSES, TERMINAL_STATES, Incident
 from ...model.story import RunStory, Situation, SupervisorLife, Trouble, lacks_place
 from ...model.text import typed
 from ...views import quantity
 from ..words import answers, ended_words, question_text, sentence, title_of
-from .run_progress import SEVERITY, Bounds, bounds_now, last_step, level_of, limit_in, live_progress
+from .run_progress import SEVERITY, bounds_now, last_step, level_of, live_progress
 
 if TYPE_CHECKING:
     from ...model.observation import GpuSample, HostSample
@@ -246,7 +246,7 @@ READINGS_FRESH_S = 60.0
 
 
 def current_readings(
-    story: RunStory, gpu: "GpuSample | None", host: "HostSample | None", bounds: Mapping[str, Bounds]
+    story: RunStory, gpu: "GpuSample | None", host: "HostSample | None", bounds: Mapping[str, Metric]
 ) -> list[HealthReading]:
     """One for each metric that was judged and each utilisation that is read, by metric.
 
@@ -298,7 +298,7 @@ def reason_now(incident: Incident, now: Situation) -> str:
     found = reading_of(incident, now)
     if found is None or found.value is None:
         return incident.reason
-    limit = limit_in(bounds_now(now)[found.metric.rpartition(".")[2]], found.level)
+    limit = bounds_now(now)[found.metric.rpartition(".")[2]].limit(found.level)
     sample = now.gpu if found.metric.startswith("gpu") else now.host
     clause = health_clause(found.metric, found.value, found.unit, found.level, limit)
     if sample is None or now.age_s(sample.t) <= READINGS_FRESH_S:

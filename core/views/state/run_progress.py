@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import msgspec
 
-from ...model.progress import UTIL_UNDERUSED_PCT, Level, Progress, metrics
+from ...model.progress import FAR, MARGIN, UTIL_UNDERUSED_PCT, Level, Metric, Progress, metrics
 from ...model.run import HALTED_STATES
 from ...model.settings import Health
 from ...model.story import RunStory, Situation
@@ -14,61 +14,27 @@ from .. import quantity
 
 # Levels of readings: by the bounds of the run's settings, and near a bound as the judge has them.
 
-Bounds = tuple[tuple[float, Level], ...]
-"""(highest value that still has this level, level), rising; a value at a bound has the milder level."""
-
-ALL_SAFE: Bounds = ((math.inf, "safe"),)
+ALL_SAFE = Metric("", FAR, FAR)
 BEHIND_LINES = 500
 """Fewer lines of the log wait for less than a second; of more the newest step that was read is an old one."""
-MARGIN = 0.02
-"""Share of a value within which the judge's level is shown: at a bound the level would flap."""
 
 
 @lru_cache(maxsize=64)
-def bounds_of(health: Health, profile: str | None) -> Mapping[str, Bounds]:
+def bounds_of(health: Health, profile: str | None) -> Mapping[str, Metric]:
     """Bounds by row, for the settings and the profile of a run."""
-    bounds: dict[str, Bounds] = {
-        "util": ((_below(UTIL_UNDERUSED_PCT), "underused"), (math.inf, "safe")),
-        "power": ALL_SAFE,
-    }
-    for row, metric in metrics(health, stable=profile == "stable").items():
-        if metric.falling:
-            bounds[row] = ((_below(metric.danger), "danger"), (_below(metric.warning), "warning"), (math.inf, "safe"))
-        else:
-            room: Bounds = () if metric.underused is None else ((_below(metric.underused), "underused"),)
-            bounds[row] = (*room, (metric.warning, "safe"), (metric.danger, "warning"), (math.inf, "danger"))
-    return bounds
+    util = Metric("%", FAR, FAR, underused=UTIL_UNDERUSED_PCT)
+    return {"util": util, "power": ALL_SAFE, **metrics(health, stable=profile == "stable")}
 
 
-def _below(bound: float) -> float:
-    """The highest value below a bound: one at it has the milder level."""
-    return math.nextafter(bound, -math.inf)
-
-
-BOUNDS = bounds_of(Health(), None)
 SEVERITY: dict[Level, int] = {"unknown": 0, "safe": 1, "underused": 2, "warning": 3, "danger": 4}
 
 
-def level_in(bounds: Bounds, value: float | None) -> Level:
+def level_in(bounds: Metric, value: float | None) -> Level:
     """The level of a value; ``unknown`` for None."""
-    if value is None or not math.isfinite(value):
-        return "unknown"
-    for highest, level in bounds:
-        if value <= highest:
-            return level
-    return bounds[-1][1]
+    return "unknown" if value is None or not math.isfinite(value) else bounds.level_of(value)
 
 
-def limit_in(bounds: Bounds, level: Level) -> float | None:
-    """The bound that a value of this level is beyond; None if it has none."""
-    at = next((i for i, (_, name) in enumerate(bounds) if name == level), None)
-    if at is None or level in {"safe", "underused", "unknown"}:
-        return None
-    falling = bounds[-1][1] == "safe"
-    return bounds[at if falling else at - 1][0]
-
-
-def level_of(story: RunStory, names: tuple[str, ...], bounds: Bounds, value: float | None) -> Level:
+def level_of(story: RunStory, names: tuple[str, ...], bounds: Metric, value: float | None) -> Level:
     """The level of the current value; near a bound, the judge's level of the first of these metrics.
 
     The judge waits before it reports a change, so its level may not fit the newest value.
@@ -152,7 +118,7 @@ def fraction(progress: Progress) -> float | None:
     return None
 
 
-def bounds_now(now: Situation) -> Mapping[str, Bounds]:
+def bounds_now(now: Situation) -> Mapping[str, Metric]:
     """Bounds of the levels of this run's readings, by row."""
     attempt = now.story.attempt
     return bounds_of(now.health, attempt.profile if attempt is not None else None)
