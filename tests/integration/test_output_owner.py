@@ -148,7 +148,7 @@ def test_force_starts_beside_the_lock_of_another_host(world: World) -> None:
 def test_every_way_to_start_a_second_trainer_is_refused(world: World) -> None:
     world.write("--steps", "100000", "--step-time", "0.02")
     watcher = world.headless()
-    world.at_step(5)
+    world.in_state("running")
     first = world.run
     command = ["--", sys.executable, str(TRAINER), "--output-dir", "out", "--steps", "3"]
 
