@@ -3,7 +3,6 @@
 import os
 import threading
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
 
@@ -35,35 +34,19 @@ class DiskSpace:
     def __init__(self, directory: Path | None, *, timeout_s: float = 0.2) -> None:
         self._directory = directory
         self._timeout_s = timeout_s
-        self._questions: SimpleQueue[Path | None] = SimpleQueue()
-        self._answers: SimpleQueue[Room | None] = SimpleQueue()
-        self._begun = self._asked = False
+        self._question: threading.Thread | None = None
+        self._answer: Room | None = None
 
     def room(self) -> Room | None:
         """The room; None if unknown, or if the file system does not answer within ``timeout_s``."""
         if self._directory is None:
             return None
-        if not self._begun:
-            queues = self._questions, self._answers  # not this object: the thread ends with it
-            threading.Thread(target=_answer, args=queues, name="sense-disk", daemon=True).start()
-            self._begun = True  # not if no thread can be started at the moment
-        if self._asked and not self._answers.empty():  # it came too late
-            self._answers.get()
-            self._asked = False
-        if not self._asked:  # else the last question still waits
-            self._questions.put(self._directory)
-        try:
-            answer = self._answers.get(timeout=self._timeout_s)
-        except Empty:
-            self._asked = True
-            return None
-        self._asked = False
-        return answer
+        if self._question is None or not self._question.is_alive():  # else the last question still waits
+            self._answer = None
+            self._question = threading.Thread(target=self._ask, args=(self._directory,), name="sense-disk", daemon=True)
+            self._question.start()
+        self._question.join(self._timeout_s)
+        return None if self._question.is_alive() else self._answer
 
-    def __del__(self) -> None:
-        self._questions.put(None)
-
-
-def _answer(questions: SimpleQueue[Path | None], answers: SimpleQueue[Room | None]) -> None:
-    while (directory := questions.get()) is not None:
-        answers.put(room_of(directory))
+    def _ask(self, directory: Path) -> None:
+        self._answer = room_of(directory)
