@@ -76,6 +76,7 @@ def ended(world: World) -> None:
     world.asks("kill", "--yes")
     world.in_state("stopped")
     world.asks("kill", "--yes")
+    until(lambda: not is_held(world.run.lock), "its supervisor ends")
 
 
 def resumed(world: World) -> RunStory:
