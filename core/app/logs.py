@@ -8,8 +8,7 @@ import msgspec
 
 from ..config.location import find_project
 from ..config.shipped import load_failures, load_log_shapes
-from ..judge.failure.catalogue import CompiledCatalogue
-from ..judge.failure.circumstances import Circumstances
+from ..judge.failure.catalogue import Circumstances, CompiledCatalogue
 from ..judge.progress import MetricReader, progress_of
 from ..judge.recovery.ending import diagnosis_of
 from ..judge.text.shapes import ShapeTable

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from ..judge.attempt_progress import STARTED_OVER_STEPS
+from ..judge.progress import STARTED_OVER_STEPS
 from ..judge.recovery.ending import main_reading
 from ..judge.resume.resume_check import VERIFIED, losses_of, name_of, resume_in_words, widest_gap
 from ..judge.state import JudgeState

@@ -25,7 +25,7 @@ from ..judge.resume.resume_check import VERIFIED, fall_until
 from ..judge.resume.resume_point import to_begin_from
 from ..judge.run_states import WORDS, name_of
 from ..judge.state import JudgeState
-from ..judge.text.loss_run import FEW
+from ..judge.text.reading import FEW
 from ..model.checkpoint import Checkpoint
 from ..model.fact import Note
 from ..model.launch import Apart, Rehearsal

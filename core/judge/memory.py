@@ -16,7 +16,7 @@ from ..model.run import Incident, JobCause
 from ..model.settings import Act, Evaluate, Restart
 from ..model.shipped import AppliedRemedy
 from .failure.evidence_state import DiagnosisState
-from .hang.activity import IDLE_UTIL_PCT
+from .hang.liveness import IDLE_UTIL_PCT
 from .progress import START, ProgressState
 from .resume.checkpoint_index import CheckpointIndex, KnownCheckpoint
 from .resume.resume_point import FoundResume, OutputFolders
@@ -183,7 +183,7 @@ def best_there(known: Evaluations, checkpoints: Iterable[KnownCheckpoint]) -> st
     return None if best is None else best.path
 
 
-# What the judge remembers of the ramp (ramp.py), and of the settings that made steps (policy.py).
+# What the judge remembers of the ramp (remedies.py), and of the settings that made steps (policy.py).
 
 
 class Ramp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -292,7 +292,7 @@ def nth_wait_s(waits_s: tuple[float, ...], number: int) -> float:
 #
 # Source: launchers that restart blindly spend whole nights on one bad sample. An error that comes back at the same
 # step comes from the data, the code or the settings, and a restart runs into it again. Known false alarm: a log with a
-# line every hundred steps makes different places look alike (``knows_its_step`` in attempt_progress.py asks for more).
+# line every hundred steps makes different places look alike (``knows_its_step`` in progress.py asks for more).
 
 SHOWN = 5
 
@@ -324,7 +324,7 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     line: str = ""
     """The line of the log that shows why, as it stands, and its place in the source."""
     said: str = ""
-    """The line that shows why, without numbers and paths (circumstances.py)."""
+    """The line that shows why, without numbers and paths (catalogue.py)."""
     raised: Literal["", "own", "parser"] = ""
     """Raised in the person's own code, or by the parser of the command's options; "" = elsewhere, or not known."""
     lasted_s: float | None = None

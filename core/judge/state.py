@@ -17,19 +17,18 @@ from ..model.progress import PLAIN, Progress, Why
 from ..model.run import Incident, IncidentKind, Severity
 from ..model.settings import NoticeEvent, Settings
 from . import run_states
-from .attempt_progress import AttemptProgress, JobFacts
 from .failure.catalogue import CompiledCatalogue
-from .findings.health import MachineHealth
-from .findings.pace import pace_of
-from .findings.slow import Course
+from .findings import MachineHealth, pace_of
 from .hang.deadlines import Watch
 from .hang.pauses import ActiveTime, Unseen
 from .knowledge import Knowledge
 from .memory import AttemptLog, Journal, OperatorMemory, PolicyMemory, Saved
+from .progress import AttemptProgress, JobFacts
 from .resume import checkpoint_index, resume_point
 from .resume.checkpoint_index import CheckpointIndex
 from .run_states import Event, Idle, Machine, RestartPlan
 from .scales import KEPT, LASTS_S, TOLERANCE, TWICE
+from .slow import Course
 
 WARN_AGAIN_S = 1800.0
 """A warning that comes and goes (an occasional NaN, a temperature at its bound) is notified again after this at the

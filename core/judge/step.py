@@ -19,11 +19,11 @@ from ..model.observation import Reply
 from ..model.story import RunStory
 from . import run_states
 from . import state as unseen
-from .failure.circumstances import is_of_run, names_lost_gpu
+from .failure.catalogue import is_of_run, names_lost_gpu
 from .failure.diagnosis import kernel_evidence
 from .handlers import checkpoint_jobs, hang_check, hints, on_checkpoints, on_log, on_samples
 from .hang import deadlines, pauses
-from .hang.activity import GpuFault
+from .hang.liveness import GpuFault
 from .knowledge import Knowledge
 from .memory import PolicyMemory
 from .recovery import apply, attempts, commands, exits, gate, restarts, resume_choice, takeover

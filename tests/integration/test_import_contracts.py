@@ -15,7 +15,7 @@ LINT = "from importlinter.cli import lint_imports_command as lint; lint()"
 
 VIOLATIONS = {
     "model knows nobody and does nothing": ("core/model/run.py", "import time"),
-    "judge is pure and knows only the model": ("core/judge/findings/health.py", "from ..store import clock"),
+    "judge is pure and knows only the model": ("core/judge/findings.py", "from ..store import clock"),
     "the packages of core know the model, not each other": (
         "core/act/stopping.py",
         "from ..sense import sampler",
@@ -26,7 +26,7 @@ VIOLATIONS = {
     "inside the screen each shelf knows only those below it": ("tui/panes/head.py", "from .. import app"),
     "only wiring hands act and sense to the supervisor": ("core/supervisor/loop.py", "from ..sense import gpu"),
     "the readers and detectors of the judge do not know each other": (
-        "core/judge/hang/activity.py",
+        "core/judge/hang/liveness.py",
         "from ..findings import eta",
     ),
     "the readers and detectors of the judge change no state": (

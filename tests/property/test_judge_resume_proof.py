@@ -9,8 +9,8 @@ import pytest
 
 from tests.shipped import CATALOGUE
 from tests.tiers import ALL
-from trainwatch.core.judge.attempt_progress import STARTED_OVER_STEPS
 from trainwatch.core.judge.knowledge import Knowledge
+from trainwatch.core.judge.progress import STARTED_OVER_STEPS
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.fact import IncidentOpened, Note
 from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk, Observation, Start

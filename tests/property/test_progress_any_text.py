@@ -7,7 +7,7 @@ from tests.property.test_progress_chunking import evidence
 from tests.shipped import Metrics, read_progress
 from tests.tiers import examples
 from trainwatch.core.judge.progress import START
-from trainwatch.core.judge.text.columns import KINDS
+from trainwatch.core.judge.text.shapes import KINDS
 from trainwatch.core.model.observation import MOST_METRICS
 
 PARTS = st.sampled_from(

@@ -22,12 +22,10 @@ JUDGE = "trainwatch.core.judge"
 MODULES = (
     "hang.deadlines",
     "hang.rules",
-    "hang.activity",
     "hang.liveness",
     "hang.pauses",
-    "hang.ranks",
     "handlers.hang_check",
-    "findings.slow",
+    "slow",
 )
 SETTINGS = "settings.hang"
 SHARED = {"LAG_S", "LASTS_S", "HALF_MINUTE_S", "MINUTE_S", "WHILE_S", "TWICE", "HALF_AGAIN", "SURE_TIMES"}

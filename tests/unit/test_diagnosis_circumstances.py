@@ -3,7 +3,7 @@
 import pytest
 
 from tests.shipped import CATALOGUE
-from trainwatch.core.judge.failure.circumstances import Circumstances, retry_reason
+from trainwatch.core.judge.failure.catalogue import Circumstances, retry_reason
 from trainwatch.core.judge.recovery.ending import diagnosis_of
 
 ODD = "step 3/9 loss 2\nRuntimeError: odd\n"

@@ -4,7 +4,7 @@ import pytest
 
 from tests.builders import World
 from tests.shipped import CATALOGUE
-from trainwatch.core.judge.failure.circumstances import Circumstances
+from trainwatch.core.judge.failure.catalogue import Circumstances
 from trainwatch.core.judge.knowledge import Knowledge
 from trainwatch.core.judge.recovery.ending import diagnosis_of
 from trainwatch.core.judge.step import Judge

@@ -17,7 +17,7 @@ import trainbeat
 from tests.builders import World, judge
 from tests.unit.test_judge_recovery import save
 from trainbeat import NOTHING, Page, page_path
-from trainwatch.core.judge.hang.activity import ANNOUNCED
+from trainwatch.core.judge.hang.liveness import ANNOUNCED
 from trainwatch.core.model.decision import RequestSave
 from trainwatch.core.model.fact import PhaseChanged
 from trainwatch.core.model.observation import HEARTBEAT, LogChunk

@@ -5,8 +5,8 @@ import pytest
 
 from tests.builders import World
 from tests.shipped import CATALOGUE
-from trainwatch.core.judge.attempt_progress import Former
 from trainwatch.core.judge.knowledge import Knowledge
+from trainwatch.core.judge.progress import Former
 from trainwatch.core.judge.recovery.ending import ended_well, run_total
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import EndWatch, NotifyPeople, StartAttempt

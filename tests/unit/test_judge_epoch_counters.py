@@ -14,7 +14,7 @@ from tests.unit.test_judge_branches import ANYWHERE, GENERIC, notes
 from tests.unit.test_judge_recovery import quick
 from trainwatch.cli.status_text import status_lines
 from trainwatch.core.app.runs.supervisor_life import progress_in
-from trainwatch.core.judge.attempt_progress import AttemptProgress, whole_epochs
+from trainwatch.core.judge.progress import AttemptProgress, whole_epochs
 from trainwatch.core.judge.recovery.attempts import shown_progress
 from trainwatch.core.model.decision import StopAttempt
 from trainwatch.core.model.fact import IncidentOpened, StateChanged

@@ -4,7 +4,7 @@ import pytest
 
 from tests.builders import World
 from tests.unit.test_judge_takeover import taken_over
-from trainwatch.core.judge.findings.pace import Pace, with_own_pace
+from trainwatch.core.judge.findings import Pace, with_own_pace
 from trainwatch.core.judge.hang.deadlines import StepClock, Watch, after_gap, beat
 from trainwatch.core.judge.recovery.attempts import shown_progress
 from trainwatch.core.model.observation import LogChunk

@@ -11,7 +11,7 @@ from tests.shipped import SHAPES
 from tests.unit.test_judge_recovery import crash, running, save
 from trainwatch.core.judge.progress import START, read_progress
 from trainwatch.core.judge.scales import LASTS_S
-from trainwatch.core.judge.text.loss_run import LossRun
+from trainwatch.core.judge.text.reading import LossRun
 from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt, StopAttempt
 from trainwatch.core.model.observation import CheckpointEvent, CheckpointValues, Exit, LogChunk
 from trainwatch.core.model.settings import Nan, Settings

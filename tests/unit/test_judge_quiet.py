@@ -7,7 +7,7 @@ import pytest
 
 from tests.builders import Story, World, judge
 from tests.unit.test_judge_recovery import running, save
-from trainwatch.core.judge.failure.circumstances import SeenGpu, is_of_run, names_lost_gpu
+from trainwatch.core.judge.failure.catalogue import SeenGpu, is_of_run, names_lost_gpu
 from trainwatch.core.judge.handlers.hang_check import loss_s
 from trainwatch.core.model.observation import Exit, KernelLine, ProcessSample, Start
 from trainwatch.core.model.run import Incident

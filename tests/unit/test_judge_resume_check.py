@@ -9,8 +9,7 @@ from tests.builders import Story, World, judge
 from tests.shipped import read_progress
 from tests.unit.test_judge_branches import notes
 from tests.unit.test_judge_recovery import crash, running, save, story
-from trainwatch.core.judge.attempt_progress import AttemptProgress, Former, with_beat
-from trainwatch.core.judge.progress import START, begin_attempt
+from trainwatch.core.judge.progress import START, AttemptProgress, Former, begin_attempt, with_beat
 from trainwatch.core.judge.resume.resume_check import check_count, resume_in_words
 from trainwatch.core.model.decision import StartAttempt
 from trainwatch.core.model.fact import ProgressMade

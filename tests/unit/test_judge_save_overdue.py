@@ -2,8 +2,8 @@
 
 from tests.builders import World, judge
 from tests.unit.test_judge_recovery import running
-from trainwatch.core.judge.findings import slow
-from trainwatch.core.judge.findings.slow import SaveClock
+from trainwatch.core.judge import slow
+from trainwatch.core.judge.slow import SaveClock
 from trainwatch.core.model.decision import NotifyPeople
 from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk
 

@@ -7,7 +7,7 @@ from tests.builders import Story, World, busy, judge, spin
 from tests.scenarios.cases import Case, opened, replayed
 from tests.unit.test_judge_recovery import crash, running
 from trainwatch.core.judge.handlers.hang_check import outlook_of
-from trainwatch.core.judge.hang import activity, rules
+from trainwatch.core.judge.hang import liveness, rules
 from trainwatch.core.judge.resume import checkpoint_index
 from trainwatch.core.judge.run_states import Machine, Paused
 from trainwatch.core.model.observation import (
@@ -283,6 +283,6 @@ def test_pause_is_learned_apart_from_the_pace() -> None:
 
 @pytest.mark.parametrize(("util", "power_w", "state"), [(8, 60, "idle"), (8, 110, "active"), (None, 50, "idle")])
 def test_gpu_state_follows_from_utilisation_and_power(util: float | None, power_w: float, state: str) -> None:
-    usual = activity.GpuNormal(index=0, rest_w=44.0, busy_w=290.0, util_pct=97.0)
+    usual = liveness.GpuNormal(index=0, rest_w=44.0, busy_w=290.0, util_pct=97.0)
     reading = GpuReading(index=0, util_pct=util, power_w=power_w, power_limit_w=320)
-    assert activity.read(usual, reading) == state
+    assert liveness.read(usual, reading) == state

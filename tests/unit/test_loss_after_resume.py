@@ -11,7 +11,7 @@ from tests.unit.test_judge_recovery import crash, save
 from trainwatch.core.judge.recovery.restarts import former, settings_of
 from trainwatch.core.judge.resume.resume_check import Compared, compare_losses
 from trainwatch.core.judge.state import changed
-from trainwatch.core.judge.text.loss_run import LossCurve, with_loss
+from trainwatch.core.judge.text.reading import LossCurve, with_loss
 from trainwatch.core.model.decision import GiveUp, NotifyPeople, StopAttempt
 from trainwatch.core.model.fact import Note
 from trainwatch.core.model.observation import LogChunk

@@ -6,7 +6,7 @@ import pytest
 
 from tests.builders import World
 from trainwatch.core.app.runs.run_usage import ranks_now
-from trainwatch.core.judge.hang.ranks import Ranks, silent, with_processes, with_text
+from trainwatch.core.judge.hang.pauses import Ranks, silent, with_processes, with_text
 from trainwatch.core.model.observation import LogChunk, ProcessSample, Rank
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.builders import Story, knowledge
 from tests.shipped import SHAPES
-from trainwatch.core.judge.findings.pace import with_told
+from trainwatch.core.judge.findings import with_told
 from trainwatch.core.judge.progress import START, read_progress
 from trainwatch.core.judge.recovery.attempts import shown_progress
 from trainwatch.core.judge.state import JudgeState

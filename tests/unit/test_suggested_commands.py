@@ -52,7 +52,7 @@ ALLOWED = {
     ("core/supervisor/loop.py", "trainwatch resume"),  # of a supervisor that is built without a run
     ("core/judge/recovery/gate.py", "trainwatch ack"),  # {run} is filled in where it is shown
     ("core/judge/recovery/gate.py", "trainwatch stop"),
-    ("core/judge/recovery/ramp.py", "trainwatch profile"),
+    ("core/judge/recovery/remedies.py", "trainwatch profile"),
     ("core/app/start/start_choice.py", "trainwatch resume"),  # compared, not shown
     ("core/config/detection.py", "trainwatch diagnose"),  # comments of a file, about any log
     ("core/config/shipped.py", "trainwatch diagnose"),

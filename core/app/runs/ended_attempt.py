@@ -18,7 +18,7 @@ from ...store.run_directory import RunDirectory
 from .known_runs import log_of
 
 if TYPE_CHECKING:
-    from ...judge.failure.circumstances import Circumstances
+    from ...judge.failure.catalogue import Circumstances
 
 STACKS = ("stacks", "py-spy", "stack")
 """Beginnings of the names of evidence files that hold stacks."""
@@ -36,8 +36,10 @@ class EndedAttempt(NamedTuple):
 
 def ended_attempt(run: RunDirectory) -> EndedAttempt:
     """All of a run's that says why its newest attempt ended. Raises CliError (exit code 3) without a log."""
-    from ...judge.failure.catalogue import signal_of  # a start needs nothing of how failures are recognised
-    from ...judge.failure.circumstances import Circumstances
+    from ...judge.failure.catalogue import (
+        Circumstances,
+        signal_of,  # a start needs nothing of how failures are recognised
+    )
     from ...judge.failure.diagnosis import MEANING
 
     story = load_story(run.journal)

@@ -88,7 +88,7 @@ def _rows(process: ProcessSample | None, log: str | None) -> tuple[RankNow, ...]
     """The ranks of a sample, each with what sets it apart from the others."""
     if process is None or not process.ranks:
         return ()
-    from ...judge.hang.ranks import with_processes, with_text
+    from ...judge.hang.pauses import with_processes, with_text
     from ...views.ranks_page import with_standing
 
     told = {each.rank: each for each in process.ranks}
@@ -117,7 +117,7 @@ def _rows(process: ProcessSample | None, log: str | None) -> tuple[RankNow, ...]
 
 def _pace_s(rank: Rank) -> float | None:
     """Seconds per step between the two lines that are known of it; None if they show no two steps."""
-    from ...judge.hang.ranks import step_of
+    from ...judge.hang.pauses import step_of
 
     if rank.line_age_s is None or rank.earlier_age_s is None:
         return None

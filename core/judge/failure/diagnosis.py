@@ -19,8 +19,19 @@ from ..scales import LIKELY, LINE_CHARS, LISTED, SECOND_HAND, SURE, TWICE
 from ..text.lines import fold, peel, plain
 from ..text.reading import PROVES, Reading
 from . import evidence_state as evidence
-from .catalogue import NO_FAILURES, OWN_WEIGHT, SIGNALS, CompiledCatalogue, Proof, read_kernel_line, signal_of
-from .circumstances import SUREST, Circumstances, diagnosis_of_class, fused
+from .catalogue import (
+    NO_FAILURES,
+    OWN_WEIGHT,
+    SIGNALS,
+    SUREST,
+    Circumstances,
+    CompiledCatalogue,
+    Proof,
+    diagnosis_of_class,
+    fused,
+    read_kernel_line,
+    signal_of,
+)
 from .evidence_lines import FENCE, is_of_traceback, read_last_words, read_line
 from .evidence_state import Block, DiagnosisState, Finding, RankEnd
 

@@ -15,6 +15,7 @@ from ..scales import BLOCK_LINES, HEADED_LINES, LATE_LINES, LIKELY, LISTED, SECO
 from ..text.lines import TRACEBACK, Carried, peel, unglued
 from . import evidence_state as evidence
 from .catalogue import (
+    BAR,
     CHECKPOINT_READS,
     NO_FAILURES,
     OWN_WEIGHT,
@@ -24,7 +25,6 @@ from .catalogue import (
     Proof,
     read_kernel_line,
 )
-from .circumstances import BAR
 from .evidence_state import Block, DiagnosisState, Finding
 
 KERNEL_GATES = ("Xid", "XID", "NVRM", "dxg", "blocked for more than", "oom-kill", "amdgpu", "Out of memory: Kill")

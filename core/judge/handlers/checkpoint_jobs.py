@@ -10,12 +10,12 @@ from ...model.fact import CheckpointEvaluated
 from ...model.observation import Outcome
 from ...model.progress import RAM_SHORT_BYTES
 from .. import memory
-from ..findings.slow import long_words
 from ..knowledge import Knowledge
 from ..memory import EndOfWatch, EndTime, Job, best_there
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
 from ..run_states import Finished, Over, Running, Stopped
 from ..scales import BUSY_S, SURE_TIMES, TRIES, WHILE_S
+from ..slow import long_words
 from ..state import JudgeState, StepBuilder
 
 # Evaluations of checkpoints (``[evaluate]``): when one begins, when it must end, and what its outcome means.

@@ -9,13 +9,12 @@ from ...model.observation import Outcome, ProcessSample
 from ...model.progress import Outlook
 from ...model.run import Evidence
 from ...model.text import LazyPattern
-from .. import memory
-from ..attempt_progress import knows_its_step
-from ..findings import pace
-from ..hang import deadlines, liveness, pauses, ranks, rules
+from .. import findings, memory
+from ..hang import deadlines, liveness, pauses, rules
 from ..hang.deadlines import HangInput, Quiet, SavePhase
 from ..knowledge import Knowledge
 from ..memory import Cause, Failed
+from ..progress import knows_its_step
 from ..recovery import policy
 from ..recovery.apply import answer_failure
 from ..recovery.attempts import close_quiet
@@ -239,7 +238,7 @@ def _since_sign_s(builder: StepBuilder) -> float:
 
 def _reason(run: HangInput, case: rules.Case) -> str:
     """The reason, with the rank for which the others wait if it can be told."""
-    rank = ranks.silent(run.ranks, run.t)
+    rank = pauses.silent(run.ranks, run.t)
     return f"{case.reason}; {rank}" if rank and not run.pause.ranks else case.reason
 
 
@@ -365,7 +364,7 @@ def loss_s(state: JudgeState) -> float:
     hung_here = memory.hung_at(state.policy.history, attempt.position, epochs, attempt.stride)
     if not (knows_its_step(attempt) and hung_here):
         return again_s
-    left_s = pace.eta_s(state.course.pace, state.progress)
+    left_s = findings.eta_s(state.course.pace, state.progress)
     return max(again_s, 8 * 3600.0 if left_s is None else left_s)  # a night, if its end is unknown
 
 

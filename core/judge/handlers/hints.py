@@ -17,10 +17,10 @@ from ...model.observation import HostSample
 from ...model.progress import VRAM_UNDERUSED_PCT
 from ...model.run import DIVERGING, NO_STEP, GpuHabit, Habits, IncidentKind
 from ...model.text import memory, plural
-from ..findings import loss
-from ..findings.health import host_values
+from .. import findings
+from ..findings import host_values
 from ..hang import pauses
-from ..hang.activity import GpuNormal
+from ..hang.liveness import GpuNormal
 from ..hang.pauses import PhaseTimes
 from ..knowledge import Knowledge
 from ..memory import Printed
@@ -115,7 +115,7 @@ def _hint(builder: StepBuilder, kind: IncidentKind, class_: str, reason: str) ->
 # A learning rate that is proposed from the loss curve: never taken by itself, whatever the settings allow.
 #
 # Source: the DiT training guide (a loss that does not fall, or is unstable: 1e-4 to 5e-5). The evidence is the trend
-# over thousands of lines (findings/loss.py). None is proposed if the trainer prints one that its scheduler has lowered
+# over thousands of lines (findings.py). None is proposed if the trainer prints one that its scheduler has lowered
 # that far already: the plateau is then the end of the schedule.
 
 TROUBLE = "plateau"
@@ -141,7 +141,7 @@ def tell_trend(builder: StepBuilder) -> None:
     One that diverges already has an incident of its own, which lasts.
     """
     seen, found = builder.state.course.loss, _rate_options(builder)
-    trend, finding = loss.describe_trend(seen.long), seen.long.finding or ""
+    trend, finding = findings.describe_trend(seen.long), seen.long.finding or ""
     if finding == DIVERGING and seen.diverges:
         return
     values = ", ".join(dict.fromkeys(option.words for option in found if option.changes))

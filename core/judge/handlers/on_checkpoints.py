@@ -8,11 +8,10 @@ from ...model.decision import DeleteCheckpoint, PlanRetention
 from ...model.fact import CheckpointsSetAside, OutputKnown
 from ...model.observation import CheckpointEvent, Outcome, OutputSeen
 from ...model.run import OTHER_TRAINER, VANISHED, is_below
-from .. import memory
-from ..attempt_progress import ACCUMULATED, AttemptProgress, places_at, with_saved
-from ..findings import slow
+from .. import memory, slow
 from ..hang import liveness
-from ..recovery import commands, exits, gate, ramp, remedies, restarts, resume_choice
+from ..progress import ACCUMULATED, AttemptProgress, places_at, with_saved
+from ..recovery import commands, exits, gate, remedies, restarts, resume_choice
 from ..resume import checkpoint_index, resume_point
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
 from ..resume.resume_check import counts_since, slack_of
@@ -205,7 +204,7 @@ def _complete(builder: StepBuilder, event: CheckpointEvent, known: KnownCheckpoi
         if not aside:  # of this run's branch: progress, and a moment at which a restart loses little
             restarts.saved(builder, known)
             if known.unclear is None:
-                ramp.on_saved(builder, known)
+                remedies.on_saved(builder, known)
         on_saved(builder)
         if builder.state.policy.switch and not aside:
             commands.switch_at_checkpoint(builder)

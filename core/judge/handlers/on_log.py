@@ -7,12 +7,11 @@ from msgspec.structs import replace
 from ...model.fact import PhaseChanged
 from ...model.observation import HEARTBEAT, LogChunk
 from ...model.run import DIVERGING, NO_STEP
-from .. import attempt_progress
+from .. import findings, slow
 from ..failure.diagnosis import read_log
-from ..findings import loss, pace, slow
-from ..hang import activity, deadlines, liveness, pauses, ranks
+from ..hang import deadlines, liveness, pauses
 from ..hang.deadlines import SavePhase
-from ..progress import START, ProgressState, after_gap, read_progress
+from ..progress import START, ProgressState, after_gap, read_progress, with_beat
 from ..recovery import apply, restarts
 from ..recovery.attempts import progress_made
 from ..run_states import Hung, Queued, Running, Stopping, Suspended, is_watched
@@ -41,7 +40,7 @@ def on_log(builder: StepBuilder, chunk: LogChunk) -> None:
                 builder.state = restarts.note_name_in_log(builder.state, chunk.text)
             if chunk.source is None:
                 builder.state = hints.read_settings(builder.knowledge, builder.state, chunk.text)
-            found = ranks.with_text(builder.state.watch.ranks, chunk.text, builder.t)
+            found = pauses.with_text(builder.state.watch.ranks, chunk.text, builder.t)
             if found is not builder.state.watch.ranks:
                 builder.change("watch", ranks=found)
         _read(builder, chunk)
@@ -93,7 +92,7 @@ def _on_text(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
     phase = after.phase if source in {None, HEARTBEAT} else before.phase
     margin_s = 2.0 * (state.time.period_s or 0.0) + 2.0 * (state.watch.clock.slow_s or 0.0)
     alive = liveness.was_alive(state.watch.liveness, state.watch.clock.last, builder.now, margin_s)
-    log = activity.with_text(before, phase, chunk.text, builder.now, alive=alive)
+    log = liveness.with_text(before, phase, chunk.text, builder.now, alive=alive)
     changed = phase != before.phase
     if changed and log.trusted:
         _phase_ended(builder)
@@ -111,7 +110,7 @@ def _keep(builder: StepBuilder, before: ProgressState, after: ProgressState) -> 
     state, t = builder.state, builder.t
     if after.certain.heartbeats > before.certain.heartbeats:
         first, epoch = after.certain.opening.first_step, after.progress.epoch
-        kept = attempt_progress.with_beat(state.attempt, after.progress.run_step, t, epoch=epoch, first_step=first)
+        kept = with_beat(state.attempt, after.progress.run_step, t, epoch=epoch, first_step=first)
         builder.set(attempt=kept)
     changed = after.phase != before.phase
     # People wait for the end of a trainer that is being ended.
@@ -127,16 +126,16 @@ def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
     _watch(builder, chunk, after)
     dated, seen_t = chunk.written_t is not None, t if chunk.written_t is None else min(t, chunk.written_t)
     builder.set(
-        attempt=attempt_progress.with_beat(
+        attempt=with_beat(
             state.attempt, step, seen_t, read_t=min(t, chunk.t), epoch=progress.epoch, first_step=first_step
         )
     )
     if step is not None:
-        take_step = pace.with_step if clock.behind_from is None and not dated else pace.begin_stretch
+        take_step = findings.with_step if clock.behind_from is None and not dated else findings.begin_stretch
         builder.change("course", pace=take_step(state.course.pace, step, builder.now))
     if progress.loss is not None:
         position = None if step is None else (state.attempt.offset or 0) + step
-        builder.change("course", loss=loss.with_loss(state.course.loss, progress.loss, t, position))
+        builder.change("course", loss=findings.with_loss(state.course.loss, progress.loss, t, position))
     if state.course.saves_unread or state.journal.incidents or not isinstance(state.machine, Running):
         _advance(builder)
     if state.watch.launcher.from_step is not None:
@@ -193,7 +192,7 @@ def _watch(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> None:
         "watch",
         clock=deadlines.beat(clock, now, steps, announced=announced, late=chunk.written_t is not None),
         liveness=liveness.with_step(seen, clock.last, announced=announced or first),
-        log_activity=activity.with_step(watch.log_activity, progress.phase, chunk.text, now),
+        log_activity=liveness.log_after_step(watch.log_activity, progress.phase, chunk.text, now),
         pause=pauses.with_step(watch.pause, builder.t),
         saving=SavePhase(),
         peak=peak,
@@ -217,7 +216,7 @@ def _advance(builder: StepBuilder) -> None:
 def _phase_ended(builder: StepBuilder) -> None:
     """Learn how long the phase that ends now took."""
     state, log = builder.state, builder.state.watch.log_activity
-    if log.trusted and (log.phase in activity.ANNOUNCED or log.phase == "save"):
+    if log.trusted and (log.phase in liveness.ANNOUNCED or log.phase == "save"):
         quiet_s = liveness.silence(state.watch.liveness, state.watch.clock.last)
         lasted_s = builder.now - log.phase_at
         builder.change("watch", phase_times=pauses.learned(state.watch.phase_times, log.phase, lasted_s, quiet_s))
@@ -259,7 +258,7 @@ def _pace(builder: StepBuilder) -> None:
         builder.close_all("as fast as usual again", *slow.CLASSES)
 
 
-def _on_loss(builder: StepBuilder, before: loss.Finding | None) -> None:
+def _on_loss(builder: StepBuilder, before: findings.Finding | None) -> None:
     """What the newest loss shows, together with those before it. ``before``: what they showed without it."""
     seen, state = builder.state.course.loss, builder.state
     if seen.is_spike and not seen.diverges and not builder.warned_lately("loss", "spike"):
@@ -271,7 +270,7 @@ def _on_loss(builder: StepBuilder, before: loss.Finding | None) -> None:
     told = builder.open_of(DIVERGING) is not None
     if told and not seen.diverges:
         builder.close_all("the loss is near its lowest again", DIVERGING)
-    elif seen.diverges and not told and loss.OTHER_AIM.search(state.log.diagnosis.tail):
+    elif seen.diverges and not told and findings.OTHER_AIM.search(state.log.diagnosis.tail):
         builder.change("course.loss", lasting=False, high=0, long=replace(seen.long, finding=None, rises=0))
     elif seen.diverges:
         apply.on_divergence(builder)

@@ -10,11 +10,10 @@ from ...model import observation as observations
 from ...model.progress import metrics, reading_name
 from ...model.run import OTHER_TRAINER, Evidence, IncidentKind, never_ends
 from ...model.text import beginning, plural, typed
-from .. import run_states
-from ..failure.circumstances import SeenGpu
+from .. import findings, run_states
+from ..failure.catalogue import SeenGpu
 from ..failure.diagnosis import read_log
-from ..findings import health, pace
-from ..hang import activity, deadlines, liveness, pauses, ranks
+from ..hang import deadlines, liveness, pauses
 from ..hang.liveness import with_gpus
 from ..progress import begin_attempt
 from ..recovery import attempts, exits, restarts, resume_choice
@@ -40,7 +39,7 @@ def on_gpu(builder: StepBuilder, sample: observations.GpuSample) -> None:
     if settings.evaluate.wanted:
         builder.change("saved.evaluations", gpus=sample.gpus)
     _see_usable(builder, sample, watched=watched)
-    _take_levels(builder, health.gpu_values(sample, training=watched and state.watch.clock.beats > 0))
+    _take_levels(builder, findings.gpu_values(sample, training=watched and state.watch.clock.beats > 0))
     _take_faults(builder, sample)
     if watched and settings.profiles.ladder:
         hints.on_spare(builder)
@@ -57,7 +56,7 @@ def on_gpu(builder: StepBuilder, sample: observations.GpuSample) -> None:
 
 def _take_faults(builder: StepBuilder, sample: observations.GpuSample) -> None:
     known = builder.state.health.gpu_faults
-    faults = health.take_faults(known, sample, builder.t)
+    faults = findings.take_faults(known, sample, builder.t)
     counted = {name for name, fault in known.items() if fault.counts}
     builder.change("health", gpu_faults=faults)
     for name, fault in faults.items():
@@ -86,8 +85,8 @@ def on_host(builder: StepBuilder, sample: observations.HostSample) -> None:
     """Take a sample of memory and disk."""
     builder.set(time=pauses.sampled(builder.state.time))
     state, machine, free = builder.state, builder.machine, sample.disk_free_bytes
-    builder.set(health=health.with_host(state.health, sample))
-    _take_levels(builder, health.host_values(sample))
+    builder.set(health=findings.with_host(state.health, sample))
+    _take_levels(builder, findings.host_values(sample))
     if state.health.tight_since is not None or (run_states.is_watched(machine) and hints.is_tight(sample)):
         hints.on_host(builder, sample)
     if isinstance(machine, run_states.BackingOff):
@@ -99,26 +98,26 @@ def on_host(builder: StepBuilder, sample: observations.HostSample) -> None:
     for_room = isinstance(machine, run_states.BackingOff) and machine.need_bytes is not None
     if free is not None and not for_room:
         saves = sum([known.own and known.complete for known in state.saved.checkpoints.known])
-        if saves != state.health.disk.saves or builder.open_of(health.CLASS) is not None:
+        if saves != state.health.disk.saves or builder.open_of(findings.CLASS) is not None:
             _fill(builder, free, saves)
 
 
 def _fill(builder: StepBuilder, free_bytes: float, saves: int) -> None:
     """Warn if the disk will be full before the training is done. While a restart waits for room, it is full."""
-    state, known = builder.state, builder.open_of(health.CLASS)
-    use = health.with_free(state.health.disk, builder.now, free_bytes, saves)
+    state, known = builder.state, builder.open_of(findings.CLASS)
+    use = findings.with_free(state.health.disk, builder.now, free_bytes, saves)
     builder.change("health", disk=use)
     sizes = [k.size_bytes for k in state.saved.checkpoints.known if k.own and k.complete and k.size_bytes is not None]
-    coming = health.forecast(use, builder.now, free_bytes, max(sizes, default=None))
-    need_s = pace.eta_s(state.course.pace, state.progress)
+    coming = findings.forecast(use, builder.now, free_bytes, max(sizes, default=None))
+    need_s = findings.eta_s(state.course.pace, state.progress)
     if coming is None:
         return
     is_known = need_s is not None or state.progress.run_total_steps is None  # else the time left is known soon
-    need_s = health.HORIZON_S if need_s is None else need_s
+    need_s = findings.HORIZON_S if need_s is None else need_s
     if known is not None and coming.full_s > HALF_AGAIN * need_s:
-        builder.close_all("there is room again", health.CLASS)
+        builder.close_all("there is room again", findings.CLASS)
     if known is None and is_known and coming.is_sure and coming.full_s < need_s:
-        builder.warn("disk", health.CLASS, coming.sentence, title="the disk fills")
+        builder.warn("disk", findings.CLASS, coming.sentence, title="the disk fills")
 
 
 SAVE_METRICS = ("ram_used", "ram_available", "temp")
@@ -146,7 +145,7 @@ def on_process(builder: StepBuilder, sample: observations.ProcessSample) -> None
     seen = liveness.with_process(state.watch.liveness, sample, now, builder.settings.hang, state.watch.clock.last)
     # Something that is not stopped still runs if a GPU of the run or its CPU is busy now.
     fresh = seen.gpu_at is not None and now - seen.gpu_at <= pauses.longest_gap(state.time.period_s)
-    works = bool(seen.working.bits & 1) or (fresh and not activity.LOADED.isdisjoint(seen.gpu))
+    works = bool(seen.working.bits & 1) or (fresh and not liveness.LOADED.isdisjoint(seen.gpu))
     pause = pauses.with_process(state.watch.pause, sample, builder.t, others_work=works)
     builder.change("watch", liveness=seen, pause=pause)
     _see_ranks(builder, sample)
@@ -184,7 +183,7 @@ def _take_levels(builder: StepBuilder, values: Iterator[tuple[str, float]]) -> N
     """Take values of metrics: those that changed their level are told."""
     state = builder.state
     table = metrics(builder.settings.health, stable=state.policy.profile == "stable")
-    bands, changes = health.take(state.health.bands, values, table, builder.t)
+    bands, changes = findings.take(state.health.bands, values, table, builder.t)
     if bands is not state.health.bands:
         builder.change("health", bands=bands)
     for change in changes:
@@ -208,8 +207,8 @@ def _see_ranks(builder: StepBuilder, sample: observations.ProcessSample) -> None
     state = builder.state
     if not sample.ranks and not state.watch.ranks and not sample.agents:
         return
-    found = ranks.with_processes(state.watch.ranks, sample.ranks, builder.t)
-    known, again = ranks.with_sample(state.watch.launcher, state.watch.ranks, sample)
+    found = pauses.with_processes(state.watch.ranks, sample.ranks, builder.t)
+    known, again = pauses.with_sample(state.watch.launcher, state.watch.ranks, sample)
     most = max((agent.max_restarts or 0 for agent in known.agents), default=0)
     if most and not known.told:
         known = replace(known, told=True)

@@ -16,10 +16,8 @@ from ...model.run import HangKind
 from ...model.settings import Hang
 from ..scales import HALF_AGAIN, LASTS_S, NEARLY, SURE_TIMES, TOLERANCE, TWICE
 from . import liveness
-from .activity import ANNOUNCED, GpuFault, LogActivity
-from .liveness import Liveness
-from .pauses import UNSEEN, LoopWatch, Pause, PhaseTimes, habit, longest_gap
-from .ranks import Launcher, Ranks, joining_s
+from .liveness import ANNOUNCED, GpuFault, Liveness, LogActivity
+from .pauses import UNSEEN, Launcher, LoopWatch, Pause, PhaseTimes, Ranks, habit, joining_s, longest_gap
 
 # The usual time from one step to the next, and when a step is overdue.
 #

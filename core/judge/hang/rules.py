@@ -26,10 +26,9 @@ from ...model.run import Evidence, HangKind
 from ...model.text import LazyPattern, plural, size
 from ..scales import HALF_AGAIN, MINUTE_S, TWICE, WHILE_S
 from . import deadlines, liveness
-from .activity import GpuState
 from .deadlines import HangInput
-from .liveness import Liveness
-from .ranks import silent, waiting
+from .liveness import GpuState, Liveness
+from .pauses import silent, waiting
 
 # Whether a run that makes no step is ended now, or given more time: the cost of waiting against the cost of an error.
 #

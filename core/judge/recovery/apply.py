@@ -18,19 +18,18 @@ from ...model.run import DIVERGING, Evidence
 from ...model.shipped import EvidenceLine
 from ...model.text import LazyPattern, plural
 from .. import memory
-from ..attempt_progress import knows_its_step
-from ..failure.circumstances import channel_state, diagnosis_of_class
+from ..failure.catalogue import channel_state, diagnosis_of_class
 from ..failure.diagnosis import at_end, hidden_failure
 from ..hang.deadlines import usual_s
 from ..memory import Cause, Failed
+from ..progress import knows_its_step
 from ..resume import checkpoint_index, resume_point
 from ..resume.checkpoint_index import DOUBTED, KnownCheckpoint, Unread, Values, base_name, values_of, with_values
 from ..run_states import RestartPlan, Stopped, is_live, is_watched
 from ..scales import LASTS_S, MINUTE_S, TWICE
 from ..state import JudgeState, StepBuilder
-from ..text.loss_run import LossRun
-from ..text.reading import Reading
-from . import gate, policy, ramp, remedies, restarts, resume_choice
+from ..text.reading import LossRun, Reading
+from . import gate, policy, remedies, restarts, resume_choice
 from .attempts import give_up
 from .policy import NAN, Again, Answer, FailureInput, Finish, GiveUpRun, Hold
 from .resume_choice import choose
@@ -117,7 +116,7 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
         stride=stride,
         step_known=knows_its_step(attempt),
         gpu_channel=channel_state(state.log.diagnosis.kernel, builder.catalogue),
-        rung=ramp.rung(builder) if launched else None,
+        rung=remedies.rung(builder) if launched else None,
         ran_before=policy.settings_that_ran(state, started=launched) if may_fall_back else None,
         remedy=remedy,
         waiting=waiting,
@@ -221,7 +220,7 @@ def _again(builder: StepBuilder, failure: FailureInput, answer: Again) -> None:
         # An attempt that began anew wrote nothing yet: so does the next one.
         plan = replace(plan, reason=why, fresh=failure.began_anew)
     if answer.rung is not None:
-        ramp.step_down(builder, answer.rung.below, class_, failure.reason, incident)
+        remedies.step_down(builder, answer.rung.below, class_, failure.reason, incident)
     if answer.remedy is not None:
         remedies.take(builder, answer.remedy, _key(failure.cause), incident)
     remedies.propose(builder, answer.proposed, _key(failure.cause), incident)
@@ -248,14 +247,14 @@ def _count(builder: StepBuilder, failure: FailureInput, *, counted: bool = True,
         return
     builder.change("policy", history=memory.with_cause(failure.history, failure.cause))
     if same_rung and not failure.spent:
-        ramp.end_stretch(builder)
+        remedies.end_stretch(builder)
 
 
 # NaN: when it is acted on, and what is known of it at the end of an attempt.
 #
 # Sources: runs that trained on NaN for days and ended with exit status 0. Training does not come back from NaN weights,
 # so each further step is lost. Known false alarms: an overflowing step under mixed precision prints NaN and is skipped;
-# an average keeps one such value (text/loss_run.py tells both apart).
+# an average keeps one such value (text/reading.py tells both apart).
 LAST_STEPS = 5
 """NaN steps in a row at the end of an attempt that are no accident. A gradient scaler skips a single one."""
 

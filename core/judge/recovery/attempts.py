@@ -9,18 +9,17 @@ from ...model.preset import NO_PROFILE
 from ...model.progress import PLAIN, HoldKind, Progress, Why
 from ...model.run import DIVERGING, OTHER_TRAINER, EndedBy, EndFacts
 from ...model.story import ways_on
-from .. import run_states
+from .. import findings, run_states
 from .. import state as unseen
-from ..attempt_progress import whole_epochs
-from ..findings import loss, pace
-from ..findings.slow import MISSING
 from ..handlers import checkpoint_jobs
 from ..knowledge import Knowledge
 from ..memory import failed_starts, nth_wait_s
+from ..progress import whole_epochs
 from ..resume import checkpoint_index, resume_point
 from ..resume.checkpoint_index import base_name
 from ..resume.resume_check import stays_open
 from ..scales import HOUR_S, KEPT, LAG_S, LASTS_S, TWICE
+from ..slow import MISSING
 from ..state import JudgeState, StepBuilder
 from . import gate, policy
 from .remedies import merged
@@ -371,15 +370,15 @@ def shown_progress(knowledge: Knowledge, state: JudgeState) -> Progress:
     run, told = now.run, knowledge.told.get(attempt.profile or "")
     resumed = attempt.resume_from is not None and attempt.resume_verdict != "ignored"
     before = whole_epochs(attempt, run.whole or run.total)
-    progress = pace.with_told(state.progress, run, told, resumed=resumed, epochs_before=before)
+    progress = findings.with_told(state.progress, run, told, resumed=resumed, epochs_before=before)
     epoch = progress.epoch
     if run.step is not None or epoch is None:
-        return pace.with_own_pace(progress, state.course.pace, state.watch.clock.step_s)
+        return findings.with_own_pace(progress, state.course.pace, state.watch.clock.step_s)
     # A log that prints an epoch as it ends, and no step. One that was read late tells no times.
     first, last = attempt.first_beat_t, attempt.beat_t
     if attempt.adopted or first is None or last is None or run.first_named is None:
         return progress
-    return pace.with_epoch_pace(progress, epoch - run.first_named, last - first, epoch + (run.base == 0))
+    return findings.with_epoch_pace(progress, epoch - run.first_named, last - first, epoch + (run.base == 0))
 
 
 def progress_made(knowledge: Knowledge, state: JudgeState) -> ProgressMade:
@@ -395,7 +394,7 @@ def progress_made(knowledge: Knowledge, state: JudgeState) -> ProgressMade:
         overall_step=now.position,
         step_offset=at if rest else now.step_offset,
         stride=now.stride,
-        loss_state=loss.state_of(
+        loss_state=findings.state_of(
             state.course.loss,
             is_nan=state.log.reading.now.loss_is_nan,
             diverges=any(i.class_ == DIVERGING for i in state.journal.incidents),

@@ -20,7 +20,7 @@ from ..memory import Budget
 from ..run_states import Finished, Hung, Paused, RestartPlan, Running, Starting, Stopped, Stopping, Suspended, Then
 from ..scales import WHILE_S
 from ..state import JudgeState, StepBuilder
-from . import attempts, gate, policy, ramp, remedies, restarts, resume_choice
+from . import attempts, gate, policy, remedies, restarts, resume_choice
 from .apply import answer_failure, before_lost_t
 from .attempts import can_ask, cannot_be_told, close_quiet, ways
 from .resume_choice import why_not_resumable
@@ -285,7 +285,7 @@ def _profile(builder: StepBuilder, command: Command) -> Reply:
         anew = "a checkpoint cannot be passed to the command (write {resume} where its path belongs)"
     if goes_on and anew is not None:
         return refused(f"a switch needs a restart, and {anew}; `{builder.typed('restart', '--fresh')}` begins anew")
-    ramp.chosen(builder, name, command.by)
+    remedies.chosen(builder, name, command.by)
     builder.change("policy", profile_pending=name, switch=live)
     remedies.drop(builder, f"{command.by} chose the profile {name}")
     when = "now" if live and command.now else "at the next checkpoint" if live else "at the next start"

@@ -21,9 +21,7 @@ from ...model.progress import ToldLength
 from ...model.run import JobCause
 from ...model.shipped import Diagnosis, EvidenceLine
 from ...model.text import LazyPattern
-from ..attempt_progress import AttemptProgress, whole_epochs
-from ..failure.catalogue import CompiledCatalogue
-from ..failure.circumstances import SUREST, Circumstances
+from ..failure.catalogue import SUREST, Circumstances, CompiledCatalogue
 from ..failure.diagnosis import (
     START_EVIDENCE,
     at_end,
@@ -41,7 +39,7 @@ from ..failure.diagnosis import (
 from ..failure.evidence_state import DiagnosisState, kept_text
 from ..knowledge import Knowledge
 from ..memory import AttemptLog
-from ..progress import START, ProgressState
+from ..progress import START, AttemptProgress, ProgressState, whole_epochs
 from ..resume.checkpoint_index import base_name
 from ..resume.resume_point import newest_own
 from ..scales import HALF_MINUTE_S, HEADED_LINES, LISTED, MINUTE_S, NEARLY, SHOWN, TINY_SHARE, TWICE

@@ -12,18 +12,16 @@ from ...model.progress import PLAIN, Why
 from ...model.run import Evidence
 from ...model.shipped import Diagnosis, EvidenceLine
 from ...model.text import LazyPattern, beginning
-from .. import run_states
-from ..attempt_progress import JobFacts
+from .. import findings, run_states
 from ..failure import catalogue as exit_status
-from ..failure.catalogue import SIGNALS, signal_of
-from ..failure.circumstances import Circumstances, last_line, words_of
+from ..failure.catalogue import SIGNALS, Circumstances, last_line, signal_of, words_of
 from ..failure.diagnosis import at_end, diagnosis_as
 from ..failure.evidence_state import is_of_the_system, placed
-from ..findings import pace
 from ..handlers import checkpoint_jobs
-from ..hang import ranks
+from ..hang import pauses
 from ..knowledge import Knowledge
 from ..memory import Cause, Failed, failed_starts
+from ..progress import JobFacts
 from ..scales import HOUR_S, LAST_LINES, LIKELY, MINUTE_S, TWICE
 from ..state import WARN_AGAIN_S, JudgeState, StepBuilder
 from . import attempts, gate, policy, restarts, takeover
@@ -66,7 +64,7 @@ def _on_end(builder: StepBuilder, observation: Exit) -> None:
         case "ended_early":
             _end_early(builder, observation, found, end.why)
         case "failed":
-            who = ranks.stopped(state.watch.ranks)
+            who = pauses.stopped(state.watch.ranks)
             if who and builder.catalogue.class_of(found.failure).of_other_ranks:  # they lost contact with it
                 said = f"{who[0].upper()}{who[1:]}. {found.explanation}"
                 found = msgspec.structs.replace(found, explanation=said)
@@ -381,7 +379,7 @@ def check(builder: StepBuilder) -> None:
         return
     if limit_t is not None and builder.t >= limit_t:
         return  # Slurm ends it now; what it saves at the signal for that was not asked for
-    left_s = pace.eta_s(state.course.pace, state.progress)
+    left_s = findings.eta_s(state.course.pace, state.progress)
     if left_s is not None and limit_t is not None and builder.t + left_s < limit_t:
         return
     if attempts.came(state, asked_t):

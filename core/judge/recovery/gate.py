@@ -19,9 +19,9 @@ from ...model.progress import Why
 from ...model.settings import Act
 from ...model.text import plural
 from .. import run_states
-from ..attempt_progress import lost_steps
 from ..knowledge import Knowledge
 from ..memory import Failed, Waiting
+from ..progress import lost_steps
 from ..resume import resume_point
 from ..run_states import Hung, RestartPlan, Stopped, Then
 from ..scales import HOUR_S, MINUTE_S

@@ -17,13 +17,13 @@ from ...model.settings import Restart
 from ...model.shipped import SettingsFault, WaitsFor
 from ...model.text import plural, size, typed
 from .. import memory
-from ..failure.circumstances import BREAKS, ChannelState
+from ..failure.catalogue import BREAKS, ChannelState
 from ..memory import Cause, Failed, History, Rung, SettingsThatRan, nth_wait_s
 from ..resume.checkpoint_index import Unread
 from ..run_states import RestartPlan, Then
 from ..scales import BUSY_S, HALF_MINUTE_S, HOUR_S, LIKELY, SURE, TRIES, WHILE_S
 from ..state import JudgeState, StepBuilder
-from . import ramp, remedies
+from . import remedies
 from .remedies import Option
 
 # Of all answers: ``then``: what follows the end of the attempt, and ``how``, as a clause. ``counted``: the failure
@@ -546,7 +546,7 @@ def go_back(builder: StepBuilder, ran: SettingsThatRan, failure: str, reason: st
     builder.note(f"{words} ({failure}: {reason})")
     at = state.policy.ramp
     ours = left in {at.rung, at.climbing} and (at.climbed or at.climbing == left)
-    ramp.leave(builder, failed, to, f"{left} does not start here: {reason}", incident, ours=ours)
+    remedies.leave(builder, failed, to, f"{left} does not start here: {reason}", incident, ours=ours)
     if state.policy.profile_pending in {None, left}:  # else an operator or a remedy chose another profile meanwhile
         builder.change("policy", profile_pending=to)
         builder.fact(ProfileChanged(profile=ran.profile, pending=True, why=f"{words} ({failure})", failed=failed))

@@ -11,16 +11,15 @@ from ...model.progress import ToldLength, Why
 from ...model.run import VANISHED, Evidence, Incident, has_inodes
 from ...model.settings import SAVE_WAIT_S
 from ...model.text import plural, sizes_apart, typed
-from .. import memory, run_states
-from ..attempt_progress import AttemptProgress, Former, lost_steps
-from ..findings import health
+from .. import findings, memory, run_states
 from ..handlers import checkpoint_jobs
+from ..progress import AttemptProgress, Former, lost_steps
 from ..resume import checkpoint_index, resume_check
 from ..resume.checkpoint_index import base_name
 from ..resume.resume_check import VERIFIED, name_of
 from ..scales import SAVE_GAP_S
 from ..state import JudgeState, StepBuilder
-from ..text.loss_run import FEW, LossCurve, moved, thinned
+from ..text.reading import FEW, LossCurve, moved, thinned
 from . import attempts, gate, resume_choice
 from .attempts import conclude, ended, give_up
 from .ending import main_reading, may_be_of_an_epoch, run_total
@@ -221,7 +220,7 @@ def wait_for_room(builder: StepBuilder, plan: run_states.RestartPlan, need_bytes
         reason = "no more files can be created on the disk (no free inodes); it continues when some are deleted"
         why = Why("no_inodes")
         how = "`df -i` shows it; caches and folders with many small files take the most"
-    builder.close_all("the disk is full", health.CLASS)
+    builder.close_all("the disk is full", findings.CLASS)
     builder.move("no_room", run_states.BackingOff(replace(plan, need_bytes=None), need_bytes=need_bytes), reason, why)
     builder.notify("warning", "held: the disk is full", f"{reason}\n{how}", incident=plan.incident)
 

@@ -11,22 +11,20 @@ from ...model.observation import Start
 from ...model.preset import NO_PROFILE
 from ...model.shipped import AppliedRemedy
 from ...model.story import RunStory
-from .. import run_states
-from ..attempt_progress import AttemptProgress, read_anew
-from ..findings import loss
-from ..findings.pace import Pace
-from ..findings.slow import Course, Stall
+from .. import findings, run_states
+from ..findings import Pace
 from ..handlers import checkpoint_jobs
 from ..hang import deadlines
 from ..hang.pauses import ActiveTime
 from ..memory import AttemptLog, Evaluations, SettingsThatRan
-from ..progress import begin_attempt
+from ..progress import AttemptProgress, begin_attempt, read_anew
 from ..resume import checkpoint_index
 from ..resume.checkpoint_index import GOOD, KnownCheckpoint, base_name
 from ..run_states import BackingOff, Interrupted, Machine, RestartPlan, Running, Starting, Stopped, Stopping
 from ..scales import SHOWN
+from ..slow import Course, Stall
 from ..state import JudgeState, StepBuilder, from_snapshot
-from . import attempts, commands, gate, ramp, restarts, resume_choice
+from . import attempts, commands, gate, remedies, restarts, resume_choice
 from .apply import before_lost_t
 from .attempts import close_quiet
 
@@ -135,7 +133,7 @@ def started(builder: StepBuilder, start: Start) -> None:
         ),
         watch=deadlines.begin_watch(state.watch, now, same=same),
         course=Course(
-            loss=loss.begin_attempt(course.loss),
+            loss=findings.begin_attempt(course.loss),
             pace=Pace(s_per_step=course.pace.s_per_step),
             stall=Stall(usual_s=course.stall.usual_s, learned=course.stall.learned),
             saves=course.saves,
@@ -146,7 +144,7 @@ def started(builder: StepBuilder, start: Start) -> None:
     builder.change("health", disk_low=None, oom_kills_before=state.health.host.oom_kills)
     if start.profile is not None:
         builder.change("policy", profile=start.profile)
-    ramp.begin_attempt(builder, attempt.resume_epochs)
+    remedies.begin_attempt(builder, attempt.resume_epochs)
     if not same:
         builder.fact(
             AttemptStarted(

@@ -4,7 +4,7 @@ Source: a resume that is silently ignored is a common failure (a path that is ne
 script): the run looks healthy and trains from zero for a night. But many trainers restore everything and count from
 zero again (musubi-tuner, XGBoost, LightGBM, Keras), so a count that begins anew shows nothing: a loss that goes on, the
 trainer's own words, or a save whose step goes on show that the state was restored, and only losses of a first step show
-a new beginning. The count is read from the opening of the attempt's log, line by line (``loss_run.py``), so the answer
+a new beginning. The count is read from the opening of the attempt's log, line by line (``reading.py``), so the answer
 does not depend on how late or in which chunks the log is read.
 
 Known false alarms, and what prevents them: a bar drawn at 0, or where it begins, before its first step; batches that a
@@ -21,11 +21,10 @@ import msgspec
 
 from ...model.run import VANISHED, Incident
 from ...model.text import LazyPattern
-from ..attempt_progress import STARTED_OVER_STEPS, AttemptProgress
 from ..hang.deadlines import AGAIN_SHARE
+from ..progress import STARTED_OVER_STEPS, AttemptProgress
 from ..scales import KNOWN_STEPS, LAG_S, LATE_LINES, SMALL_SHARE, SURE_TIMES, TINY_SHARE, TOLERANCE, TWICE
-from ..text.loss_run import FEW, LossCurve, Mark, Point, moved
-from ..text.reading import Reading
+from ..text.reading import FEW, LossCurve, Mark, Point, Reading, moved
 from ..text.run_count import RunCount
 from .checkpoint_index import base_name
 

@@ -1,7 +1,7 @@
 """What torchrun does by itself: restarts of its workers, and agents that wait without workers."""
 
 from tests.builders import World
-from trainwatch.core.judge.hang.ranks import stopped, with_processes
+from trainwatch.core.judge.hang.pauses import stopped, with_processes
 from trainwatch.core.model.fact import Note
 from trainwatch.core.model.observation import Agent, LogChunk, ProcessSample, Rank, RankEnded
 

@@ -9,13 +9,10 @@ from typing import Literal, get_args
 
 import msgspec
 
-from ..hang.activity import LEARN_SAMPLES
-from ..hang.deadlines import StepClock
-from ..hang.liveness import Liveness
-from ..scales import HALF_AGAIN, HALF_MINUTE_S, HOUR_S, MINUTE_S, SURE_TIMES, TWICE
-from .health import Bands
-from .loss import Loss
-from .pace import Pace
+from .findings import Bands, Loss, Pace
+from .hang.deadlines import StepClock
+from .hang.liveness import LEARN_SAMPLES, Liveness
+from .scales import HALF_AGAIN, HALF_MINUTE_S, HOUR_S, MINUTE_S, SURE_TIMES, TWICE
 
 StallClass = Literal["slow", "spilling", "throttled"]
 CLASSES: tuple[StallClass, ...] = get_args(StallClass)

@@ -1,1 +1,0 @@
-"""Findings about a run that goes on: health levels, disk, loss, pace."""
