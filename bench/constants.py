@@ -46,7 +46,7 @@ def mutate(constant: Constant, factor: float) -> None:
         builders.Settings = partial(Settings, hang=hang())  # type: ignore[misc, assignment]
         healthy.Hang = sick.Hang = hang  # type: ignore[misc, assignment]
     else:
-        for module in constants.MODULES if constant.name in constants.SHARED else (constant.module,):
+        for module in constants.MODULES if constant.name in constants.SHARED.split() else (constant.module,):
             if hasattr(constants.load(module), constant.name):
                 setattr(constants.load(module), constant.name, new)
 

@@ -38,6 +38,8 @@ NEARLY = 0.98
 """Share of a total that is all of it: the last redraws of a bar may be missing."""
 TINY_SHARE = 0.02
 """A smaller difference is not told from rounding."""
+AGAIN_SHARE = 0.5
+"""A counter that falls below this share of its last or highest count began again."""
 
 SHOWN = 3
 """Names, lines or options that a sentence shows."""

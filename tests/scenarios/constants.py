@@ -28,7 +28,7 @@ MODULES = (
     "slow",
 )
 SETTINGS = "settings.hang"
-SHARED = {"LAG_S", "LASTS_S", "HALF_MINUTE_S", "MINUTE_S", "WHILE_S", "TWICE", "HALF_AGAIN", "SURE_TIMES"}
+SHARED = "AGAIN_SHARE HALF_AGAIN HALF_MINUTE_S LAG_S LASTS_S MINUTE_S SURE_TIMES TWICE WHILE_S"
 """Those of the numbers that all rules of the judge share which decide on a hang; the scenarios of all their uses."""
 
 
@@ -55,7 +55,7 @@ def load(module: str) -> ModuleType:
 def defined() -> list[Constant]:
     """All numeric constants of the modules, and the defaults of ``[hang]``, in the order of the source."""
     found = [constant for module in MODULES for constant in _of_module(module)]
-    found += [constant for constant in _of_module("scales") if constant.name in SHARED]
+    found += [constant for constant in _of_module("scales") if constant.name in SHARED.split()]
     tree = ast.parse((ROOT / "core" / "model" / "settings.py").read_text(encoding="utf-8"))
     body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Hang")
     defaults = Hang()

@@ -14,7 +14,7 @@ import msgspec
 from ...model.progress import Progress
 from ...model.run import HangKind
 from ...model.settings import Hang
-from ..scales import HALF_AGAIN, LASTS_S, NEARLY, SURE_TIMES, TOLERANCE, TWICE
+from ..scales import AGAIN_SHARE, HALF_AGAIN, LASTS_S, NEARLY, SURE_TIMES, TOLERANCE, TWICE
 from . import liveness
 from .liveness import ANNOUNCED, GpuFault, Liveness, LogActivity
 from .pauses import UNSEEN, Launcher, LoopWatch, Pause, PhaseTimes, Ranks, habit, joining_s, longest_gap
@@ -143,8 +143,6 @@ def usual_s(clock: StepClock) -> float | None:
 STALL_FACTOR = 40.0
 """x the usual distance of progress lines: people are notified of no new highest step. At least ``hang.max_s``. What
 lasts half as long again is a hang that is acted on."""
-AGAIN_SHARE = 0.5
-"""A counter that falls below this share of its highest step began again."""
 
 
 class StepPeak(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -9,8 +9,7 @@ from ...model.observation import GpuReading, GpuSample, ProcessSample
 from ...model.progress import Phase
 from ...model.run import GpuHabit
 from ...model.settings import Hang
-from ..scales import LINE_CHARS, SURE_TIMES
-from ..text.run_count import AGAIN_SHARE
+from ..scales import AGAIN_SHARE, LINE_CHARS, SURE_TIMES
 
 # What the trainer's log shows besides steps: announced phases, bars of other work, and lines without progress.
 #

@@ -21,9 +21,8 @@ import msgspec
 
 from ...model.run import VANISHED, Incident
 from ...model.text import LazyPattern
-from ..hang.deadlines import AGAIN_SHARE
 from ..progress import STARTED_OVER_STEPS, AttemptProgress
-from ..scales import KNOWN_STEPS, LAG_S, LATE_LINES, SMALL_SHARE, SURE_TIMES, TINY_SHARE, TOLERANCE, TWICE
+from ..scales import AGAIN_SHARE, KNOWN_STEPS, LAG_S, LATE_LINES, SMALL_SHARE, SURE_TIMES, TINY_SHARE, TOLERANCE, TWICE
 from ..text.reading import FEW, LossCurve, Mark, Point, Reading, moved
 from ..text.run_count import RunCount
 from .checkpoint_index import base_name

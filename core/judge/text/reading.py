@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from ...model.progress import Phase, Progress
 from ...model.shipped import EndWords
-from ..scales import HEADED_LINES, LIKELY, SHORT_CHARS, SURE_TIMES, TWICE
+from ..scales import AGAIN_SHARE, HALF_AGAIN, HEADED_LINES, LIKELY, SHORT_CHARS, SURE_TIMES, TWICE
 from .fields import Position
-from .run_count import AGAIN_SHARE, MICRO, RunCount, TrainingFields, with_count, with_epoch, without_counts
+from .run_count import MICRO, RunCount, TrainingFields, with_count, with_epoch, without_counts
 from .shapes import KINDS, Columns, Skeleton
 
 # The printed losses of an attempt in their order: how long the newest have been NaN, and whether they are an average.
@@ -533,10 +533,6 @@ def _grows_through(reading: Reading, news: TrainingFields, count: Position, coun
     return unnumbered and before is not None and run.total is not None and count.step > max(before, run.total)
 
 
-ETA_MARGIN = 1.5
-"""x the time to the end of the epoch: a longer printed time to go is that of the whole run."""
-
-
 def _time_left(
     run: RunCount, news: TrainingFields, step: int | None, total: int | None, seconds: float | None
 ) -> float | None:
@@ -549,8 +545,8 @@ def _time_left(
     through = news.run_eta or run.per_epoch is False or (run.per_epoch is None and run.run_total is not None)
     if through or run.step is None or total is None:
         return here_s if news.eta is None else news.eta
-    if news.eta is not None and not news.bar_eta and here_s is not None and news.eta > ETA_MARGIN * here_s:
-        return news.eta
+    if news.eta is not None and not news.bar_eta and here_s is not None and news.eta > HALF_AGAIN * here_s:
+        return news.eta  # longer than to the end of the epoch: that of the whole run
     now, end = run.run_step, run.run_total
     return None if now is None or end is None or pace is None else (end - now) * pace
 

@@ -16,11 +16,8 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from ..scales import SURE_TIMES, TINY_SHARE
+from ..scales import AGAIN_SHARE, SURE_TIMES, TINY_SHARE
 from .fields import Loss, Position
-
-AGAIN_SHARE = 0.5
-"""A counter without a total that falls below this share of its last count began again."""
 
 MICRO = "micro-batches"
 """The source of counts of which several make a step: any other counter takes their place at once."""
