@@ -122,6 +122,7 @@ def test_without_a_good_checkpoint_it_starts_over() -> None:
     world = save(running(), "out/step-40", 40).answer("verify_checkpoint", ok=False, verdict="gone")
     crash(world)
     assert [s.resume_from for s in world.of(StartAttempt)] == [None, None]
+    assert not any(i.kind == "checkpoint" for i in world.incidents), "one that was removed is not bad"
 
 
 def test_a_checkpoint_written_before_a_nan_and_seen_after_it_counts() -> None:

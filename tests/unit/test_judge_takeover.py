@@ -215,6 +215,7 @@ def test_a_launch_that_was_decided_goes_where_a_person_sent_it(launching: bool) 
 def test_without_a_snapshot_the_journal_says_where_the_run_stands(snapshot: dict[str, Any]) -> None:
     new = from_journal(save(running()), snapshot).begin()
     assert new.decisions == RESUMES
+    assert [ended.attempt for ended in new.of(AttemptEnded)] == [1]
     start = new.of(StartAttempt)[0]
     assert (start.attempt, start.resume_from, start.resume_step, start.id > 3) == (2, "out/step-40", 40, True)
 
