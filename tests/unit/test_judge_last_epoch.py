@@ -44,6 +44,8 @@ EARLY = {
     "two lines are missing, from 0 or from 1": each(10, first=10, until=80),
     "each epoch from 0": each(1, first=0, until=98),
     "each epoch from 1": each(1, first=1, until=99),
+    "two of three that only the heading counts": "Num Epochs = 3\n"
+    + 2 * each(1, first=1, until=100, line="step {}/{}"),
 }
 
 
