@@ -242,6 +242,11 @@ def test_people_are_told_within_three_minutes_where_nothing_is_ended_yet(story: 
     assert world.hangs == []
 
 
+def test_a_start_that_was_given_hours_is_not_ended_sooner_where_nothing_is_read() -> None:
+    world = World(judge(Settings(hang=Hang(startup_s=9000.0)))).begin().watch(Story(meta=False).ticks(8000))
+    assert of_kind(world, "hang") == []
+
+
 def test_an_open_question_is_among_the_evidence() -> None:
     (quiet,) = of_kind(running(steps=100).watch(Story(meta=False).log("\nOverwrite? [y/N] ").dead(120)), "quiet")
     assert 'the log ends with a question: "Overwrite? [y/N]"' in [each.what for each in quiet.evidence]
