@@ -1,12 +1,11 @@
-"""What a run measured, for other programs: the Prometheus page, series and traces as files, and a replay of a trace."""
+"""What a run measured, for other programs: the Prometheus page, a trace as a file, and a replay of a trace."""
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 
@@ -19,12 +18,11 @@ from ..model.run import TERMINAL_STATES
 from ..model.settings import Settings
 from ..model.text import did_you_mean
 from ..store.history_reader import HistoryReader
-from ..store.journal import JournalTooNew, load_story
 from ..store.lock import is_held
-from ..store.run_directory import RunDirectory, RunUnreadable
+from ..store.run_directory import RunDirectory
 from ..store.run_lookup import unreadable_runs
 from ..store.trace import TraceReading, trace_lines
-from ..views.charts import STEPS, ExportRow, attempt_spans, csv_lines, series_rows
+from ..views.charts import STEPS
 from ..views.metrics import Sample, exposition
 from ..views.run_metrics import BUILD, METRICS, UNREADABLE, RunNow, run_samples
 from .errors import CliError, ExitCode, ends_verb
@@ -99,42 +97,6 @@ def _run_now(run: RunDirectory) -> RunNow | None:
         process=fresh(latest.process),
         metrics=latest.metrics,
     )
-
-
-# All series of a run's history as CSV. One series is in memory at a time.
-
-BATCH = 10_000
-"""Rows that are written at once."""
-
-
-def export_series(name: str | None, out: IO[bytes], warn: Callable[[str], None]) -> None:
-    """Write every series of a run. Raises CliError."""
-    run = find_run(name, warn)
-    rows = _rows(run)
-    first = next(rows, None)
-    if first is None:
-        damaged = f"no reading can be read from {run.history}; it is empty, damaged or of a newer trainwatch"
-        why = f": {damaged}" if run.history.exists() else " has recorded no readings yet"
-        raise CliError(ExitCode.NOT_FOUND, f"{run.id}{why}")
-    out.write(csv_lines((ExportRow._fields,)).encode(errors="replace"))
-    for some in chain((first,), rows):
-        out.write(csv_lines(some).encode(errors="replace"))
-
-
-def _rows(run: RunDirectory) -> Iterator[Sequence[ExportRow]]:
-    """The rows of all series, series after series, some at a time."""
-    with ends_verb(ExitCode.FAILED, JournalTooNew, RunUnreadable, OSError):
-        spec, story = run.load_spec(), load_story(run.journal)
-    wall0 = story.wall0 or spec.created_wall
-    with HistoryReader(run.history) as history:
-        steps = history.rows(STEPS)
-        attempts, name = attempt_spans(story, time.time() - wall0), EDGE.text(run.id)
-        for metric in history.series_names():
-            points = steps if metric == STEPS else history.rows(metric)
-            shown = EDGE.text(metric)
-            rows = series_rows(shown, points, run=name, wall0=wall0, attempts=attempts, steps=steps)
-            while some := tuple(islice(rows, BATCH)):
-                yield some
 
 
 # Traces: a run's recorded observations as a file, and their replay through the judge.

@@ -1,12 +1,10 @@
-"""Charts over the time of a run: its attempts, ticks, values by dot, rows of a CSV file, the charts of a report."""
+"""Charts over the time of a run: its attempts, ticks, values by dot, the charts of a report."""
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
-from itertools import accumulate, pairwise
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from operator import itemgetter
-from typing import NamedTuple
 
 import msgspec
 
@@ -14,7 +12,7 @@ from ..model.ports import Point
 from ..model.run import HALTED_STATES
 from ..model.story import RunStory
 from . import quantity
-from .metrics import axis_unit, shown_points, stored_unit, tick_text, unit_of, words_of
+from .metrics import axis_unit, shown_points, tick_text, unit_of, words_of
 from .state.concerns import SILENT
 
 _x = itemgetter(0)
@@ -71,28 +69,6 @@ def last_step_t(steps: Sequence[Point]) -> float | None:
         return None
     highest = max(p[3] for p in steps)
     return next(p[0] for p in steps if p[3] >= highest)
-
-
-class StepOf:
-    """The step at a time of one attempt, between its points interpolated; None before its first and after its last."""
-
-    def __init__(self, steps: Sequence[Point]) -> None:
-        last_t = last_step_t(steps)
-        known = [p for p in steps if last_t is not None and p[0] <= last_t]
-        self._times = [p[0] for p in known]
-        self._steps = list(accumulate((p[2] for p in known), max))
-        if self._steps:
-            self._steps[-1] = max(self._steps[-1], known[-1][3])
-
-    def __call__(self, t: float) -> float | None:
-        times, steps = self._times, self._steps
-        if not times or not times[0] <= t <= times[-1]:
-            return None
-        at = bisect_right(times, t)
-        if at == len(times):
-            return steps[-1]
-        share = (t - times[at - 1]) / (times[at] - times[at - 1])
-        return steps[at - 1] + share * (steps[at] - steps[at - 1])
 
 
 def silences(
@@ -235,59 +211,7 @@ def value_range(values: Sequence[float | None], *, cut_share: float = 0.0) -> tu
     return middle - half, middle + half
 
 
-# The rows of a series in a CSV file.
-
 STEPS = "progress.step"
-
-
-class ExportRow(NamedTuple):
-    """A point of a series, in the unit of the history, which is empty if there is none or it is not known.
-
-    ``seconds``: of the run; ``attempt`` and ``step``: None between two attempts, and where no step is known.
-    """
-
-    run: str
-    metric: str
-    seconds: float
-    time_utc: str
-    attempt: int | None
-    step: int | None
-    mean: float
-    min: float
-    max: float
-    unit: str
-
-
-def series_rows(
-    metric: str,
-    points: Sequence[Point],
-    *,
-    run: str,
-    wall0: float,
-    attempts: Sequence[AttemptSpan],
-    steps: Sequence[Point],
-) -> Iterator[ExportRow]:
-    """A row a point. ``steps``: the points of STEPS; ``wall0``: when the run was created, epoch seconds."""
-    step_of = {a.number: StepOf(within(steps, a)) for a in attempts}
-    at = 0
-    for t, low, mean, high in points:
-        while at < len(attempts) and attempts[at].ended and attempts[at].until_t < t:
-            at += 1  # one that runs has the newest points too
-        attempt = attempts[at].number if at < len(attempts) and attempts[at].since_t <= t else None
-        step = None if attempt is None else step_of[attempt](t)
-        when = datetime.fromtimestamp(wall0 + t, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        whole = None if step is None else round(step)
-        yield ExportRow(run, metric, round(t, 1), when, attempt, whole, mean, low, high, stored_unit(metric))
-
-
-def csv_lines(rows: Iterable[Iterable[str | float | None]]) -> str:
-    """Rows as text; None is an empty field."""
-    import csv  # neither is needed by the screen
-    import io
-
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()
 
 
 # The charts of a report as an SVG page without external parts.

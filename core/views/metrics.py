@@ -112,13 +112,6 @@ def words_of(metric: str) -> SeriesWords:
     return msgspec.structs.replace(known, title=f"{which}{known.title}")
 
 
-def stored_unit(metric: str) -> str:
-    """The unit of a series as the history keeps it; empty for counts, ratios, and numbers of which it is not known."""
-    words = words_of(metric)
-    kept = {MEMORY: "bytes", RATE: "bytes" if words.total else RATE, PACE: "s/step", COUNT: ""}
-    return kept.get(words.unit, words.unit)
-
-
 def in_order(metrics: Sequence[str]) -> tuple[str, ...]:
     """In the order of the page; those of a source keep theirs."""
 

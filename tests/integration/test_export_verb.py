@@ -1,6 +1,5 @@
 """What ``trainwatch export`` gives to others: whole enough to be judged again, without what they must not know."""
 
-import csv
 import gzip
 import json
 from pathlib import Path
@@ -9,14 +8,9 @@ import msgspec
 import pytest
 
 from trainwatch.cli import main
-from trainwatch.core.model.fact import AttemptStarted, RunCreated
-from trainwatch.core.model.observation import GpuReading, GpuSample, LogChunk, Meta, MetricValues, Start, Tick
+from trainwatch.core.model.observation import LogChunk, Meta, Start, Tick
 from trainwatch.core.model.preset import Change
-from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.store.history_writer import HistoryWriter
-from trainwatch.core.store.journal import JournalWriter
-from trainwatch.core.store.latest import ProgressPoint
 from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.store.trace import TraceWriter
 
@@ -62,51 +56,3 @@ def test_export_never_overwrites_a_file(run: RunDirectory, tmp_path: Path, capsy
     assert main(["export", "luca", "--trace", str(tmp_path / "mine")]) == 2
     assert (tmp_path / "mine").read_text() == "precious"
     assert "already exists" in capsys.readouterr().err
-
-
-@pytest.fixture
-def measured(run: RunDirectory) -> RunDirectory:
-    """Steps 10 and 20 at 5 s and 15 s of attempt 1, with a loss, a GPU and a number that the trainer logs by name."""
-    created = RunCreated(run="luca-1", name="luca", command=("python", "train.py"), cwd="/w", preset="generic")
-    with JournalWriter(run.journal) as journal:
-        journal.append_all(0.0, 1000.0, (created,))
-        journal.append_all(1.0, 1001.0, (AttemptStarted(attempt=1, pid=7),))
-    writer = HistoryWriter(run.history)
-    for t, step in ((5.0, 10), (15.0, 20)):
-        writer.add(ProgressPoint(t=t, progress=Progress(phase="train", step=step, run_step=step, loss=1 / step)))
-    writer.add(GpuSample(t=15, gpus=(GpuReading(index=1, mem_used_bytes=5e9),)))
-    writer.add(MetricValues(t=10, values={"a, b": 2.0}))
-    writer.close()
-    return run
-
-
-def test_export_writes_every_series_with_time_and_step(
-    measured: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["export", "--csv", "luca"]) == 0
-    rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
-    found = {(r["metric"], float(r["seconds"])): (r["attempt"], r["step"], float(r["mean"])) for r in rows}
-    assert found == {
-        ("progress.step", 5.0): ("1", "10", 10.0),
-        ("progress.step", 15.0): ("1", "20", 20.0),
-        ("progress.loss", 5.0): ("1", "10", 0.1),
-        ("progress.loss", 15.0): ("1", "20", 0.05),
-        ("gpu1.vram", 15.0): ("1", "20", 5e9),
-        ("metric.a, b", 10.0): ("1", "15", 2.0),
-    }
-    assert next(r for r in rows if r["seconds"] == "5")["time_utc"] == "1970-01-01T00:16:45Z"
-    assert {r["metric"]: r["unit"] for r in rows} == {
-        "progress.step": "", "progress.loss": "", "gpu1.vram": "bytes", "metric.a, b": ""
-    }  # fmt: skip
-
-
-def test_export_says_why_there_is_nothing(measured: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:
-    for file in measured.path.glob("history.sqlite*"):
-        file.write_bytes(b"not a database" * 1000)
-    capsys.readouterr()
-    assert main(["export", "luca", "--csv"]) == 3
-    assert "damaged" in capsys.readouterr().err
-    for file in measured.path.glob("history.sqlite*"):
-        file.unlink()
-    assert main(["export", "luca", "--csv"]) == 3
-    assert "no readings yet" in capsys.readouterr().err

@@ -22,7 +22,6 @@ from trainwatch.core.views.metrics import (
     in_order,
     matching,
     shown_points,
-    stored_unit,
     unit_of,
     value_text,
     without_doubles,
@@ -76,7 +75,6 @@ def test_series_have_titles_units_and_an_order() -> None:
     assert value_text(15.2 * 2**30, "memory") == "15.2 GiB"
     assert value_text(2.6, words_of("process.procs").unit) == "3", "the mean of a count"
     assert axis_unit(words_of("process.procs").unit, 0, 4) == (1.0, "")
-    assert stored_unit("process.procs") == stored_unit("progress.step") == ""
     assert axis_unit("bytes", 0, 3e9) == (1e9, "GB")
     assert axis_unit("memory", 0, 3 * 2**30) == (2**30, "GiB")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from trainwatch.core.app.errors import CliError, ExitCode
 
 from .output import print_json, put, warn
-from .verb import JSON, RUN, Verbs, arg, flag, one_of, run_to_read
+from .verb import JSON, RUN, Verbs, arg, flag, run_to_read
 
 if TYPE_CHECKING:
     from trainwatch.core.app.logs import LogMetrics
@@ -245,29 +245,16 @@ def replay_verb(args: argparse.Namespace) -> int:
 
 @VERBS(
     "export",
-    "write the measured values of a run as CSV",
-    "--csv writes every series of the run's history (progress, GPUs, host, process, and the "
-    "numbers that the trainer logs by name), one row a point: run, metric, seconds of the run, UTC time, attempt, "
-    "step, mean, min, max, unit; to standard output. Points are as fine as the history keeps "
-    "them: a second in the last hour, ten minutes after eight days. --trace writes the observations of the sensors "
-    "(bounded), for `trainwatch replay` or a bug report. "
+    "write what was observed of a run as a trace",
+    "Writes the observations of the sensors (bounded), for `trainwatch replay` or a bug report. "
     "Tokens, passwords and values of secret variables are removed from texts.",
-    "--csv",
+    "--trace night.jsonl",
     RUN,
-    one_of(
-        flag("--csv", "all series of the history as CSV"),
-        arg("--trace", metavar="F", help="file to write the observations to; must not exist"),
-        required=True,
-    ),
+    arg("--trace", metavar="F", required=True, help="file to write the observations to; must not exist"),
 )
 def export_verb(args: argparse.Namespace) -> int:
-    from trainwatch.core.app.export import export_series, export_trace
+    from trainwatch.core.app.export import export_trace
 
-    if args.csv:
-        sys.stdout.flush()
-        export_series(args.run, sys.stdout.buffer, warn)
-        sys.stdout.buffer.flush()
-        return ExitCode.DONE
     target = Path(args.trace)
     read = export_trace(args.run, target, warn)
     if read.skipped:
