@@ -2,7 +2,7 @@
 
 Each tool is a row of a table and runs a verb in a process of its own, so that it answers as the command line does,
 secrets removed. Tools that act are there only with ``--act``: with ``all`` they run the verb; with ``ask`` they run it
-with ``--ask``, so that the supervisor asks a person, and a client that can ask its user is asked, too.
+with ``--ask``, so that the supervisor asks a person.
 
 The wire is JSON-RPC, one object on a line. The protocol's own SDK would take 0.6 s and 66 MB, with a web server, for
 the five messages that are needed here; its clients are in the tests (tests/integration/test_mcp_verb.py).
@@ -12,7 +12,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from queue import Empty, SimpleQueue
 from types import MappingProxyType
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -20,7 +19,6 @@ from zlib import crc32
 import msgspec
 
 from trainwatch import __version__
-from trainwatch.core.app.errors import ExitCode
 from trainwatch.core.bound_process import bound
 from trainwatch.core.model.decision import Record
 from trainwatch.core.model.text import printable
@@ -35,8 +33,6 @@ MOST_BYTES = 6000
 """Of an answer: about 1,500 tokens. What is longer is cut, and says so."""
 NEWEST = 40
 """Most events of one answer."""
-PERSON_S = 50.0
-"""How long a call waits for the client's user; clients give a call up after 60 s. The question stays open."""
 RUN = {"type": "string", "pattern": "^[^-]", "description": "name or id; left out: the newest live run"}
 SINCE = {"type": "string", "description": "id of your last answer: short if nothing has changed"}
 INSTRUCTIONS = (
@@ -156,7 +152,7 @@ class Answer(NamedTuple):
 def _verb(words: tuple[str, ...], *more: str) -> Answer:
     """A verb in a process of its own. One that only reads ends with us."""
     argv = [sys.executable, "-P", "-m", "trainwatch", *words, *more]
-    argv = argv if words[0] in ACTS or words[0] == "ack" else bound(argv)
+    argv = argv if words[0] in ACTS else bound(argv)
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     return Answer(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace").strip())
 
@@ -188,9 +184,7 @@ class Server:
     def __init__(self, act: str | None) -> None:
         self._act, self._tools = act, {tool["name"]: tool for tool in _tools(act)}
         self._lock = threading.Lock()
-        self._open: dict[str, SimpleQueue[dict[str, Any] | None]] = {}
-        """Questions to the client's user that wait for an answer."""
-        self._client: dict[str, Any] = {}
+        self._client = "an agent"
 
     def run(self) -> None:
         """Serve until the client closes our standard input; orders that are under way are finished."""
@@ -199,16 +193,13 @@ class Server:
                 message = msgspec.json.decode(line, type=dict[str, Any])
             except msgspec.DecodeError:
                 continue
-            if "method" not in message:
-                if (waits := self._open.get(str(message.get("id")))) is not None:
-                    waits.put(message.get("result"))
-            elif message["method"] == "tools/call" and "id" in message:
+            if "id" not in message:
+                continue
+            if message.get("method") == "tools/call":
                 acts = message.get("params", {}).get("name") in ACTS
                 threading.Thread(target=self._call, args=[message], daemon=not acts).start()
-            elif "id" in message:
+            elif "method" in message:
                 self._answer(message)
-        for waits in list(self._open.values()):
-            waits.put(None)
 
     def _send(self, **fields: Any) -> None:
         with self._lock:
@@ -218,7 +209,7 @@ class Server:
         asked = message.get("params") or {}
         match message["method"]:
             case "initialize":
-                self._client = asked
+                self._client = str(asked.get("clientInfo", {}).get("name", self._client))
                 version = asked.get("protocolVersion")
                 result: dict[str, Any] = {
                     "protocolVersion": version if version in PROTOCOLS else PROTOCOLS[0],
@@ -261,44 +252,8 @@ class Server:
             raise Refused(f"{name}: run takes the name or id of a run")
         if name in READS:
             return _read(READS[name], given)
-        by = f"{printable(str(self._client.get('clientInfo', {}).get('name', 'an agent')))[:30]} (MCP)"
-        return self._order(name, run, by) if self._act == "all" else self._ask(name, run, by)
-
-    def _order(self, name: str, run: str, by: str) -> str:
-        answer = _verb(ACTS[name].words, f"--by={by}", run)
+        asks = () if self._act == "all" else ("--ask",)
+        answer = _verb(ACTS[name].words, *asks, f"--by={printable(self._client)[:30]} (MCP)", run)
         if answer.code:
             raise Refused(f"not done: {answer.said or answer.code}")
-        return answer.out.strip()
-
-    def _ask(self, name: str, run: str, by: str) -> str:
-        """Ask a person: the supervisor does, and the client's user is asked if the client can."""
-        asked = _verb(ACTS[name].words, "--ask", f"--by={by}", run)
-        waits, can_ask = asked.code == ExitCode.DONE, "elicitation" in self._client.get("capabilities", {})
-        if not waits and not (can_ask and asked.code == ExitCode.NO_SUPERVISOR):
-            raise Refused(f"not done: {asked.said}")
-        reply = self._user_says(f"{by} asks to {name} the run {run}. {ACTS[name].about}") if can_ask else None
-        if reply is None:
-            return f"not done: no answer yet. {asked.out.strip()}"
-        if not reply:
-            if waits:
-                _verb(("ack",), f"--by=the user of {by}", run)
-            return "not done: the user says no"
-        if waits and msgspec.json.decode(_verb(("status", "--json"), run).out)["question"] is None:
-            return "answered elsewhere meanwhile: see `status` and `events`"
-        return self._order(name, run, f"the user of {by}")
-
-    def _user_says(self, question: str) -> bool | None:
-        """Yes is a form that was sent with its box ticked; None: no answer in time, or the form was put away."""
-        key = f"person-{len(self._open)}"
-        waits = self._open[key] = SimpleQueue()
-        yes = {"yes": {"type": "boolean", "title": "Yes, do it", "default": False}}
-        form = {"type": "object", "properties": yes, "required": ["yes"]}
-        self._send(id=key, method="elicitation/create", params={"message": question, "requestedSchema": form})
-        try:
-            reply = waits.get(timeout=PERSON_S)
-        except Empty:  # a yes that comes later does nothing: the form is taken back
-            self._send(method="notifications/cancelled", params={"requestId": key, "reason": "no answer in time"})
-            reply = None
-        if reply is None or reply.get("action") not in {"accept", "decline"}:
-            return None
-        return reply["action"] == "accept" and (reply.get("content") or {}).get("yes") is True
+        return ("not done: no answer yet. " if asks else "") + answer.out.strip()

@@ -343,8 +343,8 @@ def serve_verb(args: argparse.Namespace) -> int:
     "mcp",
     "the verbs as tools for an agent (Model Context Protocol)",
     "Serves an agent over standard input and output: status, events, report, diagnose, checkpoints, logs, wait. Reads "
-    "only; --act adds stop, restart, resume and save. ask: a person has to say yes, on the screen, with the verb at a "
-    "terminal, or in the agent's client if that can ask; without an answer nothing is done. all: nobody is asked.",
+    "only; --act adds stop, restart, resume and save. ask: a person has to say yes, on the screen or with the verb "
+    "at a terminal; without an answer nothing is done. all: nobody is asked.",
     "--act ask",
     arg("--act", dest="agent_acts", choices=("ask", "all"), help="what the agent may do; default: read only"),
 )
