@@ -10,6 +10,7 @@ from tests.goldens.asking import ask
 from trainwatch.cli.status_text import status_lines
 from trainwatch.cli.watch import runs_verb as show_runs
 from trainwatch.core import processes, spool
+from trainwatch.core.app.runs import waiting
 from trainwatch.core.app.runs.report import gather
 from trainwatch.core.app.runs.run_status import read_run
 from trainwatch.core.model.fact import AttemptStarted, RunCreated, StateChanged
@@ -48,6 +49,19 @@ def followed(run: RunDirectory, pid: int, start_ticks: int) -> None:
     identity = {"boot_id": processes.boot_id(), "pid": pid, "start_ticks": start_ticks}
     start = {"attempt": 1, "trainer": identity, "runner": None, "wall": 1.0, "log": "x"}
     spool.write(str(run.attempt(1)), spool.START, start)
+
+
+def test_wait_does_not_look_long_for_a_supervisor_that_is_gone_for_long(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before: it waited 10 s for one that was killed hours ago."""
+    slept = list[float]()
+    monkeypatch.setattr(waiting, "time", Namespace(monotonic=lambda: HOURS + sum(slept), sleep=slept.append))
+    with monkeypatch.context() as patch:
+        patch.setattr(time, "monotonic", lambda: 5.0)
+        LifeSignWriter(run.life_sign, start_ticks=1).beat()
+    assert waiting.wait_for(run, None, None)[0] == 5
+    assert sum(slept) == 2.0
 
 
 @pytest.mark.parametrize("supervised", [True, False])

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 from ...model.decision import Record
 from ...processes import status_of
 from ...store.journal import JournalFollower
-from ...store.lock import is_held
+from ...store.lock import is_held, read_life_sign
 from ...store.run_directory import RunDirectory
 from ..errors import ExitCode
 from .supervisor_life import story_now
@@ -24,6 +24,8 @@ def turns(limit_s: float, period_s: float) -> Iterator[None]:
 POLL_S = 0.5
 UNWATCHED_S = 10.0
 """A supervisor that an upgrade or the runner replaces is back within seconds."""
+SURE_S = 2.0
+"""How long it is looked for where its last sign of life is older: a frozen one may just be replaced."""
 
 EndKind = Literal["finished", "failed", "needs-you", "unwatched", "goes-on"]
 CODES: dict[EndKind, ExitCode] = {
@@ -63,7 +65,9 @@ def wait_for(run: RunDirectory, wanted: str | None, timeout_s: float | None) -> 
 
     ``wanted`` None: over or needs-you. Returns the exit code of ``trainwatch wait``, and how the run stands.
     """
-    begun = watched_s = time.monotonic()
+    begun, sign = time.monotonic(), read_life_sign(run.life_sign)
+    gone_s = 0.0 if sign is None else UNWATCHED_S if sign.age_s is None else sign.age_s
+    watched_s = begun - min(gone_s, UNWATCHED_S - SURE_S)
     standing = Standings(run)
     while True:
         now = standing.now()
