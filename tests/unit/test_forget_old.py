@@ -58,7 +58,7 @@ def test_only_ended_runs_beyond_the_newest_are_old(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "kept"), [("RUNNING", "job 77 is RUNNING"), ("COMPLETED", ""), ("", "nothing was removed")]
+    ("said", "kept"), [("RUNNING", "job 77 is RUNNING"), ("COMPLETED", ""), ("", "if that job is over: rm -r ")]
 )
 def test_a_run_whose_job_may_live_is_kept(
     home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str, kept: str

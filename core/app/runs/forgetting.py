@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shlex
 import shutil
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from ...store.lock import is_held
 from ...store.run_directory import RunDirectory, RunUnreadable
 from ...store.run_lookup import list_runs
 from ...views.quantity import size as size_text
-from ..errors import CliError, ExitCode, ends_verb
+from ..errors import CliError, ExitCode
 from .known_runs import home
 from .output_claim import require_here, trainer_pid
 from .supervisor_life import story_now
@@ -30,8 +31,11 @@ def kept_about(run: RunDirectory) -> str:
         raise CliError(ExitCode.OWNED, alive)
     require_here(run, "kill")
     for job in filter(None, map(read_job, run.attempt_folders())):  # the process that followed it may have died
-        with ends_verb(ExitCode.FAILED, SlurmError, place=f"{run.id}: nothing was removed: "):
+        try:
             seen = None if job.phase == "ended" else Slurm().job(job.handle)
+        except SlurmError as error:
+            by_hand = f"if that job is over: rm -r {shlex.quote(str(run.path))}"
+            raise CliError(ExitCode.FAILED, f"{run.id}: nothing was removed: {error}; {by_hand}") from None
         if seen is not None and seen.phase != "ended":
             raise CliError(ExitCode.OWNED, f"{run.id}: job {seen.id} is {seen.state}; end it first: scancel {seen.id}")
     folders: tuple[str, ...] = ()
