@@ -405,6 +405,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     command: Command | None = None
 
 
+ENDING = "ending"
+"""In the data of a reply: the supervisor takes no command any more, and did not judge this one."""
+
+
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """``ok``: the command is accepted and in the journal, but not carried out yet. ``message``: for the user."""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from ..model.json_line import decode_exact, encode_exact, encode_line
-from ..model.observation import Command, Reply, Request
+from ..model.observation import ENDING, Command, Reply, Request
 from ..model.text import typed
 from ..private_folder import check_private
 from ..processes import status_of
@@ -26,6 +26,8 @@ REPLY_BYTES = 16 * 1024 * 1024
 PATH_BYTES = 107
 """Longest path that the kernel accepts for a Unix socket."""
 _RETRY_S = 0.05
+ENDING_S = 30.0
+"""Longest wait for a supervisor that takes no command any more: a last notice may take seconds."""
 
 
 class ControlError(Exception):
@@ -89,16 +91,27 @@ def is_trusted(uid: int) -> bool:
 def send(run_directory: RunDirectory, request: Request, timeout_s: float = 5.0) -> Reply:
     """Send a request to the run's supervisor and return its reply.
 
-    Waits for a supervisor that is starting (it holds the lock but does not listen yet). The request is sent once
-    at most. Raises NoSupervisor, SupervisorSilent (both ControlError, each with a sentence).
+    Waits for a supervisor that is starting (it holds the lock but does not listen yet), and for the end of one that
+    takes no command any more. The request is judged once at most. Raises NoSupervisor, SupervisorSilent (both
+    ControlError, each with a sentence).
     """
+    end = time.monotonic() + ENDING_S
+    while True:
+        reply = _exchange(run_directory, request, timeout_s)
+        left_s = end - time.monotonic()
+        if not reply.data.get(ENDING) or left_s <= 0.0:
+            return reply
+        timeout_s = max(timeout_s, left_s)
+        time.sleep(_RETRY_S)
+
+
+def _exchange(run_directory: RunDirectory, request: Request, timeout_s: float) -> Reply:
     deadline = time.monotonic() + timeout_s
     with _connect(run_directory, deadline) as connection:
         try:
             connection.settimeout(max(deadline - time.monotonic(), _RETRY_S))
             connection.sendall(encode_line(request))
-            line = _read_line(connection, deadline)
-            return msgspec.json.decode(line, type=Reply)
+            return msgspec.json.decode(_read_line(connection, deadline), type=Reply)
         except TimeoutError as error:
             raise SupervisorSilent(
                 f"the supervisor of {run_directory.id} did not answer within {timeout_s:g} s; "

@@ -33,7 +33,7 @@ from ..judge.run_states import WORDS, is_live, name_of
 from ..judge.state import JudgeState
 from ..model import fact as facts
 from ..model.decision import Decision, EndWatch, Entry, NotifyPeople, Record, StartAttempt
-from ..model.observation import Command, Exit, Learned, LogChunk, Observation, Outcome, Reply, Start, Tick
+from ..model.observation import ENDING, Command, Exit, Learned, LogChunk, Observation, Outcome, Reply, Start, Tick
 from ..model.ports import Actor, AttemptTarget, Clock, JournalWriter, Judge, Recorder, Sensor
 from ..model.preset import ScriptChange
 from ..model.run import TERMINAL_STATES, RunState, StartRecord
@@ -155,7 +155,7 @@ class Supervisor:
             while True:
                 _, (command, reply) = self._commands.popitem()
                 said = f"{command.verb}: nothing was done, its supervisor is just ending: give it again"
-                reply.set_result(Reply(ok=False, message=said))
+                reply.set_result(Reply(ok=False, message=said, data={ENDING: True}))
 
     def note(self, text: str) -> None:
         """Write a sentence to the journal in the next turn, such as what a sensor cannot read."""

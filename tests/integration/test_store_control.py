@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.model.observation import Command, Reply, Request
+from trainwatch.core.model.observation import ENDING, Command, Reply, Request
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store import control_client, control_server
 from trainwatch.core.store.control_client import LINE_BYTES, NoSupervisor, SupervisorSilent, send, socket_folder
@@ -122,6 +122,14 @@ def test_a_client_waits_for_a_starting_supervisor(run: RunDirectory, serve: Serv
         serve(echo)
         client.join()
     assert replies[0].ok
+
+
+def test_a_command_waits_for_the_end_of_a_supervisor_that_takes_none(run: RunDirectory, serve: Serve) -> None:
+    """Before: `resume` right behind a `kill` that ends the supervisor was answered "give it again", exit code 1."""
+    ending = [Reply(ok=False, message="is just ending", data={ENDING: True})] * 2
+    serve(lambda request: ending.pop() if ending else echo(request))
+    with SupervisorLock(run.lock):
+        assert send(run, Request(command=Command(t=0.0, verb="resume", by="ann"))).message == "resume"
 
 
 def test_a_command_is_not_repeated_and_one_that_was_not_read_in_time_is_not_carried_out(
