@@ -13,7 +13,7 @@ from ..model import settings as model
 from ..model.preset import Preset, Profile, is_option, ramp_goal
 from ..model.settings import Settings
 from ..model.shipped import SHAPE_GROUPS, expand
-from ..model.text import did_you_mean, listen_address, typed
+from ..model.text import did_you_mean, listen_address
 
 Rule = Callable[[Any], str | None]
 """A check of one value: the problem ("must not be empty"), or None. It may stand at a field."""
@@ -212,31 +212,6 @@ BOUNDS: dict[type[msgspec.Struct], dict[str, Rule]] = {
     Preset: {"name": _NAMED, "detect_command": lambda value: patterns(value, "holds no regular expression")},
 }
 """Rules that are more than a range, which stands at the field."""
-
-GONE = {
-    "watch": "rescan_s metadata_url",
-    "hang": "warmup_steps idle_util_pct idle_cpu_cores idle_io_bytes_per_s quiet_s",
-    "restart": "save_wait_s terminate_grace_s gpu_clear_tolerance_bytes without_checkpoint",
-    "health": "ram_available_warning_bytes ram_available_danger_bytes vram_underused_pct util_underused_pct"
-    " swap_warning_bytes swap_danger_bytes",
-    "notify": "timeout_s again_s ping_s",
-    "end": "at_end_by timeout_s",
-    "profiles": "fall_back",
-    "supervisor": "inhibit_sleep",
-    "tmux": "session",
-    "evaluate": "score gpu_memory_bytes",
-    "slurm": "qos cpus",
-    "state": "state",
-}
-"""Keys that were settings, by section."""
-INSTEAD = {
-    "terminate_grace_s": "it is half of interrupt_grace_s",
-    "at_end_by": "at_give_up is run then",
-    "score": "let the command print the number alone, or as JSON",
-    "qos": 'write options = ["--qos=NAME"]',
-    "cpus": 'write options = ["--cpus-per-task=N"]',
-    "state": f"`{typed('forget', '--old', 'N')}` is given the number",
-}
 
 ORDERED: tuple[tuple[str, str, str], ...] = (
     ("hang", "min_s", "max_s"),

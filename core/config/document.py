@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ..model.text import did_you_mean, nearest
-from .bounds import GONE, INSTEAD, checked, fields_of
+from .bounds import checked, fields_of
 
 KeyPath = tuple[str | int, ...]
 """Keys from the root; an int is the index in an array."""
@@ -191,9 +191,6 @@ class Document:
     def unknown_key(self, path: KeyPath, known: Iterable[str]) -> None:
         """Report a key that is none of this table's; of another one of ``tables`` it names the right place."""
         key = str(path[-1])
-        if key in GONE.get(str(path[0]), "").split():
-            self.add(path, f'"{key}" is no setting any more: {INSTEAD.get(key, "delete this line")}')
-            return
         elsewhere = {other: name for name, struct in self.tables.items() for other in struct.__struct_fields__}
         misplaced = None if nearest(key, known) else nearest(key, elsewhere)
         if misplaced is not None:

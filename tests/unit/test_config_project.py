@@ -101,7 +101,7 @@ if_gpu_not_clear = "panic"
 min_s = 900
 max_s = 800
 deadline_factor = nan
-warmup_steps = 2.5
+warmup_s = 2.5
 [hangs]
 x = 1
 [profiles]
@@ -132,7 +132,7 @@ keep_last = 2.5
         'trainwatch.toml:13: "if_gpu_not_clear" must be "wait" or "go_on", got "panic"',
         'trainwatch.toml:15: "min_s" (900) must not be above "max_s" (800)',
         'trainwatch.toml:17: "deadline_factor" must be finite, got nan',
-        'trainwatch.toml:18: "warmup_steps" is no setting any more: delete this line',
+        'trainwatch.toml:18: unknown key "warmup_s"; did you mean "startup_s"?',
         'trainwatch.toml:19: unknown key "hangs"; did you mean "hang"?',
         'trainwatch.toml:22: unknown profile "balancd"; did you mean "balanced"?',
         'trainwatch.toml:25: unknown profile "nonesuch"; there are: aggressive, balanced, conservative',
