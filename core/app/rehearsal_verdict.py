@@ -1,7 +1,7 @@
-"""What follows from what a rehearsal saw: is tonight safe, why, what to change, and what a fault leads to. Pure."""
+"""What follows from what a rehearsal saw: is tonight safe, why, what to change, and when a hang is seen. Pure."""
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -12,12 +12,10 @@ from ..judge.recovery.ending import main_reading
 from ..judge.resume.resume_check import VERIFIED, losses_of, name_of, resume_in_words, widest_gap
 from ..judge.state import JudgeState
 from ..judge.text.reading import Reading
-from ..model.decision import Entry, GiveUp, StartAttempt, StopAttempt
-from ..model.fact import RemedyApplied, RemedyProposed, StateChanged
-from ..model.launch import FaultOutlook, LossProof, Rehearsal, StepProof, Verdict
-from ..model.observation import Command, Exit, GpuSample, LogChunk, Observation, ProcessSample, Tick
+from ..model.decision import StopAttempt
+from ..model.launch import LossProof, Rehearsal, StepProof, Verdict
+from ..model.observation import Command, Exit, GpuSample, Observation, ProcessSample, Tick
 from ..model.preset import PLACEHOLDER, ResumeWay, Will
-from ..model.run import RunSpec
 from ..replay import Replay
 from ..store.trace import TraceReading, trace_lines
 from .plan.launch_plan import LaunchPlan
@@ -145,7 +143,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     total_steps: int | None = None
     steps: StepProof = StepProof()
     loss: LossProof = LossProof()
-    faults: tuple[FaultOutlook, ...] = ()
+    hang_after_s: float | None = None
     written: tuple[str, ...] = ()
     log_tail: tuple[str, ...] = ()
 
@@ -170,7 +168,7 @@ def conclude(plan: LaunchPlan, seen: Seen, known: Rehearsal, limit_s: float) -> 
     return _replace(
         known, verdict=verdict, reason=reason, advice=tuple(advice), saved_in=seen.saved_in,
         checkpoint=seen.checkpoint, checkpoint_after_s=seen.checkpoint_after_s, will=will, how=how, source=source,
-        steps=seen.steps, loss=seen.loss, faults=seen.faults,
+        steps=seen.steps, loss=seen.loss, hang_after_s=seen.hang_after_s,
     )  # fmt: skip
 
 
@@ -226,14 +224,13 @@ def _verdict(plan: LaunchPlan, seen: Seen, limit_s: float) -> tuple[Verdict, str
         return _no_checkpoint(plan, seen, limit_s)
     if seen.steps.holds is None:
         return _no_proof(plan, seen, limit_s)
-    hang = next((fault for fault in seen.faults if fault.fault.startswith("hang")), None)
-    if hang is None or hang.after_s is None:
-        then = "nobody can tell when a hang would be seen" if hang is None else hang.then
-        return "unknown", f"a resume is proven, but a hang is not: {then}", [OWN_LINES]
+    if seen.hang_after_s is None:
+        hours = LONGEST_HANG_S / 3600
+        return "unknown", f"a resume is proven, but a hang would not be seen within {hours:.0f} hours", [OWN_LINES]
     loss = "the loss continues" if seen.loss.holds else f"whether the loss continues is unknown ({seen.loss.why})"
     at, first = seen.steps.checkpoint, seen.steps.first_after
     anew = at is not None and first is not None and first < at and plan.preset.resume != "weights"
-    proven = f"resume proven: {seen.steps.why}; {loss}; a hang is seen after {hang.after_s:.0f} s"
+    proven = f"resume proven: {seen.steps.why}; {loss}; a hang is seen after {seen.hang_after_s:.0f} s"
     return "safe", proven, [*([NOT_ALL] if anew else []), *([] if seen.told else [UNTRIED])]
 
 
@@ -309,14 +306,11 @@ def _how_often(plan: LaunchPlan) -> list[str]:
     return ["let it save earlier: set its option for that (often save_steps, save_every or save_interval)"]
 
 
-# What tonight will do: the judge, with the user's settings, on the recorded start of this run and a fault after it.
+# When a hang would be seen tonight: the judge, with the user's settings, on the recorded start of this run and silence.
 
-CRASH = "RuntimeError: CUDA error: unknown error\n"
-OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
 TICK_S = 2.0
 LONGEST_HANG_S = 2 * 3600.0
 """A hang that is not seen until then is not seen, as far as a night is concerned."""
-GROWS = "the deadline grows with the slowest step of the night"
 
 
 def recorded(trace: Path) -> list[Observation]:
@@ -332,90 +326,20 @@ def recorded(trace: Path) -> list[Observation]:
     return found
 
 
-def outlook(
-    begin: Callable[[], Replay], seen: Sequence[Observation], spec: RunSpec, *, resumes: bool | None, has_loss: bool
-) -> tuple[FaultOutlook, ...]:
-    """The table of faults. ``begin``: a new judge of this run. ``resumes``: whether a resume was proven."""
-    if not seen:
-        return ()
-    crash = _crash(begin, seen, CRASH, "crash", resumes)
-    return (
-        crash,
-        _hang(begin, seen, resumes),
-        _crash(begin, seen, OOM, "out of GPU memory", resumes),
-        _nan(spec, crash.survives, has_loss=has_loss),
-        FaultOutlook(
-            fault="power cut or reboot",
-            then="nothing starts by itself, unless you type `trainwatch enable` once the run has started; "
-            "`trainwatch --headless` then goes on from the newest verified checkpoint",
-            survives=None if resumes is not False else False,
-        ),
-    )
+def hang_after_s(begin: Callable[[], Replay], seen: Sequence[Observation]) -> float | None:
+    """After how many seconds without any sign of life the judge ends the attempt; None: not within LONGEST_HANG_S.
 
-
-def _entries(begin: Callable[[], Replay], seen: Iterable[Observation], then: Iterable[Observation]) -> list[Entry]:
-    """What the judge says after what was seen."""
-    fold = begin()
-    fold.feed_all(seen)
-    before = len(fold.entries)
-    fold.feed_all(then)
-    return [entry for _, entry in fold.entries[before:]]
-
-
-def _crash(
-    begin: Callable[[], Replay], seen: Sequence[Observation], text: str, fault: str, resumes: bool | None
-) -> FaultOutlook:
-    t = seen[-1].t
-    ended = (LogChunk(t=t + 0.1, text=text), Exit(t=t + 0.5, code=1), Tick(t=t + 700.0))
-    then, survives = _follows(_entries(begin, seen, ended), resumes)
-    return FaultOutlook(fault=fault, then=then, survives=survives)
-
-
-def _follows(entries: Sequence[Entry], resumes: bool | None) -> tuple[str, bool | None]:
-    """What the judge does, in words, and whether the training goes on without a person."""
-    start = next((entry for entry in entries if isinstance(entry, StartAttempt)), None)
-    if start is not None:
-        changed = next((e for e in entries if isinstance(e, RemedyApplied)), None)
-        with_ = ""
-        if changed is not None:
-            what = ", ".join(f"{change.key} {change.before} -> {change.after}" for change in changed.changes)
-            what = what if changed.profile is None else f"profile {changed.profile}"
-            with_ = f" with changed settings ({changed.title}: {what})"
-        proposed = next((e for e in entries if isinstance(e, RemedyProposed)), None)
-        after = "" if changed is not None or proposed is None else f"; proposed to you: {proposed.title}"
-        lost = "what was trained is lost (see above): " if resumes is False else ""
-        if start.resume_from is not None:
-            return f"{lost}restart from the newest verified checkpoint{with_}{after}", resumes
-        if resumes:
-            return f"restart; the trainer goes on from its newest checkpoint by itself{with_}{after}", True
-        return f"{lost}restart from the beginning{with_}{after}", resumes
-    gave_up = next((e for e in entries if isinstance(e, GiveUp)), None)
-    state = next((e for e in reversed(entries) if isinstance(e, StateChanged)), None)
-    why = gave_up.reason if gave_up is not None else state.reason if state is not None else "nothing"
-    return f"no restart: {why}", False
-
-
-def _hang(begin: Callable[[], Replay], seen: Sequence[Observation], resumes: bool | None) -> FaultOutlook:
-    """All signs of life end with the last observation.
-
-    If the trainer was saving then, it is seen after the time that a save may take: the time that is said is that of a
-    hang between two steps.
+    ``begin``: a new judge of this run. If the trainer was saving at the end, it is seen after the time that a save may
+    take: the time that is said is that of a hang between two steps.
     """
-    found = _until_ended(begin, seen)
-    if found is None:
-        hours = LONGEST_HANG_S / 3600
-        return FaultOutlook(fault="hang", then=f"it would not be seen within {hours:.0f} hours", survives=False)
-    after_s, entries = found
-    training = _training(begin, seen)
-    if len(training) < len(seen) and (in_training := _until_ended(begin, training)) is not None:
-        after_s = in_training[0]
-    then, survives = _follows(entries, resumes)
-    text = f"it is ended, stacks and log are kept; {then}; {GROWS}"
-    return FaultOutlook(fault="hang", then=text, survives=survives, after_s=round(after_s, 1))
+    after_s, training = _until_ended(begin, seen), _training(begin, seen)
+    between_s = _until_ended(begin, training) if after_s is not None and len(training) < len(seen) else None
+    return after_s if between_s is None else between_s
 
 
-def _until_ended(begin: Callable[[], Replay], seen: Sequence[Observation]) -> tuple[float, list[Entry]] | None:
-    """After how many seconds of silence the judge ends the attempt, and all that it says then; None = not at all."""
+def _until_ended(begin: Callable[[], Replay], seen: Sequence[Observation]) -> float | None:
+    if not seen:
+        return None
     fold = begin()
     fold.feed_all(seen)
     before = len(fold.entries)
@@ -425,8 +349,7 @@ def _until_ended(begin: Callable[[], Replay], seen: Sequence[Observation]) -> tu
         t += TICK_S
         fold.feed_all((*(_replace(sample, t=t) for sample in still), Tick(t=t)))
         if any(isinstance(entry, StopAttempt) for _, entry in fold.entries[before:]):
-            fold.feed_all((Exit(t=t + 1.0, signal=9), Tick(t=t + 700.0)))
-            return t - t0, [entry for _, entry in fold.entries[before:]]
+            return t - t0
     return None
 
 
@@ -450,17 +373,3 @@ def _still(seen: Sequence[Observation]) -> list[Observation]:
     if gpu is not None and gpu.gpus:
         found.append(_replace(gpu, gpus=tuple(_replace(card, util_pct=0.0, power_w=None) for card in gpu.gpus)))
     return found
-
-
-def _nan(spec: RunSpec, resumes: bool | None, *, has_loss: bool) -> FaultOutlook:
-    nan = spec.settings.nan
-    if not has_loss:
-        return FaultOutlook(
-            fault="NaN in the loss", then="it would not be seen: no loss is read from the log", survives=False
-        )
-    then = {
-        "rollback": f"{nan.steps} NaN steps in a row end the attempt; it goes back once to the last checkpoint before",
-        "stop": f"{nan.steps} NaN steps in a row end the attempt, and a person is waited for",
-        "warn": "you are notified, and it trains on",
-    }[nan.action]
-    return FaultOutlook(fault="NaN in the loss", then=then, survives=resumes if nan.action == "rollback" else None)

@@ -321,15 +321,9 @@ def _rehearse(
     stages = Stages(support, limit_s, say, partial(_first_sight, spec, preset) if hasty else None)
     run = short_run(spec, definitions, scratch / "home", stages.follow)
     seen = _seen(stages, run, spec, scratch, takes_path=spec is given)
-    resumes = seen.steps.holds
-    if (seen.stage in {"restart", "proof"} and seen.failure) or seen.ignored or seen.loss.holds is False:
-        resumes = False
-    tonight = msgspec.structs.replace(given, settings=settings)
-    tonight = resuming_by_itself(tonight) if seen.steps.holds else tonight  # as `run` starts it once this is proven
-    has_loss = 1 in stages.states and verdict.reading_of(stages.states[1]).progress.loss is not None
-    begin = partial(replay_of, tonight, definitions)
-    faults = verdict.outlook(begin, verdict.recorded(run.trace), tonight, resumes=resumes, has_loss=has_loss)
-    return msgspec.structs.replace(seen, faults=faults)
+    begin = partial(replay_of, msgspec.structs.replace(given, settings=settings), definitions)
+    after_s = verdict.hang_after_s(begin, verdict.recorded(run.trace))
+    return msgspec.structs.replace(seen, hang_after_s=None if after_s is None else round(after_s, 1))
 
 
 def _first_sight(spec: RunSpec, preset: Preset) -> Checkpoint | None:

@@ -102,25 +102,14 @@ class LossProof(Proof, frozen=True, kw_only=True):
     after: float | None = None
 
 
-class FaultOutlook(msgspec.Struct, frozen=True, kw_only=True):
-    """What follows a fault tonight. ``after_s``: from the fault to the first action; None = at once or not known.
-
-    ``survives``: the training goes on without a person; None = it cannot be told.
-    """
-
-    fault: str
-    then: str
-    survives: bool | None = None
-    after_s: float | None = None
-
-
 class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a rehearsal.
 
     ``wall``: when it began, epoch seconds. ``apart``: how the user's files were kept untouched; ``touched``: files of
     the working folder that changed meanwhile. ``resume``: whether a crash is resumed, ``how`` and ``source`` as in
     ``status``. ``advice``: what to change, a sentence each. ``saved_in``: where the trainer saved, as
-    tonight. ``setting``: the variables of the environment that it depends on, with digests of their values.
+    tonight. ``hang_after_s``: from the last sign of life to the end of a hung attempt; None: not within hours.
+    ``setting``: the variables of the environment that it depends on, with digests of their values.
     """
 
     run: str
@@ -139,7 +128,7 @@ class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
     source: str = "none"
     steps: StepProof = StepProof()
     loss: LossProof = LossProof()
-    faults: tuple[FaultOutlook, ...] = ()
+    hang_after_s: float | None = None
     advice: tuple[str, ...] = ()
     touched: tuple[str, ...] = ()
     setting: dict[str, str] = {}

@@ -128,7 +128,7 @@ TOUCHED_SHOWN = 5
 
 
 def rehearsal_lines(result: Rehearsal) -> list[str]:
-    """For people: the proofs, and what tonight will do."""
+    """For people: the proofs, and what to change."""
     word = {"safe": "SAFE", "unsafe": "NOT SAFE", "unknown": "UNKNOWN"}[result.verdict]
     marks = {True: "yes", False: "NO", None: "?"}
     after = "" if result.checkpoint_after_s is None else f" after {result.checkpoint_after_s:.0f} s"
@@ -141,11 +141,6 @@ def rehearsal_lines(result: Rehearsal) -> list[str]:
         f"step goes on {marks[result.steps.holds]:4} {result.steps.why}",
         f"loss goes on {marks[result.loss.holds]:4} {result.loss.why}",
         f"resume       {will}{f': {result.how}' if result.how else ''}",
-        *(("", "what tonight will do:") if result.faults else ()),
     ]
-    wide = max((len(fault.fault) for fault in result.faults), default=0)
-    for fault in result.faults:
-        after = "" if fault.after_s is None else f"seen after {fault.after_s:.0f} s: "
-        lines.append(f"  {fault.fault:{wide}}  {marks[fault.survives]:4} {after}{fault.then}")
     lines += [f"change: {sentence}" for sentence in result.advice]
     return lines + [f"changed meanwhile in your folder: {path}" for path in result.touched[:TOUCHED_SHOWN]]

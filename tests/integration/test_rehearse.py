@@ -95,7 +95,6 @@ def test_a_trainer_that_is_told_its_checkpoint_is_proven_without_touching_a_file
     assert result["loss"]["holds"] is True
     assert 90 <= result["hang_after_s"] <= 400
     assert result["touched"] == []
-    assert {fault["fault"] for fault in result["faults"]} >= {"crash", "hang", "out of GPU memory"}
     assert result["apart"] == "overlay", done.err
 
 
@@ -141,8 +140,6 @@ def test_a_rehearsal_tells_what_a_crash_does_tonight(
     assert done.code == code, done
     assert done.json["verdict"] == verdict, done
     assert done.json["resume"]["will"] == will, done
-    crash = next(fault for fault in done.json["faults"] if fault["fault"] == "crash")
-    assert crash["survives"] is (code == 0), done
 
 
 OPAQUE = """
@@ -191,8 +188,6 @@ def test_a_checkpoint_of_an_unknown_format_is_given_to_the_second_attempt(
     result = done.json
     assert result["verdict"] == ("safe" if resumes else "unsafe"), done
     assert result["steps"]["holds"] is resumes
-    crash = next(fault for fault in result["faults"] if fault["fault"] == "crash")
-    assert crash["survives"] is resumes, crash
 
 
 @SECOND_TIER

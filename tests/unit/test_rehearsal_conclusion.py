@@ -7,21 +7,20 @@ import pytest
 
 from trainwatch.core.app.plan.launch_plan import LaunchPlan
 from trainwatch.core.app.rehearsal_verdict import Seen, conclude
-from trainwatch.core.model.launch import FaultOutlook, LossProof, Rehearsal, StepProof
+from trainwatch.core.model.launch import LossProof, Rehearsal, StepProof
 from trainwatch.core.model.preset import ResumeWay, SecondStart
 from trainwatch.core.model.run import RunSpec
 
 SPEC = RunSpec(id="job", name="job", command=("python", "train.py", "--resume", "{resume}"), cwd="/", created_wall=0.0)
 TOLD = msgspec.structs.replace(SPEC, resume_way=ResumeWay(will="yes", source="command", how="--resume {resume}"))
 PLAN = LaunchPlan(spec=TOLD, settings={"save_steps": 500, "learning_rate": 0.1})
-HANG = FaultOutlook(fault="hang", then="it is ended", survives=True, after_s=140.0)
 PROVEN = Seen(
     stage="done",
     checkpoint="checkpoint-500",
     told=True,
     steps=StepProof(holds=True, why="it goes on"),
     loss=LossProof(holds=True, why="so does the loss"),
-    faults=(HANG,),
+    hang_after_s=140.0,
 )
 
 
@@ -41,8 +40,7 @@ def result(seen: Seen, **changes: object) -> Rehearsal:
         ({"withheld": "ckpt_50.npz", "steps": StepProof(), "loss": LossProof()}, "unknown", "unknown"),
         ({"withheld": "ckpt_50.npz", "steps": StepProof(), "failure": "exit code 1: boom"}, "unknown", "unknown"),
         ({"steps": StepProof(why="too early")}, "unknown", "unknown"),
-        ({"faults": (msgspec.structs.replace(HANG, after_s=None),)}, "unknown", "yes"),
-        ({"faults": ()}, "unknown", "yes"),
+        ({"hang_after_s": None}, "unknown", "yes"),
         ({"stage": "checkpoint", "timed_out": True, "steps": StepProof()}, "unknown", "unknown"),
         ({"stage": "checkpoint", "failure": "exit code 1: boom", "steps": StepProof()}, "unsafe", "unknown"),
         ({"stage": "restart", "failure": "size mismatch", "steps": StepProof()}, "unsafe", "unknown"),

@@ -113,9 +113,8 @@ def rehearsal_object(result: "Rehearsal") -> dict[str, Any]:
     import msgspec
 
     found: dict[str, Any] = msgspec.to_builtins(result)
-    hang = next((fault.after_s for fault in result.faults if fault.fault.startswith("hang")), None)
     resume = {"will": found.pop("will"), "how": found.pop("how"), "source": found.pop("source")}
-    return {"safe": result.safe, **found, "resume": resume, "hang_after_s": hang}
+    return {"safe": result.safe, **found, "resume": resume}
 
 
 @VERBS(
