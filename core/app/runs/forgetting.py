@@ -7,19 +7,14 @@ import shutil
 from pathlib import Path
 
 from ...act.slurm.commands import Slurm, SlurmError
-from ...model.run import TERMINAL_STATES
 from ...model.text import plural, typed
 from ...spool import read_job
 from ...store.history_writer import remove_recent
-from ...store.journal import JournalTooNew
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory, RunUnreadable
-from ...store.run_lookup import list_runs
 from ...views.quantity import size as size_text
 from ..errors import CliError, ExitCode
-from .known_runs import home
 from .output_claim import require_here, trainer_pid
-from .supervisor_life import story_now
 
 
 def kept_about(run: RunDirectory) -> str:
@@ -53,26 +48,6 @@ def kept_about(run: RunDirectory) -> str:
         f"what is kept about {run.id}: journal, charts, evidence, logs of "
         f"{plural(attempts, 'attempt')} ({plural(count, 'file')}, {size_text(size)}, {run.path})"
     )
-
-
-def old_runs(keep: int) -> list[tuple[RunDirectory, str]]:
-    """Ended runs beyond the newest that are kept of their job, newest first, each with its state.
-
-    ``keep``: so many of each job. A run whose state cannot be read, or that has a supervisor, is left out, and counts
-    as kept.
-    """
-    ended: dict[tuple[str, str], int] = {}
-    found: list[tuple[RunDirectory, str]] = []
-    for run in list_runs(home()):
-        spec = run.load_spec()
-        job = (spec.project or spec.cwd, spec.name)
-        ended[job] = ended.get(job, 0) + 1
-        if ended[job] <= keep:
-            continue
-        with contextlib.suppress(JournalTooNew, OSError):  # what is not terminal is live, or may continue
-            if not is_held(run.lock) and (state := story_now(run).state) in TERMINAL_STATES:
-                found.append((run, state))
-    return found
 
 
 def forget(run: RunDirectory) -> None:

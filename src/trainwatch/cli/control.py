@@ -156,39 +156,23 @@ def enable_verb(args: argparse.Namespace) -> int:
     "forget",
     "remove what is kept about a run that is over; its outputs stay",
     "Removes the run's folder in the state folder: journal, logs, charts, evidence. Checkpoints and all other files of "
-    "your training stay where they are. Refused while a supervisor or the trainer is alive. "
-    "--old N: removes ended runs, but keeps the newest N of each job; asks for each.",
+    "your training stay where they are. Refused while a supervisor or the trainer is alive.",
     "luca",
-    arg("run", nargs="?", help="name or id of the run"),
-    arg("--old", type=int, metavar="N", help="ended runs beyond the newest N of each job, one by one"),
+    arg("run", help="name or id of the run"),
     YES,
 )
 def forget_verb(args: argparse.Namespace) -> int:
-    """0 if it was removed, or if there is none to remove. Of several, one that must not go is named."""
-    if (args.old is None) == (args.run is None) or (args.old is not None and args.old < 1):
-        raise CliError(ExitCode.USAGE, "name the run, or give --old N (1 or more) for all but the newest N of each job")
-    from trainwatch.core.app.runs.forgetting import forget, kept_about, old_runs
+    """0 if it was removed."""
+    from trainwatch.core.app.runs.forgetting import forget, kept_about
 
-    found = [(run_of(args), "")] if args.old is None else old_runs(args.old)
-    if not found:
-        print("no ended run is beyond what is kept")
-    if found and not args.yes and not sys.stdin.isatty():
-        names = ", ".join(
-            f"what is kept about {run.id} ({state})" if state else kept_about(run) for run, state in found
-        )
-        raise CliError(ExitCode.USAGE, f"this removes {names}; add --yes if that is meant")
-    for run, state in found:
-        try:
-            kept = kept_about(run)
-            if not args.yes:
-                confirm(f"{state}: remove {kept}? Checkpoints and other outputs stay.".removeprefix(": "))
-        except CliError as error:
-            if args.old is None:
-                raise
-            print(error, file=sys.stderr)
-            continue
-        forget(run)
-        print(f"removed: {kept}")
+    run = run_of(args)
+    kept = kept_about(run)
+    if not args.yes and not sys.stdin.isatty():
+        raise CliError(ExitCode.USAGE, f"this removes {kept}; add --yes if that is meant")
+    if not args.yes:
+        confirm(f"remove {kept}? Checkpoints and other outputs stay.")
+    forget(run)
+    print(f"removed: {kept}")
     return ExitCode.DONE
 
 
