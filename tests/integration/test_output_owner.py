@@ -213,5 +213,5 @@ def test_a_detached_start_that_starts_nothing_says_so(world: World) -> None:
     done = world.asks("run", "--detach", "--", "./train.sh")
     assert done.code == 1, done
     assert "given up" in done.err
-    assert "the interpreter that its first line names does not exist" in done.err
+    assert "the interpreter that its first line names is missing" in done.err
     assert "runs" not in done.out

@@ -11,14 +11,14 @@ import signal
 import struct
 import sys
 import termios
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from ...private_folder import make_private
 from ...processes import ATTEMPT_VARIABLE
 
 # No pathlib here: it keeps the runner small.
-# ruff: noqa: PTH110, PTH112, PTH113, PTH118, PTH119, PTH120, PTH122, PTH123
+# ruff: noqa: PTH110, PTH112, PTH118, PTH120, PTH123
 
 
 PR_SET_PTRACER = 0x59616D61
@@ -177,22 +177,21 @@ def _explain(where: str, number: int, argv: list[str], cwd: str, env: dict[str, 
 
     in_cwd = os.path.join(cwd, command) if "/" in command else command
     found = shutil.which(in_cwd, mode=os.F_OK, path=env.get("PATH", os.defpath))
-    instead = typed_instead(argv, cwd, env)
-    typed = f"type it as: {instead}" if instead else ""
     is_missing = number in {errno.ENOENT, errno.ENOTDIR}
+    through = f"start it through an interpreter, as in: bash {shlex.quote(command)}"
     if is_missing and found is None:
-        text = f"command not found: {command!r}; {typed or 'check the spelling or give the full path'}"
+        line = for_a_shell(argv)
+        remedy = f"type it as: {line}" if line else "check the spelling or give the full path"
+        text = f"command not found: {command!r}; {remedy}"
     elif is_missing:
-        remedy = "correct that line or start it through an interpreter" + (typed and f", {typed}")
         mend = ends_as_on_windows(found or "")
-        text = f"cannot start {found}: the interpreter that its first line names does not exist; {mend}{remedy}"
+        text = f"cannot start {found}: the interpreter that its first line names is missing; {mend}correct that line"
     elif number == errno.EACCES and os.path.isdir(in_cwd):
         text = f"not a program: {command} is a folder; name a file in it"
     elif number == errno.EACCES:
-        text = f"not executable: {found or command}; chmod +x it, or {typed or 'start it through an interpreter'}"
+        text = f"not executable: {found or command}; chmod +x it, or {through}"
     elif number == errno.ENOEXEC:
-        typed = typed or f"type it as: {shlex.join(('sh', *argv))}"
-        text = f"not a program: {found or command} has no #! line; start it through an interpreter, {typed}"
+        text = f"not a program: {found or command} has no #! line; {through}"
     elif number == errno.E2BIG:
         text = "the command line and environment are too long for the system; shorten them"
     else:
@@ -254,46 +253,21 @@ def give_back(path: str) -> None:
 OPERATORS = re.compile(r"&&|\|\||[;|&<>$]")
 FUNCTIONS = frozenset({"module", "ml", "conda", "mamba", "micromamba", "pyenv", "nvm"})
 """Words that a login shell defines (``bash -lic``)."""
-ENVIRONMENT_ONLY = frozenset(
-    {".", "source", "cd", "export", "module", "ml", "ulimit", "umask", "set", "unset", "pushd"}
-)
-"""Words that prepare a shell: without a command behind them there is nothing to supervise."""
-SHELL_WORDS = FUNCTIONS | ENVIRONMENT_ONLY | {"alias", "eval", "exec", "trap", "if", "for", "while", "activate"}
+SHELL_WORDS = FUNCTIONS | {".", "source", "cd", "export", "ulimit", "umask", "set", "unset", "pushd", "alias", "eval"}
 """Words that only a shell knows, or a function that its start-up file defines."""
-INTERPRETERS = {".py": "python", ".sh": "bash", ".bash": "bash", ".zsh": "zsh", ".pl": "perl", ".rb": "ruby"}
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _HEAD_BYTES = 256
 
 
-def typed_instead(argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> str | None:
-    """The command to type for one that is not found or not executable; None if none is known."""
-    path = os.path.join(cwd, argv[0])
-    is_line = len(argv) == 1 and len(argv[0].split()) > 1 and not os.path.isfile(path)
-    first = argv[0].split(maxsplit=1)[0] if is_line else argv[0]
-    if is_line or first in SHELL_WORDS or _ASSIGNMENT.match(first):
-        line = argv[0] if is_line else " ".join(_word(word) for word in argv)
-        if first not in SHELL_WORDS and not _ASSIGNMENT.match(first) and not OPERATORS.search(line):
-            return line
-        if first in ENVIRONMENT_ONLY and not OPERATORS.search(line):  # the shell has taken the rest for itself
-            line = f"{line} && COMMAND"
-        return f"bash {'-lic' if first in FUNCTIONS else '-c'} {shlex.quote(line)}"
-    if not os.path.isfile(path):
+def for_a_shell(argv: Sequence[str]) -> str | None:
+    """What to type for words that are no program but a line of a shell; None for others."""
+    if _ASSIGNMENT.match(argv[0]) and len(argv) > 1:
+        return shlex.join(("env", *argv))
+    words = argv[0].split()
+    if not words or (len(words) == 1 and words[0] not in SHELL_WORDS):
         return None
-    word = argv[0] if "/" in argv[0] else f"./{argv[0]}"
-    if os.access(path, os.X_OK) and "/" not in argv[0]:
-        return shlex.join((word, *argv[1:]))
-    import shutil
-
-    program = _interpreter_of(path)
-    if program is None or ends_as_on_windows(path) or shutil.which(program, path=env.get("PATH", os.defpath)) is None:
-        return None
-    return shlex.join((program, word, *argv[1:]))
-
-
-def _word(word: str) -> str:
-    """The word for a shell line; an assignment keeps its name readable for it."""
-    name = found[0] if (found := _ASSIGNMENT.match(word)) else ""
-    return word if OPERATORS.match(word) else name + shlex.quote(word[len(name) :])
+    line = argv[0] if len(argv) == 1 else " ".join(w if OPERATORS.match(w) else shlex.quote(w) for w in argv)
+    return f"bash {'-lic' if words[0] in FUNCTIONS else '-c'} {shlex.quote(line)}"
 
 
 def first_line(path: str) -> bytes:
@@ -303,15 +277,6 @@ def first_line(path: str) -> bytes:
             return file.readline(_HEAD_BYTES)
     except OSError:
         return b""
-
-
-def _interpreter_of(path: str) -> str | None:
-    """The program that runs this script, by its first line or its name; None if it is no script of a known kind."""
-    head = first_line(path)
-    words = head[2:].decode("utf-8", "replace").split() if head.startswith(b"#!") else []
-    names = [os.path.basename(word) for word in words if not word.startswith("-") and "=" not in word]
-    names = names[1:] if names[:1] == ["env"] else names
-    return names[0] if names else INTERPRETERS.get(os.path.splitext(path)[1])
 
 
 def ends_as_on_windows(path: str) -> str:
