@@ -57,15 +57,14 @@ def machines(tmp_path: Path) -> Machines:
 def test_runs_of_all_machines_in_one_list(machines: Machines) -> None:
     needs = {"eta_s": 60.0, "needs_you": "The run is held: no room. Continue with `trainwatch --on b resume`."}
     machines.add("a", {"runs": [ROW | {"created": 9.0}]})  # a version of before these keys
-    machines.add("b", {"runs": [ROW | needs], "queued": [{"name": "next", "place": 1}], "more": 1})
+    machines.add("b", {"runs": [ROW | needs], "more": 1})
     told = machines.list("--json").json
     assert [(row["host"], row["id"], row.get("needs_you")) for row in told["runs"]] == [
         ("a", "job-1a2b3c4d", None), ("b", "job-1a2b3c4d", needs["needs_you"])
     ]  # fmt: skip
-    assert [entry["host"] for entry in told["queued"]] == ["b"]
     assert told["hosts"] == [{"name": name, "reached": True, "trouble": None} for name in ("a", "b")]
     text = machines.list().out
-    for words in ("a:job-1a2b3c4d", "b:job-1a2b3c4d", "60 s left", "The run is held: no room", "b:next", "place 1"):
+    for words in ("a:job-1a2b3c4d", "b:job-1a2b3c4d", "60 s left", "The run is held: no room"):
         assert words in text
 
 

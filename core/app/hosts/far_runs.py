@@ -48,27 +48,17 @@ class FarRow(msgspec.Struct, frozen=True, kw_only=True):
     """None: that trainwatch is older, and has none."""
 
 
-class FarEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """The same of an entry of the queue there."""
-
-    name: str
-    place: int
-    why: str | None = None
-
-
 class HostRuns(msgspec.Struct, frozen=True, kw_only=True):
     """What one machine answered. ``trouble``: why it did not, a sentence; ``needs_a_person``: nor will it soon."""
 
     host: str
     rows: tuple[dict[str, Any], ...] = ()
-    queued: tuple[dict[str, Any], ...] = ()
     trouble: str = ""
     needs_a_person: bool = False
 
 
 class _Told(msgspec.Struct, frozen=True, kw_only=True):
     runs: tuple[dict[str, Any], ...]
-    queued: tuple[dict[str, Any], ...] = ()
 
 
 def runs_there(host: Host) -> HostRuns:
@@ -76,15 +66,13 @@ def runs_there(host: Host) -> HostRuns:
     try:
         told = msgspec.json.decode(ask_there(host, ["runs", "--json"]), type=_Told)
         msgspec.convert(told.runs, tuple[FarRow, ...])
-        msgspec.convert(told.queued, tuple[FarEntry, ...])
     except msgspec.MsgspecError as error:
         text = f"it answered what this version does not understand ({error})"
         return HostRuns(host=host.name, trouble=text, needs_a_person=True)
     except (CliError, OSError) as error:
         person = isinstance(error, UnansweredError) and error.needs_a_person
         return HostRuns(host=host.name, trouble=str(error).removeprefix(f"{host.name}: "), needs_a_person=person)
-    rows, queued = EDGE.value(told.runs), EDGE.value(told.queued)
-    return HostRuns(host=host.name, rows=rows, queued=queued)
+    return HostRuns(host=host.name, rows=EDGE.value(told.runs))
 
 
 def runs_of_all(hosts: Iterable[Host]) -> list[HostRuns]:

@@ -104,7 +104,7 @@ def runs_verb(args: argparse.Namespace) -> int:
     ]
     told: dict[str, Any] = {"runs": rows, "queued": waiting}
     if args.on is not None:
-        told["hosts"] = _add_others(rows, waiting)
+        told["hosts"] = _add_others(rows)
     from trainwatch.core.model.run import LIVE_STATES
     from trainwatch.core.views import quantity
     from trainwatch.core.views.columns import RUNS, text_rows
@@ -116,11 +116,13 @@ def runs_verb(args: argparse.Namespace) -> int:
     ]
     lines = []
     for entry in waiting:
-        why = f": {entry['why']}" if entry.get("why") else ""
-        lines.append(f"{printable(_name(entry, entry['name'])):32} queued, place {entry['place']}{why}")
+        why = f": {entry['why']}" if entry["why"] else ""
+        lines.append(f"{printable(entry['name']):32} queued, place {entry['place']}{why}")
     if not shown and not waiting:
         lines.append(f"no runs yet: start one with `{typed('run', '--', 'COMMAND')}`")
-    lines += text_rows(RUNS, [{**row, "id": _name(row, row["id"])} for row in shown])
+    lines += text_rows(
+        RUNS, [{**row, "id": f"{row['host']}:{row['id']}" if row.get("host") else row["id"]} for row in shown]
+    )
     for host in told.get("hosts", ()):
         if host["trouble"]:
             lines.append(f"{host['name']:32} no answer: {host['trouble'].removeprefix('no answer: ')}")
@@ -129,7 +131,7 @@ def runs_verb(args: argparse.Namespace) -> int:
     return put(args, told, *lines)
 
 
-def _add_others(rows: list[dict[str, Any]], waiting: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _add_others(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Add the runs of the other machines (``host`` None: this one), newest first together. Returns the machines."""
     from trainwatch.core.app.hosts.far_runs import runs_of_all
     from trainwatch.core.app.hosts.run_there import NONE_KNOWN, all_hosts
@@ -137,18 +139,12 @@ def _add_others(rows: list[dict[str, Any]], waiting: list[dict[str, Any]]) -> li
     answers = runs_of_all(all_hosts().values())
     if not answers:
         warn(NONE_KNOWN)
-    for row in [*rows, *waiting]:
+    for row in rows:
         row["host"] = None
     for answer in answers:
         rows += [{**row, "host": answer.host} for row in answer.rows]
-        waiting += [{**entry, "host": answer.host} for entry in answer.queued]
     rows.sort(key=lambda each: -each["created"])
     return [{"name": a.host, "reached": not a.trouble, "trouble": a.trouble or None} for a in answers]
-
-
-def _name(row: dict[str, Any], name: str) -> str:
-    """``box1:job-1a2b3c4d`` of a run of another machine."""
-    return f"{row['host']}:{name}" if row.get("host") else name
 
 
 def following(what: str) -> tuple[Argument, Argument]:
