@@ -4,6 +4,7 @@ A trial is a run like any other (launched, supervised, journalled), but in its o
 folder, without restarts, remedies and notices. No file of the user is written.
 """
 
+import math
 import re
 import shutil
 import threading
@@ -54,13 +55,12 @@ def rivals(spec: RunSpec) -> list[tuple[RunDirectory, str]]:
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """What is tried. ``profile``: NO_PROFILE = the user's own settings; ``extra``: words added to the command.
 
-    Options among them win over profile, command and config (``--epochs 5``). How long, from the first step on; the
-    first that is reached ends it. ``limit_s``: with its start.
+    Options among them win over profile, command and config (``--epochs 5``). ``minutes``: from the first step on;
+    ``limit_s``: with its start.
     """
 
     profile: str
     minutes: float = MINUTES
-    steps: int | None = None
     limit_s: float | None = None
     extra: tuple[str, ...] = ()
 
@@ -100,17 +100,13 @@ def _added(extra: Sequence[str]) -> tuple[tuple[str, ...], tuple[Change, ...]]:
 
 
 def _end_in_time(run: RunDirectory, over: threading.Event, judged: Judged, trial: Trial) -> None:
-    first: tuple[float, int] | None = None
-    began = time.monotonic()
+    end = math.inf if trial.limit_s is None else time.monotonic() + trial.limit_s
+    trains = False
     while not over.wait(LOOK_S):
         state, now = judged(), time.monotonic()
-        step = None if state is None else main_reading(state).progress.any_step
-        first = first or (None if step is None else (now, step))
-        enough = trial.limit_s is not None and now - began >= trial.limit_s
-        if first is not None and step is not None:
-            enough = enough or now - first[0] >= 60.0 * trial.minutes
-            enough = enough or (trial.steps is not None and step - first[1] >= trial.steps)
-        if enough:
+        if not trains and state is not None and main_reading(state).progress.any_step is not None:
+            trains, end = True, min(end, now + 60.0 * trial.minutes)
+        if now >= end:
             end_trainer(run, over, "the trial")
             return
 
@@ -248,9 +244,9 @@ def _exit(story: RunStory, attempt: AttemptStory | None) -> str:
 
 
 def run_to_try(
-    name: str | None, profiles: Sequence[str] | None, *, beside_others: bool, command: Sequence[str] = ()
+    name: str | None, profiles: Sequence[str], *, beside_others: bool, command: Sequence[str] = ()
 ) -> tuple[RunSpec, Sequence[str]]:
-    """The run whose command is used, and the profiles to measure (None: each of its ladder). Raises CliError.
+    """The run whose command is used, and the profiles to measure. Raises CliError.
 
     ``name``: None = this project's run, else one started in this folder. ``command``: of no run, tried as it is typed.
     ``profiles`` empty: the run's own. ``beside_others``: also while a run trains on the same GPU.
@@ -260,12 +256,7 @@ def run_to_try(
     else:
         plan = plan_project(None) if name is None else None
         spec = find_run(name).load_spec() if plan is None else plan.spec
-    names = tuple(dict.fromkeys(profiles or ())) or (spec.settings.profiles.use or NO_PROFILE,)
-    if profiles is None and not (names := spec.settings.profiles.ladder):
-        raise CliError(
-            ExitCode.USAGE,
-            "--all measures the profiles of the ladder, and none is set; set [profiles] ladder, or name --profile",
-        )
+    names = tuple(dict.fromkeys(profiles)) or (spec.settings.profiles.use or NO_PROFILE,)
     others = [sentence for _, sentence in rivals(spec)]
     if others and not beside_others:
         raise CliError(

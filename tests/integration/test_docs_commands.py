@@ -272,7 +272,7 @@ SCENES: Mapping[str, Scene] = {
     """echo '{"event": "finish", "title": "test", "body": "hello"}' | ./notify.py""": Scene(_notifier),
     "trainwatch run --act notify --output-dir outputs -- python train.py": Scene(_script),
     "trainwatch restart luca --incident 3": Scene(_asks, apart=True),
-    "trainwatch trial --all --minutes 5": Scene(_kohya),
+    "trainwatch trial --profile conservative --profile balanced": Scene(_kohya),
     "trainwatch trial --profile safe_mode --timeout 300 -- --epochs 5 --batch_size 16 --quiet": Scene(_search),
     "trainwatch metrics > trainwatch.new && mv trainwatch.new trainwatch.prom": Scene(_training),
     "trainwatch queue add --gpu-memory 10GB -- python train.py --config a.yaml": Scene(_queue),

@@ -14,7 +14,7 @@ from trainwatch.core.app.errors import CliError, ExitCode
 from .output import RESULT_WORDS, printable, put, warn
 from .parser import every_action, whole_parser
 from .start import asked_plan, overrides_of, words_of
-from .verb import JSON, PART_JSON, RUN, Verb, Verbs, arg, command_words, flag, one_of, usage
+from .verb import JSON, PART_JSON, RUN, Verb, Verbs, arg, command_words, flag, usage
 
 if TYPE_CHECKING:
     from trainwatch.core.app.preflight.check import Check
@@ -127,18 +127,15 @@ def rehearsal_object(result: "Rehearsal") -> dict[str, Any]:
     "COMMAND after -- is tried as it is.",
     "--profile safe_mode --timeout 300 -- --epochs 5 --batch_size 16 --quiet",
     usage("trainwatch trial [options] [RUN] [-- OPTIONS … | -- COMMAND …]"),
-    one_of(
-        arg(
-            "--profile",
-            metavar="P",
-            action="append",
-            help="which profile; may be given several times (default: the run's)",
-        ),
-        flag("--all", "each profile of the ladder, safest first"),
+    arg(
+        "--profile",
+        metavar="P",
+        action="append",
+        default=[],
+        help="which profile; may be given several times (default: the run's)",
     ),
     arg("--minutes", type=float, default=5.0, metavar="M", help="length of each trial (default 5)"),
     arg("--timeout", type=float, metavar="S", help="longest time of each trial, start-up included"),
-    arg("--steps", type=int, metavar="N", help="end a trial after so many steps, if that is sooner"),
     arg("--scratch", metavar="DIR", help="where trials write (default: below TRAINWATCH_HOME)"),
     flag("--keep", "keep what the trainer wrote"),
     arg("--yes", "-y", action="store_true", help="even while a run trains on the same GPU"),
@@ -152,19 +149,15 @@ def trial_verb(args: argparse.Namespace) -> int:
     from trainwatch.core.app.plan.trainer_folders import not_used_for_a_command
     from trainwatch.core.app.trial import Trial, run_to_try, try_here
 
-    if args.steps is not None and args.steps < 1:
-        raise CliError(ExitCode.USAGE, f"--steps: must be at least 1, got {args.steps}")
     scratch = _scratch_of(args)
     words = tuple(args.command_after_dashes or ())
     extra = words if words and (words[0].startswith("-") or "=" in words[0]) else ()
-    spec, names = run_to_try(
-        args.run, None if args.all else args.profile or (), beside_others=args.yes, command=() if extra else words
-    )
+    spec, names = run_to_try(args.run, args.profile, beside_others=args.yes, command=() if extra else words)
     if words and not extra and (unused := not_used_for_a_command("try that with `trainwatch trial`")) is not None:
         warn(unused)
     results: list[TrialResult] = []
     for number, name in enumerate(names, 1):
-        trial = Trial(profile=name, minutes=args.minutes, steps=args.steps, limit_s=args.timeout, extra=extra)
+        trial = Trial(profile=name, minutes=args.minutes, limit_s=args.timeout, extra=extra)
         print(f"trial {number} of {len(names)}: {name}", file=sys.stderr, flush=True)
         results.append(try_here(spec, trial, scratch, keep=args.keep))
     told = [{**to_builtins(each), "stable": each.stable, "doubts": list(each.doubts)} for each in results]
