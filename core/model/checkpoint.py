@@ -427,23 +427,18 @@ class TensorChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """``changes`` in the order of the names; ``skipped``: tensors whose values are not compared, and why.
-
-    ``wrong_checksums``: members whose checksum is wrong, so that the values compared are not those that were saved.
-    """
+    """``changes`` in the order of the names; ``skipped``: tensors whose values are not compared, and why."""
 
     a: str
     b: str
     only_in_a: tuple[str, ...]
     only_in_b: tuple[str, ...]
     other_shape: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]
-    other_type: tuple[tuple[str, str, str], ...]
     changes: tuple[TensorChange, ...]
     skipped: tuple[tuple[str, str], ...]
     relative_change: float | None
     nonfinite_a: int
     nonfinite_b: int
-    wrong_checksums: tuple[str, ...] = ()
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):

@@ -78,31 +78,12 @@ def _compare(
         only_in_a=tuple(sorted(first.keys() - second.keys())),
         only_in_b=tuple(sorted(second.keys() - first.keys())),
         other_shape=tuple(other_shape),
-        other_type=tuple(
-            (name, first[name].tensor.element.name, second[name].tensor.element.name)
-            for name in common
-            if first[name].tensor.element.name != second[name].tensor.element.name
-        ),
         changes=tuple(changes),
         skipped=tuple(skipped),
         relative_change=math.sqrt(moved / base) if base > 0 else None,
         nonfinite_a=sum(change.nonfinite_a for change in changes),
         nonfinite_b=sum(change.nonfinite_b for change in changes),
-        wrong_checksums=(*_wrong_checksums(a, first), *_wrong_checksums(b, second)),
     )
-
-
-def _wrong_checksums(path: Path, weights: dict[str, _Placed]) -> Iterator[str]:
-    from ..formats.nonfinite import Scanner  # with numpy
-
-    scanner = Scanner(Pace(0))
-    seen = {
-        (id(placed.source), placed.region.start): placed for placed in weights.values() if placed.region is not None
-    }
-    for source, region in ((placed.source, placed.region) for placed in seen.values()):
-        stored = region is not None and region.crc is not None and region.packing == "stored"
-        if region is not None and stored and scanner.scan(source, region) != region.crc:
-            yield f"{path}: member {shown(region.label)} has a wrong checksum: its values are damaged"
 
 
 def _weights(path: Path, stack: ExitStack) -> dict[str, _Placed]:

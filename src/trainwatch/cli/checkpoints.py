@@ -253,15 +253,11 @@ def comparison_lines(found: "tools.Comparison") -> Iterator[str]:
     """How far the weights moved, the largest changes first."""
     moved = "–" if found.relative_change is None else f"{found.relative_change:.2%}"
     yield f"{found.a} -> {found.b}: weights moved by {moved}"
-    for sentence in found.wrong_checksums:
-        yield f"  WARNING {sentence}"
     for title, names in (("only in the first", found.only_in_a), ("only in the second", found.only_in_b)):
         if names:
             yield f"  {title}: {len(names)} tensors, such as {names[0]}"
     for name, before, after in found.other_shape:
         yield f"  shape of {name}: {before} -> {after}"
-    for name, kind, other in found.other_type:
-        yield f"  type of {name}: {kind} -> {other}"
     if found.nonfinite_a or found.nonfinite_b:
         yield f"  NaN or Inf: {found.nonfinite_a:,} in the first, {found.nonfinite_b:,} in the second"
     ordered = sorted(
