@@ -89,7 +89,5 @@ def test_a_paused_run_needs_a_person(world: World) -> None:
 
 def test_what_cannot_be_waited_for_is_said(world: World) -> None:
     world.write("--steps", "10")
-    done = world.asks("wait", "10")
-    assert done.code == 3
-    assert "`trainwatch snooze` gives a suspected hang more time" in done.err
+    assert world.asks("wait", "10").code == 3
     assert world.asks("wait", "--until", "done").code == 2

@@ -264,13 +264,7 @@ def wait_verb(args: argparse.Namespace) -> int:
 
     if args.until is not None and args.until not in (known := ("over", "needs-you", *get_args(RunState))):
         raise CliError(ExitCode.USAGE, f"--until {printable(args.until)}: it is one of {', '.join(known)}")
-    try:
-        run = run_to_read(args, anywhere=False)
-    except CliError as error:
-        if error.code is ExitCode.NOT_FOUND and (args.run or "").isdecimal():
-            hint = f"{error}; `trainwatch snooze` gives a suspected hang more time"
-            raise CliError(ExitCode.NOT_FOUND, hint) from None
-        raise
+    run = run_to_read(args, anywhere=False)
     code, now = wait_for(run, args.until, args.timeout)
     name = run.load_spec().name
     late = f" after {args.timeout:g} s" if code is ExitCode.TIMEOUT else ""
