@@ -14,13 +14,9 @@ from tests.tiers import SECOND_TIER
 from trainwatch.core.act.overlay import NoOverlayError
 from trainwatch.core.app import apart
 from trainwatch.core.app.errors import CliError
-from trainwatch.core.app.plan.launch_plan import LaunchPlan
-from trainwatch.core.app.preflight.check import Machine
-from trainwatch.core.app.preflight.launch_checks import check_measured
 from trainwatch.core.app.runs.known_runs import home
 from trainwatch.core.app.trial import Trial, try_here
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.model.settings import Profiles, Settings
 from trainwatch.core.store.learned import newest_trials
 
 TRAINER = Path(__file__).parents[2] / "configs" / "examples" / "char_trainer.py"
@@ -76,12 +72,6 @@ def test_a_trial_of_two_profiles_writes_only_to_its_scratch_folder(
     monkeypatch.setenv("TRAINWATCH_HOME", str(world.home))
     (results,) = (world.home / "trials" / "results").iterdir()
     assert set(newest_trials(home(), results.stem)) == {"calm", "brisk"}
-    plan = LaunchPlan(
-        spec=msgspec.structs.replace(SPEC, id=results.stem, settings=Settings(profiles=Profiles(use="brisk")))
-    )
-    found = check_measured(plan, Machine(home=world.home))
-    assert found is not None
-    assert "brisk measured here: " in found.found
 
 
 def test_words_behind_the_dashes_that_begin_with_no_option_are_refused(world: World) -> None:

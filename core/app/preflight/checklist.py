@@ -106,7 +106,6 @@ RUN_CHECKS = (
     Row("vram", gpu.check_vram, stops=ExitCode.FAILED, told=True, here=True, gpus=True),
     Row("vram need", gpu.check_need, told=True, here=True, gpus=True),
     Row("hardware", gpu.check_advice, told=True, here=True, gpus=True),
-    Row("measured here", launch.check_measured, quick=True, told=True),
     Row("length", launch.check_length, told=True),
     Row("notify", launch.check_notify, quick=True, stops=ExitCode.FAILED),
     Row("supervisor", host.check_supervisor),

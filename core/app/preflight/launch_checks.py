@@ -15,11 +15,9 @@ from ...act.launch.spawn import why_not
 from ...model import progress
 from ...model.checkpoint_suffixes import TENSOR_SUFFIXES
 from ...model.run import RunSpec, with_place
-from ...model.text import memory
 from ...source.shell_text import without_wrappers
 from ...source.trainer_source import source_of
 from ...store.learned import HabitsFile, newest_trials
-from ...views import quantity
 from ...views.length_words import length_words
 from ..plan.launch_plan import LaunchPlan
 from ..plan.trainer_settings import plan_length
@@ -289,22 +287,3 @@ def expected_of_run(plan: LaunchPlan, home: Path) -> progress.ExpectedLength | N
     models, speed = frozenset({"sdxl"}) if is_sdxl(plan) else frozenset[str](), plan.expect.get("speed", "")
     pace = progress.Pace(s=pace_s) if pace_s else progress.guide_pace(keys, settings, models=models, speed=speed)
     return progress.expected_length(keys, settings, samples=_samples(spec, keys, settings, dataset), pace=pace)
-
-
-# Check: what trials of the profile measured on this machine.
-
-
-def check_measured(plan: LaunchPlan, machine: Machine) -> Check | None:
-    """A trial of the profile in use was stable here; None if no profile was measured."""
-    profile = plan.spec.settings.profiles.use
-    known = newest_trials(machine.home, plan.spec.id)
-    result = known.get(profile or "")
-    if result is None:
-        return passed(f"{', '.join(known)} measured, not {profile or 'your own settings'}") if known else None
-    parts = [quantity.pace(result.s_per_step)] if result.s_per_step is not None else []
-    peaks = (("VRAM", result.vram_peak_bytes), ("RAM", result.ram_peak_bytes))
-    parts += [f"{what} {memory(peak)}" for what, peak in peaks if peak is not None]
-    found = f"{profile} measured here: {', '.join(parts) or 'no step was reached'}"
-    if result.stable is False:
-        return warned(f"{found}; not stable: {'; '.join(result.doubts)}", "choose a safer profile")
-    return passed(found)
