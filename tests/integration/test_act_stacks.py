@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -220,20 +221,24 @@ def test_poll_of_the_driver_is_told_from_other_native_code(run: World, tmp_path:
 
 
 def test_look_of_the_runner_is_no_work_of_the_trainer(run: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The probe reads megabytes and computes: that was taken for signs of life of a hung trainer."""
-    go = run.root / "go"
-    use(run, monkeypatch, "slow", f"until [ -e {go} ]; do sleep 0.05; done")
+    """The probe reads megabytes and computes: that was taken for signs of life of a hung trainer.
+
+    What is asked for while it is at it comes after it: the second question got no answer before its time was over.
+    """
+    begun, go = run.root / "begun", run.root / "go"
+    use(run, monkeypatch, "slow", f"touch {begun}; until [ -e {go} ]; do sleep 0.05; done")
     target = run.launch(*python(STUCK))
     run.log_has(target, "up")
     before = tree_pids(target)
-    with ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(2) as pool:
         looking = pool.submit(look_for_loops, target, pause_s=0.1)
-        assert target.runner is not None
-        runner = target.runner.pid
-        wait_for(lambda: len(processes.descendants(runner)) > len(before), "the probe runs")
+        wait_for(begun.exists, "the probe runs")
         assert tree_pids(target) == before
+        second = pool.submit(capture_stacks, target, run.root / "incident", pause_s=0.1)
+        time.sleep(0.3)
         go.touch()
         assert looking.result()["elsewhere"]
+        assert second.result().by == "runner"
 
 
 @pytest.mark.parametrize(("fails", "unread"), [("every second time", False), ("always", True)])

@@ -120,6 +120,7 @@ class Runner:
         self._stop: StopSequence | None = None
         self._mode = "gentle"
         self._probe: int | None = None
+        self._stacks_asked = False
         self._unwritten: dict[str, dict[str, Any]] = {}
         self._over = over
         self.beside: list[Callable[[], None]] = []
@@ -196,6 +197,8 @@ class Runner:
     def _turn(self) -> bool:
         """Wait for one event and handle it. False: no child, stop request or record is left."""
         left = self._reap()
+        if self._stacks_asked and self._probe is None:
+            self._begin_stacks()
         with contextlib.suppress(RuntimeError):
             while self.beside:
                 self.beside[0]()
@@ -225,7 +228,7 @@ class Runner:
             if number == signal.SIGUSR1:
                 self._begin_stop()
             elif number == signal.SIGUSR2:
-                self._begin_stacks()
+                self._stacks_asked = True  # while the last probe lives, it is begun at its end
         return True
 
     def _signals(self) -> set[int]:
@@ -355,7 +358,8 @@ class Runner:
 
     def _begin_stacks(self) -> None:
         """Start the stack probe as a child: the trainer allows descendants of the runner to trace it."""
-        if self._probe is not None or spool.read(self._directory, spool.STACKS) is None:
+        self._stacks_asked = False
+        if spool.read(self._directory, spool.STACKS) is None:
             return
         request = os.path.join(self._directory, spool.STACKS)
         defaults = {signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGCHLD}
