@@ -9,8 +9,8 @@
 
 Without arguments it writes one line, a ``GpuSurvey`` of ``app/gpu_survey.py``, and ends.
 
-Each GPU is read in a thread of its own: one that hangs delays no other. The program imports nothing else of trainwatch
-and ends with its parent. A value that the driver refuses is null, never 0.
+One thread reads the GPUs, and for each that hangs another one the others. The program imports nothing else of
+trainwatch and ends with its parent. A value that the driver refuses is null, never 0.
 """
 
 import contextlib
@@ -23,12 +23,15 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from queue import SimpleQueue
 from typing import Any
 
 import pynvml
 
 REPORT_WAIT_S = 0.5
 """Wait for slow GPUs before a line is written with their last values."""
+HELP_SHARE = 0.2
+"""Share of that wait after which those that are not being read yet get one more thread."""
 DRIVER_WIDE = frozenset({1, 9, 18, 999})
 """Uninitialized, driver not loaded, version mismatch, unknown: if every GPU returns one of them, end, so that a new
 process loads the library again."""
@@ -173,17 +176,15 @@ def _values(handle: Any, getters: dict[str, Getter]) -> tuple[dict[str, Any], li
     return found, codes
 
 
-class Reader(threading.Thread):
+class Reader:
     """Reads one GPU whenever it is asked to. ``detailed``: with its details. ``done``: it is not reading."""
 
     def __init__(self, index: int) -> None:
-        super().__init__(name=f"gpu-{index}", daemon=True)
         self.index = index
         self.code: int | None = None
         self.detailed = False
         self.done = threading.Event()
         self.done.set()
-        self._asked = threading.Event()
         self._reading: dict[str, Any] = {}
         self._fresh = self._read_once = False
         self._answered_s = time.monotonic()
@@ -192,25 +193,22 @@ class Reader(threading.Thread):
         self._lasting: dict[str, Any] | None = None
         self._shares_us = 0
         self._pcie_due_s = self._answered_s + index % PCIE_S  # not all GPUs at once
-        self.start()
 
-    def request(self, *, detailed: bool) -> None:
+    def request(self, asked: "SimpleQueue[Reader]", *, detailed: bool) -> None:
         """Let it be read, unless it is still at it."""
         self._fresh = False
         if self.done.is_set():
             self.detailed = detailed
             self.done.clear()
-            self._asked.set()
+            asked.put(self)
 
-    def run(self) -> None:
+    def look(self) -> None:
         """After an error that is none of the driver's, the last reading stays and becomes older."""
-        while self._asked.wait():
-            self._asked.clear()
-            with contextlib.suppress(Exception):
-                self._reading, self.code = self._read()
-                self._answered_s = time.monotonic()
-                self._read_once = self._fresh = True
-            self.done.set()
+        with contextlib.suppress(Exception):
+            self._reading, self.code = self._read()
+            self._answered_s = time.monotonic()
+            self._read_once = self._fresh = True
+        self.done.set()
 
     def report(self) -> dict[str, Any]:
         age_s = 0.0 if self._fresh else time.monotonic() - self._answered_s
@@ -311,19 +309,32 @@ def open_driver(interval_s: float) -> list[Reader] | tuple[int, str]:
     return opened[0]
 
 
+def work(asked: SimpleQueue[Reader]) -> None:
+    while True:
+        asked.get().look()
+
+
+def read(readers: list[Reader], asked: SimpleQueue[Reader], wait_s: float, *, detailed: bool) -> None:
+    """Let each GPU be read, and wait for them. While threads are stuck there is one more, at most one for each GPU."""
+    until_s = time.monotonic() + wait_s
+    for reader in readers:
+        reader.request(asked, detailed=detailed)
+    for reader in readers:
+        while (left_s := until_s - time.monotonic()) > 0 and not reader.done.wait(min(left_s, wait_s * HELP_SHARE)):
+            if not asked.empty() and threading.active_count() <= len(readers):
+                threading.Thread(target=work, args=(asked,), daemon=True).start()
+
+
 def main(parent: int, interval_s: float) -> int:
     end_with(parent)
     readers = open_driver(interval_s)
     if isinstance(readers, tuple):
         write({"kind": "error", "code": readers[0], "text": readers[1]})
         return 1
-    driver_wide, detailed_until = 0, 0.0
+    driver_wide, detailed_until, asked = 0, 0.0, SimpleQueue[Reader]()
+    threading.Thread(target=work, args=(asked,), daemon=True).start()
     while True:
-        begun = time.monotonic()
-        for reader in readers:
-            reader.request(detailed=begun < detailed_until)
-        for reader in readers:
-            reader.done.wait(max(0.0, begun + min(REPORT_WAIT_S, interval_s) - time.monotonic()))
+        read(readers, asked, min(REPORT_WAIT_S, interval_s), detailed=time.monotonic() < detailed_until)
         write({"kind": "gpus", "gpus": [reader.report() for reader in readers]})
         codes = {reader.code for reader in readers}
         driver_wide = driver_wide + 1 if readers and codes <= DRIVER_WIDE else 0
