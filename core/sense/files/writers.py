@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -138,7 +138,7 @@ class Other(NamedTuple):
     key: tuple[int, int]
     name: str
     owner: int
-    at: tuple[str, ...]
+    at: frozenset[str]
     trains: bool
 
 
@@ -148,6 +148,19 @@ class Part(NamedTuple):
     size: int
     changed_ns: int
     born_ns: int | None
+
+
+@lru_cache(maxsize=16)
+def _above(folder: str) -> frozenset[str]:
+    return frozenset(map(str, Path(folder).parents))
+
+
+@lru_cache(maxsize=256)
+def _places(cwd: str, words: tuple[bytes, ...]) -> frozenset[str]:
+    """The working folder, and the paths that arguments may name: ``--out=/data/a``, ``../b``, ``exp``."""
+    texts = (word.decode("utf-8", "replace") for word in words)
+    named = (part for word in texts for part in (word, word.partition("=")[2]) if part)
+    return frozenset({cwd, *(os.path.normpath(os.path.join(cwd, path)) for path in named)})  # noqa: PTH118
 
 
 def _largest(path: str) -> Part:
@@ -276,15 +289,12 @@ class Writers:
                 return None
         except OSError:
             return None  # of another user, whose files are not the run's, or it has ended
-        # The paths that arguments may name: ``--out=/data/a``, ``../b``, ``exp``.
-        texts = (word.decode("utf-8", "replace") for word in words[1:])
-        named = (part for word in texts for part in (word, word.partition("=")[2]) if part)
-        at = {cwd, *(os.path.normpath(os.path.join(cwd, path)) for path in named)}  # noqa: PTH118
+        at = set(_places(cwd, tuple(words[1:])))
         for each in open_for_writing([pid], reading=True):
             at.add(os.path.dirname(each.path))  # noqa: PTH120
             if each.writable:
                 self._remember(each, process.key)
-        return Other(process.key, name, owner, tuple(at), trains)
+        return Other(process.key, name, owner, frozenset(at), trains)
 
     def beside(self, path: str, *, above: bool = True, told: bool = False) -> str | None:
         """Who else may have written a file to that folder, for people; None: nobody.
@@ -333,10 +343,10 @@ class Writers:
         return inside, [o for o in there if o not in inside and self._is_above(o, folder)]
 
     def _is_in(self, other: Other, folder: str) -> bool:
-        return any(place == folder or is_below(place, folder) for place in other.at)
+        return folder in other.at or any(is_below(place, folder) for place in other.at)
 
     def _is_above(self, other: Other, folder: str) -> bool:
-        return any(place != self._top and is_below(folder, place) for place in other.at)
+        return not other.at.isdisjoint(_above(folder) - {self._top})
 
     def _writes_in(self, other: Other, folder: str) -> bool:
         return folder in self._writes.get(other.key, ())
