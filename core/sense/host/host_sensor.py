@@ -53,8 +53,12 @@ _V1 = _Layout("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_
 
 def memory_limit(pid: int | str = "self", *, proc: Path = Path("/proc")) -> MemoryLimit | None:
     """The limit of a process, or None (no limit, no cgroups, not readable)."""
-    texts = file_text(f"{proc}/{pid}/cgroup"), file_text(f"{proc}/self/mountinfo")
-    found = [_read(folder, layout) for layout, folder in _groups(*texts)]
+    return _limit_in(file_text(f"{proc}/{pid}/cgroup"), proc)
+
+
+def _limit_in(cgroup: str, proc: Path) -> MemoryLimit | None:
+    """The same by the text of ``/proc/PID/cgroup``."""
+    found = [_read(folder, layout) for layout, folder in _groups(cgroup, file_text(f"{proc}/self/mountinfo"))]
     return min((limit for limit in found if limit is not None), key=lambda limit: limit.limit_bytes, default=None)
 
 
@@ -86,8 +90,10 @@ def _groups(cgroup: str, mountinfo: str) -> list[tuple[_Layout, Path]]:
 
 def _read(folder: Path, layout: _Layout) -> MemoryLimit | None:
     limit = file_text(f"{folder}/{layout.limit}").strip()
-    used = file_text(f"{folder}/{layout.used}").strip() if limit.isdecimal() else ""
-    if not used.isdecimal() or int(limit) >= UNLIMITED_BYTES:
+    if not limit.isdecimal() or int(limit) >= UNLIMITED_BYTES:
+        return None
+    used = file_text(f"{folder}/{layout.used}").strip()
+    if not used.isdecimal():
         return None
     droppable = value_in(file_text(f"{folder}/memory.stat"), layout.cache) or 0
     kills = value_in(file_text(f"{folder}/{layout.events}"), "oom_kill")
@@ -387,15 +393,16 @@ class Host(Sampler):
             self._desk.put(self._details.look(self._clock.now(), before, machine))
 
     def _limit(self) -> MemoryLimit | None:
-        target = self.target
-        found = None if target is None else memory_limit(target.trainer.pid, proc=self._proc)
+        target, own = self.target, file_text(f"{self._proc}/self/cgroup")
+        text = own if target is None else file_text(f"{self._proc}/{target.trainer.pid}/cgroup")
+        found = _limit_in(text, self._proc)
         if found is None and self._limited is not None and self._limited[0] is target:
             folder = self._limited[1].folder  # that of a process that has ended may still be there
             again = () if folder is None else (_read(folder, layout) for layout in (_V2, _V1))
             found = next((limit for limit in again if limit is not None), None)
         if target is not None and found is not None:
             self._limited = (target, found)
-        return found or memory_limit(proc=self._proc)
+        return found or (None if text == own else _limit_in(own, self._proc))
 
 
 def _cpu_pct(before: tuple[int, int] | None, busy: tuple[int, int] | None) -> float | None:
