@@ -62,20 +62,16 @@ class Wakeup:
     def wait(self, timeout_s: float | None, *others: int) -> bool:
         """Wait until it is woken or another descriptor is readable, at most this long (None: no limit).
 
-        Returns whether it was woken.
+        Returns whether it was woken; the next wait is for the next time.
         """
         poll = select.poll()
         for descriptor in (self._read, *others):
             poll.register(descriptor, select.POLLIN)
         limit_ms = None if timeout_s is None else 1000 * min(max(0.0, timeout_s), LONGEST_WAIT_S)
-        return any(each == self._read for each, _ in poll.poll(limit_ms))
-
-    def clear(self) -> None:
-        try:
-            while os.read(self._read, 4096):
-                pass
-        except BlockingIOError:
-            return
+        woken = any(each == self._read for each, _ in poll.poll(limit_ms))
+        if woken:
+            os.read(self._read, 1 << 16)  # all that a pipe holds
+        return woken
 
     def close(self) -> None:
         for fd in (self._read, self._write):
@@ -161,7 +157,6 @@ class Worker:
 
     def _run(self) -> None:
         while not self._stopping:
-            self._wakeup.clear()
             asked = self._drains_asked
             try:
                 pause_s = self.turn(drains=asked > self._drains_done)
@@ -246,7 +241,7 @@ class Sampler(Observer):
 class SamplersInOneThread(Worker):
     """Takes the samples of several samplers in one thread. Implements Sensor.
 
-    It is for samplers whose system calls never block: one that blocks would delay the others.
+    One that blocks delays the others: those whose system calls never block have a thread without such.
     """
 
     name = "samples"

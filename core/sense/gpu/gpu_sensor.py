@@ -416,7 +416,6 @@ class GpuSensor(Observer):
 
     def _pause(self, seconds: float, *descriptors: int) -> None:
         self._wakeup.wait(seconds, *descriptors)
-        self._wakeup.clear()
 
     def _end(self, child: subprocess.Popen[bytes]) -> None:
         """Kill the child, without waiting if it hangs in the driver."""
