@@ -201,11 +201,9 @@ def build_sensors(  # noqa: PLR0917
     recorder.lines_behind = log.lines_behind
     beats = HeartbeatPage(found=note, **common)
     processes, last_samplers, gpus = _of_place(spec, details, tree, common)
-    others: list[Sensor] = []
     examine = BesideAttempt(plan, run, lambda: output.folders)
-    if examine.wanted:  # a run that writes apart cannot be disturbed
-        others.append(OtherTrainers(examine=examine, tree=tree, **common))
-    others.append(SleepInhibitor(spec.name, note, os.environ))
+    # a run that writes apart cannot be disturbed
+    others = [OtherTrainers(examine=examine, tree=tree, **common)] if examine.wanted else []
 
     def last_look() -> None:
         """Read the last log lines, memory, disk, checkpoints, metrics: why it ended, and what to resume from."""
@@ -228,8 +226,10 @@ def build_sensors(  # noqa: PLR0917
     cloud = cloud_of() if named == "auto" else None if named == "off" else named
     notices = TerminationNotices(cloud=cloud, **common)
     samplers = SamplersInOneThread(host, *processes, beats, *last_samplers)
-    own: list[Sensor] = [samplers, log, checkpoints, search, metrics, *([] if values is None else [values])]
-    whole = [claim, *others, ContainerWatch(note), *own, exits, notices, *gpus]
+    may_block = SamplersInOneThread(*others, metrics)
+    own: list[Sensor] = [samplers, log, checkpoints, search, may_block, *([] if values is None else [values])]
+    inhibitor = SleepInhibitor(spec.name, note, os.environ)
+    whole: list[Sensor] = [claim, inhibitor, ContainerWatch(note), *own, exits, notices, *gpus]
     return RunSensors(whole, checkpoints, search, host)
 
 

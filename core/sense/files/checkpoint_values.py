@@ -66,12 +66,17 @@ class CheckpointValuesSensor(Observer):
         self._compare = 0
         self._rest_until = 0.0
 
+    def start(self) -> None:
+        """The thread begins with the first checkpoint."""
+
     def completed(self, path: Path, mtime: float) -> None:
         """A checkpoint is complete (again). Returns at once."""
         with self._lock:
             name, version = str(path), _version(path, mtime)
             if self._done.get(name) == version:
                 return
+            if self._thread is None and not self._stopping:
+                super().start()
             self._waiting[name] = version
             if len(self._waiting) > KEPT:
                 del self._waiting[min(self._waiting, key=self._waiting.__getitem__)]

@@ -32,8 +32,8 @@ whose descendants are not named again."""
 class OtherTrainers(Sampler):
     """Puts an ``OtherTrainersSeen`` at the first look of an attempt, and whenever they changed.
 
-    One that has a file open there is not examined again while it lives. It has a thread of its own: to read of a
-    process that hangs in the kernel may block.
+    One that has a file open there is not examined again while it lives. To read of a process that hangs in the kernel
+    may block.
     """
 
     name = "other trainers"
