@@ -216,9 +216,9 @@ class FollowedLog:
         """Why nothing comes: the file is not there, or what copies the trainer's terminal into it has ended."""
         if self._fd is None:
             return "it is not there"
-        if target is None or target.runner is None or is_alive(target.runner):
+        if target is None or target.runner is None or status_of(f"{target.directory}/{SOCKET}") is None:
             return ""
-        return "the runner that writes it has ended" if status_of(f"{target.directory}/{SOCKET}") else ""
+        return "" if is_alive(target.runner) else "the runner that writes it has ended"
 
     def close(self) -> None:
         if self._fd is not None:

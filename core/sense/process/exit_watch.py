@@ -26,7 +26,7 @@ GRACE_S = 0.5
 """Wait for a record after both are dead, or after the trainer's death if there is no runner."""
 ALIVE_POLL_S = 0.1
 """Period of looking whether what the trainer left still lives, or the trainer itself, unless the kernel tells it."""
-TOLD_POLL_S = 1.0
+TOLD_POLL_S = 5.0
 """The same where the kernel tells it (pidfd_open, Linux 5.3)."""
 RUNNER_REPORT_S = 5.0
 """Wait for a live runner that does not write (full disk, stopped). It is longer than a slow fsync."""
