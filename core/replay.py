@@ -55,7 +55,8 @@ def replay(
     began = perf_counter()
     given = settings if settings is not None else Settings()
     source = TraceReading(lines)
-    first = next(source, None)
+    observations = iter(source)
+    first = next(observations, None)
     if isinstance(first, Meta) and first.settings:
         given = merge(given, first.settings)
     name = first.preset if isinstance(first, Meta) and first.preset else "generic"
@@ -69,7 +70,7 @@ def replay(
     fold = Replay(Judge(knowledge))
     if first is not None:
         fold.feed(first)
-    fold.feed_all(source)
+    fold.feed_all(observations)
     if source.problem is not None and first is None:
         raise TraceError(source.problem)
     skipped = {"unreadable_lines": source.skipped, "first_unreadable": source.problem} if source.skipped else {}

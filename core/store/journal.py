@@ -258,7 +258,7 @@ def _fold() -> int:
 
 
 class JournalReading:
-    """An iterator over a journal's records in their order; none if the file does not exist.
+    """A journal's records in their order, read once; none if the file does not exist.
 
     A torn last line, damaged lines and kinds of records that this version does not know are skipped, and ``skipped``
     counts them so far. Raises JournalTooNew (while iterating) and OSError.
@@ -272,13 +272,9 @@ class JournalReading:
         self.offset, self.seq, self.skipped = self.after.offset, self.after.seq, self.after.skipped
         self.unfinished = b""
         """A last line without an end."""
-        self._records = chain(self.whole_lines(), self.rest())
 
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> Record:
-        return next(self._records)
+    def __iter__(self) -> Iterator[Record]:
+        return chain(self.whole_lines(), self.rest())
 
     def whole_lines(self) -> Iterator[Record]:
         """The records of the run's own file from ``offset`` on, without a last line that has no end."""

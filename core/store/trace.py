@@ -173,7 +173,7 @@ def trace_lines(path: Path) -> Iterator[bytes]:
 
 
 class TraceReading:
-    """An iterator over observations in the order of the lines.
+    """The observations in the order of the lines, read once.
 
     ``skipped`` counts unreadable lines so far, ``problem`` is ``LINE: why`` of the first; ``foreign`` counts lines of a
     kind that a later version may know.
@@ -183,18 +183,12 @@ class TraceReading:
         self.skipped = 0
         self.foreign = 0
         self.problem: str | None = None
-        self._observations = self._read(lines)
+        self._lines = lines
 
     def __iter__(self) -> Iterator[Observation]:
-        return self._observations
-
-    def __next__(self) -> Observation:
-        return next(self._observations)
-
-    def _read(self, lines: Iterable[bytes]) -> Iterator[Observation]:
         # msgspec types a decoder of a union as the union's type form
         decode = msgspec.json.Decoder[Observation](Observation).decode
-        for number, line in enumerate(lines, start=1):
+        for number, line in enumerate(self._lines, start=1):
             try:
                 yield decode(line)
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
