@@ -90,7 +90,11 @@ def kernel_bytes(path: str | os.PathLike[str]) -> bytes:
     except OSError:
         return b""
     try:
-        return b"".join(iter(lambda: os.read(descriptor, 1 << 16), b""))
+        data = more = os.read(descriptor, 1 << 16)
+        while more:
+            more = os.read(descriptor, 1 << 16)
+            data += more
+        return data
     except OSError:
         return b""
     finally:
@@ -163,18 +167,12 @@ def _state_of_threads(pid: int) -> str:
 
 def read_io(pid: int) -> ProcessIo | None:
     """Bytes of a process; None if it has ended, belongs to another user, or the kernel does not count."""
-    words = file_text(f"/proc/{pid}/io").split()
-    values = dict(zip(words[::2], words[1::2]))  # noqa: B905  Python 3.8
-    try:
-        return ProcessIo(
-            read_bytes=int(values["rchar:"]),
-            write_bytes=max(int(values["wchar:"]), int(values["write_bytes:"])),
-            disk_bytes=int(values["read_bytes:"]),
-            given_bytes=int(values["wchar:"]),
-            paged_bytes=int(values["write_bytes:"]),
-        )
-    except (KeyError, ValueError):
+    words = kernel_bytes(f"/proc/{pid}/io").split()
+    if len(words) < 12:
         return None
+    # rchar, wchar, syscr, syscw, read_bytes, write_bytes, each behind its name
+    read, given, disk, paged = int(words[1]), int(words[3]), int(words[9]), int(words[11])
+    return ProcessIo(read, max(given, paged), disk, given, paged)
 
 
 def read_children(pid: int) -> list[int]:
