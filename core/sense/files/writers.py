@@ -49,6 +49,9 @@ MEMBERS_S = 0.5
 REMEMBERED = 4096
 COUNTS = 128
 """Counts of a process that are kept: of the last minute while no output folder is known, else of eight."""
+IDLE_SHARE, IDLE_S = 0.1, 10.0
+"""A process beside the run is counted again after this share of the time in which it has written nothing, and at least
+so often: what it wrote in between counts as written at any moment of that."""
 ANY_BYTES = 1 << 63
 CLOCK_NS = 20_000_000
 """The times of files are so much behind the clock at most: those of a tick of the kernel."""
@@ -91,10 +94,19 @@ class WrittenBytes:
         self._counts: dict[tuple[int, int], tuple[tuple[int, int, int], ...]] = {}
         """When a look began and ended, and the bytes until then, oldest first."""
 
-    def look(self, processes: Iterable[tuple[int, int]]) -> None:
+    def look(self, processes: Iterable[tuple[int, int]], *, idle: bool = True) -> None:
+        """``idle``: also those that have written nothing lately."""
         for key in processes:
             with self._lock:  # from the reading on: a count that is taken later is the later one
-                self._look(key)
+                if idle or not self._rests(key):
+                    self._look(key)
+
+    def _rests(self, key: tuple[int, int]) -> bool:
+        known = self._counts.get(key, ())[-2:]
+        if len(known) < 2 or known[0][2] != known[1][2]:
+            return False
+        since, last = known[0][0], known[1][0]
+        return 0 <= time.time_ns() - last < min(IDLE_S * 1e9, IDLE_SHARE * (last - since))
 
     def _look(self, key: tuple[int, int]) -> None:
         begun, found, known = time.time_ns(), read_io(key[0]), self._counts.get(key, ())
@@ -236,7 +248,8 @@ class Writers:
 
     def count(self) -> None:
         """Note how much the run and those above it have written."""
-        self._bytes.look(self._run | self._above)
+        self._bytes.look(self._run)
+        self._bytes.look(self._above - self._run, idle=False)
 
     # --- who else ---
 
