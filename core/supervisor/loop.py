@@ -359,15 +359,12 @@ class Supervisor:
         self.end(decision.exit_code, decision.reason)
 
     def _follow_attempt(self, observation: Observation) -> None:
-        match observation:
-            case Outcome(action="start_attempt", ok=True):
-                target, start = _started(observation, self.clock.now())
-                self._follow(target)
-                self._turn(start)
-            case Exit():
-                self._follow(None)
-            case _:
-                pass
+        if isinstance(observation, Exit):
+            self._follow(None)
+        elif isinstance(observation, Outcome) and observation.action == "start_attempt" and observation.ok:
+            target, start = _started(observation, self.clock.now())
+            self._follow(target)
+            self._turn(start)
 
     def _follow(self, target: AttemptTarget | None) -> None:
         """Set the attempt of sensors and actor, before the judge's next decision about it."""

@@ -169,8 +169,6 @@ def _ask_runner(target: AttemptTarget, request: dict[str, Any]) -> dict[str, Any
 
 
 # Parses py-spy's dumps: frames of the main thread, and the frame that shows what the process is doing.
-#
-# Standard library only: the stack probe imports this.
 
 FRAMES = 24
 """A loader that waits for its workers does so six frames above ``_try_get_data``; a collective's native part is
@@ -373,8 +371,6 @@ def launch_record(target: AttemptTarget, spec: RunSpec, notes: list[str]) -> dic
 
 
 # One process as text for people, from ``/proc``: state, system call, children, threads, open files.
-#
-# Standard library only: the stack probe imports this.
 
 PROC_FILES = ("cmdline", "status", "wchan", "syscall", "stack", "io", "limits")
 THREADS = 256

@@ -288,8 +288,6 @@ def _sources_of(process: processes.Process) -> Callable[[str], str | None]:
 # default. Its Python stack is one line, as that of a long computation is. Seen on an H200 (driver 580, PyTorch 2.11)
 # with ``py-spy dump --native``: a wait is in ``libcuda.so``, now and then in a clock of the vDSO or of libc called by
 # it; a sort on the CPU is in ``libtorch_cpu.so``. A wait that sleeps uses no processor time and needs no such look.
-#
-# Standard library only: the stack probe imports this.
 
 DRIVER = re.compile(r"^libcuda(?:_loader)?\.so")
 """The driver's library; the loader is that of WSL2."""
