@@ -93,7 +93,7 @@ def test_every_nvml_getter_raises_only_handled_errors_if_the_driver_is_lost() ->
 
 def test_the_simulated_sensor_follows_the_trainer() -> None:
     inbox, clock = ListInbox(), HandClock()
-    sensor = SimulatedGpu(inbox=inbox, clock=clock, interval_s=1.0, count=2)
+    sensor = SimulatedGpu(inbox=inbox, clock=clock, interval_s=1.0)
     code = "import sys\nprint('up', flush=True)\nsys.stdin.readline()\nx = 0\nfor i in range(6000000): x += i\n"
     code += "print('worked', flush=True)\nsys.stdin.readline()\n"
     with python(code) as trainer:
@@ -111,7 +111,7 @@ def test_the_simulated_sensor_follows_the_trainer() -> None:
     clock.t = 5.0
     sensor.sample()
     first, busy, idle, gone = inbox.of(GpuSample)
-    assert all(sample.simulated and len(sample.gpus) == 2 for sample in (first, busy, idle, gone))
+    assert all(sample.simulated and len(sample.gpus) == 1 for sample in (first, busy, idle, gone))
     assert [s.gpus[0].util_pct and s.gpus[0].util_pct > 80 for s in (busy, idle, gone)] == [True, 0, 0]
     assert (gone.gpus[0].mem_used_bytes or 0) < (idle.gpus[0].mem_used_bytes or 0)
     assert msgspec.json.decode(msgspec.json.encode(busy))["simulated"] is True

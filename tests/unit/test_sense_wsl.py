@@ -22,7 +22,3 @@ def test_wsl_is_detected_by_kernel_name_or_gpu_channel(tmp_path: Path, name: str
     path.parent.mkdir(parents=True)
     path.write_text(text)
     assert is_wsl(tmp_path) is expected
-
-
-def test_wsl_is_not_detected_without_proc(tmp_path: Path) -> None:
-    assert not is_wsl(tmp_path)

@@ -446,13 +446,12 @@ WARMING_S, FILLING_S, DRAINING_S = 12.0, 1.5, 0.6
 
 
 class SimulatedGpu(Sampler):
-    """Puts a GpuSample(simulated=True) with ``count`` equal GPUs every ``interval_s``."""
+    """Puts a GpuSample(simulated=True) with one GPU every ``interval_s``."""
 
     name = "simulated GPU"
 
-    def __init__(self, *, interval_s: float, count: int = 1, **common: Unpack[Common]) -> None:
+    def __init__(self, *, interval_s: float, **common: Unpack[Common]) -> None:
         super().__init__(interval_s=interval_s, **common)
-        self._count = count
         self._activity = TreeActivity()
         self._followed: AttemptTarget | None = None
         self._looked_t: float | None = None
@@ -495,5 +494,4 @@ class SimulatedGpu(Sampler):
             throttle=(),
             own_mem_bytes=max(0.0, self._mem - IDLE_BYTES),
         )
-        gpus = tuple(msgspec.structs.replace(gpu, index=index) for index in range(self._count))
-        self._inbox.put(GpuSample(t=t, gpus=gpus, simulated=True))
+        self._inbox.put(GpuSample(t=t, gpus=(gpu,), simulated=True))
