@@ -169,7 +169,7 @@ class HistoryWriter:
         if self._metrics:
             newest = MetricValues(t=0.0, values={})
             with contextlib.suppress(msgspec.MsgspecError, KeyError):
-                newest = msgspec.json.decode(self._newest.sample("metrics"), type=MetricValues)
+                newest = msgspec.json.decode(self._newest.samples["metrics"], type=MetricValues)
             newest, seconds["metric"] = _write_metrics(connection, self._metrics, newest)
             self._newest.put("metrics", encode_line(newest))
         for source, rows in self._rows.items():

@@ -82,18 +82,15 @@ class NewestSamples:
 
     def __init__(self, history: Path) -> None:
         self._path = newest_path(history)
-        self._samples = newest_samples(history)
+        self.samples = newest_samples(history)
+        """By kind, as JSON."""
 
     def put(self, kind: str, sample: bytes) -> None:
-        self._samples[kind] = msgspec.Raw(sample)
-
-    def sample(self, kind: str) -> bytes:
-        """The one that was put last, as JSON. Raises KeyError."""
-        return self._samples[kind]
+        self.samples[kind] = msgspec.Raw(sample)
 
     def write(self) -> None:
-        if self._samples:
-            _write_framed(self._path, msgspec.json.encode(self._samples))
+        if self.samples:
+            _write_framed(self._path, msgspec.json.encode(self.samples))
 
 
 def newest_samples(history: Path) -> dict[str, msgspec.Raw]:

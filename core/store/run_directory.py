@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+from itertools import chain, count
 from pathlib import Path
 
 import msgspec
@@ -196,11 +197,6 @@ def run_id_for(name: str, project: Path | None) -> str:
 
 def new_run_id(home: Path, name: str, project: Path | None) -> str:
     """Return a free id: that of ``run_id_for``, or with -2, -3 … appended."""
-    wanted = run_id_for(name, project)
-    runs = runs_folder(home)
-    number = 1
-    while True:
-        candidate = wanted if number == 1 else f"{wanted}-{number}"
-        if not (runs / candidate).exists():
-            return candidate
-        number += 1
+    wanted, runs = run_id_for(name, project), runs_folder(home)
+    names = chain((wanted,), (f"{wanted}-{number}" for number in count(2)))
+    return next(each for each in names if not (runs / each).exists())
