@@ -1,19 +1,24 @@
 """What holds for all tests."""
 
 import contextlib
+import functools
 import gc
 import importlib
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Generator, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import settings
 
 from tests.doors import is_door
+from trainwatch.core.app import gpu_survey
+from trainwatch.core.bound_process import bound
 
 settings.register_profile("trainwatch", deadline=None)  # tests time nothing: the machine may be busy
 settings.load_profile("trainwatch")
@@ -86,6 +91,31 @@ def _compile_a_share(config: pytest.Config) -> None:
     for path in (*files[first:], *files[:first]):
         with contextlib.suppress(Exception, pytest.skip.Exception):  # the collection reports it
             importlib.import_module(".".join(path.relative_to(HERE.parent).with_suffix("").parts))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_driver_is_asked_for_once() -> Iterator[None]:
+    """A machine without GPUs answers all verbs of this process alike.
+
+    To start the process that asks costs more than all else that most of them do.
+    """
+    env = dict(os.environ)
+
+    @functools.cache
+    def answer() -> str:
+        asked = [sys.executable, "-P", "-m", gpu_survey.NVML_CHILD]
+        return subprocess.run(asked, env=env, cwd="/", capture_output=True, text=True, check=True).stdout
+
+    def known(argv: Sequence[str]) -> list[str]:
+        if os.environ.get("LD_LIBRARY_PATH") != env.get("LD_LIBRARY_PATH"):  # a stand-in for the driver
+            return bound(argv)
+        if msgspec.json.decode(answer(), type=gpu_survey.GpuSurvey).trouble is None:
+            return bound(argv)
+        return ["/bin/echo", answer()]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gpu_survey, "bound", known)
+        yield
 
 
 @pytest.fixture

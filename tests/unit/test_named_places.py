@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.e2e_world import stand_in_python
 from trainwatch.cli import main
 from trainwatch.core.app.plan.trainer_folders import folders_elsewhere, saved_places
 from trainwatch.core.model.run import RunSpec
@@ -135,5 +136,5 @@ def test_the_output_folder_is_where_its_source_saves(
     (tmp_path / "train.py").write_text(imports + script)
     (tmp_path / "settings.py").write_text('TO = "of/module"\n')
     (tmp_path / "own.yaml").write_text("keep:\n  dir: in/yaml\n")
-    main(["run", "--dry-run", "--json", "--preset", "generic", "--", "python", "train.py"])
+    main(["run", "--dry-run", "--json", "--preset", "generic", "--", stand_in_python(tmp_path), "train.py"])
     assert json.loads(capsys.readouterr().out)["output_dir"] == (folder and str(tmp_path / folder))

@@ -1,6 +1,7 @@
 """What ``check`` fails on stops a start, unless it is forced: missing checkpoints, scripts and data, a changed model."""
 
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from tests.fakes.e2e_world import stand_in_python
 from trainwatch.cli import main
 from trainwatch.core.app.gpu_survey import GpuSeen, GpuSurvey
 from trainwatch.core.app.plan.launch_plan import plan_command
@@ -32,7 +34,9 @@ LOADS = "import torch\nstate = torch.load(args.resume)\n"
 
 
 @pytest.fixture(autouse=True)
-def folder(folder: Path) -> Path:
+def folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (python := Path(stand_in_python(folder))).rename(python.with_name("python3"))
+    monkeypatch.setenv("PATH", f"{python.parent}:{os.environ['PATH']}")
     (folder / "train.py").write_text(STRICT + LOADS)
     (folder / "torch.py").touch()
     (folder / "data").mkdir()
