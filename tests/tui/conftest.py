@@ -8,13 +8,14 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from textual._compositor import Compositor
 from textual.pilot import Pilot
 
 from tests.fakes.feed import PROFILES, FakePicker, open_run
 from trainwatch.core.model.story import Situation
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.cards import Card
-from trainwatch.tui.panes.pane import Pane
+from trainwatch.tui.panes.pane import Pane, Sheet
 from trainwatch.tui.screens.dashboard import Dashboard
 
 
@@ -37,6 +38,31 @@ def _styles_are_parsed_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stylesheet, "parse", once)
         yield
+
+
+PAINTED = frozenset({"test_at_once", "test_partial_refresh", "test_pieces", "test_samples", "test_snapshots"})
+"""Modules whose tests are about what is painted."""
+
+
+@pytest.fixture(autouse=True)
+def _only_our_lines_are_painted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quarter of the work is to put the lines of all widgets together for a terminal that is not there.
+
+    Those of our panes are drawn all the same; pictures of the whole screen are as ever.
+    """
+    paint = Compositor.render_update
+
+    def draw(compositor: Compositor, full: bool = False, **more: Any) -> Any:
+        if full:
+            return paint(compositor, full, **more)
+        for sheet in (widget for widget in compositor.visible_widgets if isinstance(widget, Sheet)):
+            for y in range(sheet.size.height):
+                sheet.render_line(y)
+        compositor._dirty_regions.clear()
+        return None
+
+    if request.path.stem not in PAINTED:
+        monkeypatch.setattr(Compositor, "render_update", draw)
 
 
 @pytest.fixture(autouse=True)
