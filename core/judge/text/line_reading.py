@@ -12,7 +12,7 @@ from ..scales import BLOCK_LINES, KNOWN_STEPS, SHORT_CHARS, SURE_TIMES, TOLERANC
 from . import fields
 from .fields import Loss, Position
 from .lines import LINE_CAP, REST_OF_BAR, message_of, own_text, plain
-from .reading import BY_FORM, Bar, Reading, advance, announce, enter, finish, with_later_epoch, with_run
+from .reading import BY_FORM, Bar, Reading, SideBar, advance, announce, enter, finish, with_later_epoch, with_run
 from .run_count import MICRO, Rule, TrainingFields, is_beside, with_epoch, without_counts
 from .shapes import (
     LINES_OF_A_CONSTANT,
@@ -505,10 +505,12 @@ def read_bar(
     heads = reading.heading(number) == "eval" and fields.find_lr(rest) is None
     if loss is not None and phase is None and label.epoch is None and unknown and heads:
         return enter(reading, "eval")
-    if not trusted:
-        other = _side_phase(reading, label.key, total, number)
-        if other is not None:
-            return replace(enter(reading, other), side=Bar(label.key, total, other))
+    if not trusted and (other := _side_phase(reading, label.key, total, number)) is not None:
+        beside = _beside(reading, label.key, total, other, count)
+        if beside.turns < TWICE:
+            return replace(enter(reading, other), side=beside)
+        of_no_step = replace(reading.progress, step=None, total_steps=None)
+        reading, trusted = replace(reading, run=without_counts(reading.run), progress=of_no_step), True
     shorter = not unknown and total is not None and total < (reading.run.total or 0)
     if shorter and label.epoch is not None and is_beside(reading.run, count, total, label.epoch):
         return enter(reading, "eval")  # fastai: the same label, in the same epoch
@@ -621,6 +623,19 @@ def _side_phase(reading: Reading, key: str, total: int | None, number: int) -> P
     if main is None and now == "load" and (total is not None or reading.announced != number - 1):
         return None  # below "Loading images ..." only "100it [" is of it
     return reading.heading(number)
+
+
+def _beside(reading: Reading, key: str, total: int | None, phase: Phase, count: int) -> SideBar:
+    """The bar beside the training bar, with this drawing of it.
+
+    A trainer that begins anew in the same process (transformers' ``auto_find_batch_size``) draws another bar under the
+    label of the training bar: lines of training stand between its drawings, and the old one is not drawn again.
+    """
+    side, main, beats, turns = reading.side, reading.main, reading.heartbeats, 0
+    if side is not None and (side.label, side.total) == (key, total):
+        again = main is not None and main.label == key and count > side.count and beats > side.beats
+        turns = side.turns + again
+    return SideBar(key, total, phase, count=count, beats=beats, turns=turns)
 
 
 def _read_columns(news: TrainingFields, groups: dict[str, str | None], before: str) -> None:

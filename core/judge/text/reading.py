@@ -286,6 +286,17 @@ class Bar(msgspec.Struct, frozen=True):
     phase: Phase = "train"
 
 
+class SideBar(Bar, frozen=True, kw_only=True):
+    """A bar of another phase. ``count``: where it was drawn last, ``beats``: heartbeats of training by then.
+
+    ``turns``: how often training went on between two drawings of it, and it rose.
+    """
+
+    count: int = 0
+    beats: int = 0
+    turns: int = 0
+
+
 class Counter(msgspec.Struct, frozen=True):
     """The newest position of one source of step numbers."""
 
@@ -320,7 +331,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     end_last: int = 0
     main: Bar | None = None
     proven: bool = False
-    side: Bar | None = None
+    side: SideBar | None = None
     run: RunCount = RunCount()
     zero_based: bool = False
     counters: tuple[Counter, ...] = ()
