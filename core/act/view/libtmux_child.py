@@ -1,9 +1,9 @@
 """Program that gives one command line to a tmux server through libtmux: the only module that imports libtmux.
 
-``… libtmux_child SOCKET DEADLINE_S WORD …`` prints what tmux prints. ``SOCKET``: of ``tmux -L``; empty: the server of
-``$TMUX``, else the default one. Exit status 1, and a line on standard error: tmux or libtmux failed; MISSING: there is
-no usable tmux. It leads a process group of its own. When the deadline has passed, or its parent is gone (SIGALRM in
-both cases), it ends the group, and with it the ``tmux`` that it waits for.
+``… libtmux_child PARENT_PID SOCKET DEADLINE_S WORD …`` prints what tmux prints. ``SOCKET``: of ``tmux -L``; empty: the
+server of ``$TMUX``, else the default one. Exit status 1, and a line on standard error: tmux or libtmux failed; MISSING:
+there is no usable tmux. It leads a process group of its own. When the deadline has passed, or its parent is gone
+(SIGALRM in both cases), it ends the group, and with it the ``tmux`` that it waits for.
 """
 
 import os
@@ -14,13 +14,16 @@ import libtmux
 from libtmux.common import has_minimum_version
 from libtmux.exc import TmuxCommandNotFound
 
+from ...bound_process import end_with
+
 MISSING = 127
 
 
 def main(arguments: list[str]) -> int:
     """Carry out the command line in ``arguments``."""
-    socket, deadline_s, *words = arguments
+    parent, socket, deadline_s, *words = arguments
     signal.signal(signal.SIGALRM, lambda _number, _frame: os.killpg(0, signal.SIGKILL))
+    end_with(int(parent), signal.SIGALRM)
     signal.setitimer(signal.ITIMER_REAL, float(deadline_s))
     own = os.environ.get("TMUX", "").partition(",")[0]
     server = libtmux.Server(socket_path=own) if own and not socket else libtmux.Server(socket_name=socket or None)

@@ -66,9 +66,10 @@ def output(settings: Tmux, environ: Mapping[str, str], words: Sequence[str], *, 
     """
     if shutil.which("tmux", path=environ.get("PATH")) is None:
         raise TmuxError("missing", "tmux is not installed (apt install tmux)")
-    argv = [sys.executable, "-P", "-m", f"{__package__}.libtmux_child", settings.socket or "", str(deadline_s), *words]
+    child = (sys.executable, "-P", "-m", f"{__package__}.libtmux_child", str(os.getpid()))
+    argv = [*child, settings.socket or "", str(deadline_s), *words]
     try:
-        return answer(argv, deadline_s + CHILD_START_S, env=environ, cwd="/", tree=True)
+        return answer(argv, deadline_s + CHILD_START_S, env=environ, cwd="/", tree=True, by_itself=True)
     except NoAnswerError as error:
         if error.kind == "late" or error.code == -signal.SIGKILL:
             raise TmuxError("deadline", f"the tmux server did not answer within {deadline_s:g} s") from error
