@@ -7,6 +7,7 @@ what differs and why. The copy is read again and compared with the intended valu
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -121,7 +122,7 @@ def preview(  # noqa: PLR0917
     for setting in settings:
         at = configs.where_set(argv, config, preset, setting.key)
         setting = msgspec.structs.replace(setting, key=at.key)  # noqa: PLW2901
-        if setting.yields and configs.is_set(argv, config, preset, setting.key):
+        if setting.yields and configs.is_set(partial(configs.where_set, argv, config, preset), preset, setting.key):
             continue
         for name in at.given:  # a flag overrides the file
             argv = _option(argv, name, setting, made)

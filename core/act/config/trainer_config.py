@@ -2,9 +2,9 @@
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -383,12 +383,17 @@ class TrainerSettings:
     """The values that a launch would use for the trainer's settings. Reads the trainer's config at most once."""
 
     def __init__(self, spec: RunSpec, preset: Preset) -> None:
-        self._spec = config_in_command(spec)
+        self.spec = config_in_command(spec)
         self._preset = preset
 
     @cached_property
     def _config(self) -> TrainerConfig | None:
-        return load_config(self._spec, self._preset) if self._spec.config is not None else None
+        return load_config(self.spec, self._preset) if self.spec.config is not None else None
+
+    @cached_property
+    def _where(self) -> "Callable[[str], Where]":
+        """Looked for once, whatever profile asks."""
+        return cache(partial(where_set, self.spec.command, self._config, self._preset))
 
     def value(self, profile: Profile | None, key: str) -> Any:
         """Profile over command line over config; None if it is set nowhere. Raises DeriveError.
@@ -400,14 +405,14 @@ class TrainerSettings:
         for further in self._preset.further_configs:
             if key in further.settings:
                 named = self._own_value(profile, further.key)
-                own = deciding_value(self._spec.cwd, further, named, key, own)
+                own = deciding_value(self.spec.cwd, further, named, key, own)
         return own
 
     def section(self, profile: Profile | None, key: str) -> tuple[str, ...]:
         """The sections in which the setting stands, on the command line or in the config; () = in none."""
         if profile is not None and key in profile.settings and key not in profile.yields:
             return ()
-        at = where_set(self._spec.command, self._config, self._preset, key)
+        at = self._where(key)
         if at.given:
             return tuple(at.given[-1].split(".")[:-1])
         return tuple(str(part) for part in at.found[-1][:-1]) if at.found else ()
@@ -415,26 +420,25 @@ class TrainerSettings:
     @cached_property
     def hidden(self) -> bool:
         """Whether settings may stand where they are not seen: in a shell script, or in a config that is not read."""
-        command = self._spec.command
+        command = self.spec.command
         names = (word.partition("=")[0].lstrip("-").replace("-", "_") for word in command if word.startswith("-"))
-        return hides_trainer(command) or (self._spec.config is None and not _CONFIG_OPTIONS.isdisjoint(names))
+        return hides_trainer(command) or (self.spec.config is None and not _CONFIG_OPTIONS.isdisjoint(names))
 
     def _own_value(self, profile: Profile | None, key: str) -> Any:
         """The value by the run's own changes, profile, command line and config."""
-        changed = next((c for c in reversed(self._spec.changes) if c.where != "env" and c.key == key), None)
+        changed = next((c for c in reversed(self.spec.changes) if c.where != "env" and c.key == key), None)
         if changed is not None:
             return changed.after
         if profile is not None and key in profile.settings and key not in profile.yields:
             return profile.settings[key]
-        command, config = self._spec.command, self._config
-        at = where_set(command, config, self._preset, key)
+        at = self._where(key)
         if at.given:
-            return set_option(command, at.given[-1], REMOVED).before
-        if config is not None and at.found:
-            return value_at(config.tree, at.found[-1])
-        if profile is None or is_set(command, config, self._preset, key):
+            return set_option(self.spec.command, at.given[-1], REMOVED).before
+        if self._config is not None and at.found:
+            return value_at(self._config.tree, at.found[-1])
+        if profile is None or key not in profile.settings or is_set(self._where, self._preset, key):
             return None
-        return profile.settings.get(key)
+        return profile.settings[key]
 
 
 def effective(spec: RunSpec, preset: Preset, profile: Profile | None, key: str) -> Any:
@@ -478,8 +482,8 @@ def given_names(argv: Sequence[str], key: str, locations: Sequence[tuple[str, ..
     return found or ([] if "." in key else dotted_names(argv, key))
 
 
-def is_set(argv: Sequence[str], config: TrainerConfig | None, preset: Preset, key: str) -> bool:
-    """Whether config or command set this key; of the run's length, its epochs or its steps."""
+def is_set(where: Callable[[str], Where], preset: Preset, key: str) -> bool:
+    """Whether config or command set this key; of the run's length, its epochs or its steps. ``where``: as where_set."""
     length = (preset.epochs_key, preset.steps_key)
     names = [name for name in (length if key in length else (key,)) if name is not None]
-    return any(at.given or at.found for at in (where_set(argv, config, preset, name) for name in names))
+    return any(at.given or at.found for at in map(where, names))

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from ...act.config.derive import DeriveError
 from ...act.config.flags import find_option, option_groups
-from ...act.config.trainer_config import TrainerSettings, config_in_command, given_names
+from ...act.config.trainer_config import TrainerSettings, given_names
 from ...act.local_engine import engine_of
 from ...model import progress
 from ...model.preset import Change, Preset, Profile
@@ -17,7 +17,7 @@ from ...model.run import RunSpec
 from ...model.shipped import UNKNOWN
 from ...model.text import nearest
 from ...model.wrappers import options_start
-from ...source.trainer_source import source_of
+from ...source.trainer_source import TrainerSource, source_of
 from ...store.run_directory import RunDirectory
 from ..errors import CliError, ExitCode
 from ..runs.known_runs import home
@@ -40,33 +40,34 @@ def plan_length(plan: LaunchPlan) -> progress.ToldLength:
     """What the settings of a planned launch say of its length, with its profile."""
     fits = plan.profile is None or plan.profile.is_for(plan.preset.name)
     settings = TrainerSettings(plan.spec, plan.preset)
-    return _of(settings, plan.spec, plan.preset, plan.profile, None) if fits else progress.ToldLength()
+    return _of(settings, source_of(plan.spec), plan.preset, plan.profile) if fits else progress.ToldLength()
 
 
 def told_lengths(
     spec: RunSpec, preset: Preset, profiles: Mapping[str, Profile], expected: progress.ExpectedLength | None
 ) -> dict[str, progress.ToldLength]:
     """By profile ("" = none). ``expected``: the estimate for the run, used where the settings say neither."""
-    settings = TrainerSettings(spec, preset)
+    settings, source = TrainerSettings(spec, preset), source_of(spec)
     fitting = {name: profile for name, profile in profiles.items() if profile.is_for(preset.name)}
-    return {name: _of(settings, spec, preset, profile, expected) for name, profile in {"": None, **fitting}.items()}
+    return {name: _of(settings, source, preset, profile, expected) for name, profile in {"": None, **fitting}.items()}
 
 
 def _of(
     settings: TrainerSettings,
-    spec: RunSpec,
+    source: TrainerSource,
     preset: Preset,
     profile: Profile | None,
-    expected: progress.ExpectedLength | None,
+    expected: progress.ExpectedLength | None = None,
 ) -> progress.ToldLength:
     def said(names: Sequence[str]) -> _Said | None:
-        return _number(settings, spec, profile, names)
+        return _number(settings, source, profile, names)
 
     keys, nothing = preset.length, _Said(0, "", sure=True)
     epochs = said(progress.EPOCH_NAMES if keys is None else (keys.epochs,) if keys.epochs else ())
     steps = said(progress.STEP_NAMES if keys is None else (keys.steps,) if keys.steps else ())
     known = epochs is not None or steps is not None
-    pairs = zip(spec.command, [*spec.command[1:], ""], strict=True)  # an option that each attempt fills in is none
+    command = settings.spec.command
+    pairs = zip(command, [*command[1:], ""], strict=True)  # an option that each attempt fills in is none
     own = (word.partition("=")[0] for word, value in pairs if RESUMES.match(word) and "{" not in word + value)
     units = [said(names) for names in progress.UNIT_NAMES] if known else []
     sooner = said(progress.SOONER_NAMES) if known else None
@@ -87,11 +88,14 @@ def _of(
     )
 
 
-def _number(settings: TrainerSettings, spec: RunSpec, profile: Profile | None, names: Sequence[str]) -> _Said | None:
+def _number(
+    settings: TrainerSettings, source: TrainerSource, profile: Profile | None, names: Sequence[str]
+) -> _Said | None:
     """The first of these settings that is a whole number above 0."""
     try:
+        flags = {group.key.replace("-", "_"): group.value for group in option_groups(profile.flags if profile else ())}
         for name in names:
-            for value, where in _values(settings, spec, profile, name):
+            for value, where in _values(settings, profile, flags, name):
                 number = as_number(value)
                 if number is not None and number > 0 and number.is_integer():
                     parts = settings.section(profile, name)
@@ -101,25 +105,25 @@ def _number(settings: TrainerSettings, spec: RunSpec, profile: Profile | None, n
                     return None
     except (DeriveError, OSError):  # check and launch report a config that cannot be read
         return None
-    return None if settings.hidden else _of_source(spec, names)
+    return None if settings.hidden else _of_source(source, names)
 
 
-def _values(settings: TrainerSettings, spec: RunSpec, profile: Profile | None, name: str) -> Iterator[tuple[Any, str]]:
-    if not any(change.key == name for change in spec.changes):
-        flags = {group.key.replace("-", "_"): group.value for group in option_groups(profile.flags if profile else ())}
+def _values(
+    settings: TrainerSettings, profile: Profile | None, flags: Mapping[str, Any], name: str
+) -> Iterator[tuple[Any, str]]:
+    command, config = settings.spec.command, settings.spec.config
+    if not any(change.key == name for change in settings.spec.changes):
         yield flags.get(name), f"--{name} {{}} of profile {profile.name if profile else ''}"
-        words = spec.command[options_start(spec.command) :]  # `epochs=100`: settings without dashes
+        words = command[options_start(command) :]  # `epochs=100`: settings without dashes
         yield next((w.partition("=")[2] for w in reversed(words) if w.startswith(f"{name}=")), None), f"{name}={{}}"
-    value = settings.value(profile, name)
-    given = given_names(spec.command, name, ())
-    written = f"--{given[-1]} {{}}" if given and find_option(spec.command, given[-1]) is not None else f"{name} {{}}"
-    config = config_in_command(spec).config
-    yield value, written if given or config is None else f"{name} {{}} in {config.rpartition('/')[2]}"
+    if (value := settings.value(profile, name)) is not None:
+        given = given_names(command, name, ())
+        written = f"--{given[-1]} {{}}" if given and find_option(command, given[-1]) is not None else f"{name} {{}}"
+        yield value, written if given or config is None else f"{name} {{}} in {config.rpartition('/')[2]}"
 
 
-def _of_source(spec: RunSpec, names: Sequence[str]) -> _Said | None:
+def _of_source(source: TrainerSource, names: Sequence[str]) -> _Said | None:
     """The script's own value: the default of an option, or a number that it sets under a name of its own."""
-    source = source_of(spec)
     options = {option.name.lstrip("-").lower().replace("-", "_") for option in source.options}
     for name in names:
         if number := source.number_of.get(name):

@@ -130,7 +130,7 @@ def _spaced(text: str) -> bytes:
 def gates_of(literals: Iterable[str], own: Iterable[str] = (), *, pairs: bool = False) -> Gates:
     """Make gates. A literal that contains another one is dropped: the shorter one finds its lines, too."""
     known = set(literals)
-    kept = [each for each in known if not any(other in each for other in known if other != each)]
+    kept = [each for each in known if sum(map(each.__contains__, known)) == 1]
     kept.sort(key=lambda text: (text != "<", len(text), text))  # each redraw of a bar has that one
     return Gates(tuple(kept), tuple(map(LazyPattern, own)), pairs)
 
