@@ -323,7 +323,8 @@ def check_imports(plan: LaunchPlan, _machine: Machine) -> Check | None:
     if python is None or not source.needs:
         return None
     names = [each.name for each in source.needs]
-    missing = _missing(plan.spec, [*python, "-c", IMPORTS], names, [str(root) for root in source.target.roots])
+    asked = names if python != [sys.executable] else [each for each in names if each not in sys.stdlib_module_names]
+    missing = _missing(plan.spec, [*python, "-c", IMPORTS], asked, [str(root) for root in source.target.roots])
     if missing is None:
         return None
     words = " ".join(python)
@@ -356,7 +357,7 @@ def _missing(spec: RunSpec, program: list[str], names: list[str], roots: list[st
     """Names that this interpreter does not find; None if it could not be asked in time."""
     argv, env = [*program, json.dumps(names), json.dumps(roots)], {**spec.env, **assigned(spec.command)}
     key = (*argv, spec.cwd, *sorted(map("=".join, {**os.environ, **env}.items())))
-    if key in _all_found:
+    if not names or key in _all_found:
         return []
     try:
         found = json.loads(_asked(spec, argv, env, LIMIT_S).strip().splitlines()[-1])
