@@ -305,7 +305,7 @@ def stopped(pid: int) -> Iterator[None]:
 
 
 def tmux_clients(place: TmuxPlace) -> list[int]:
-    """Clients that libtmux has started for the server of this test and that have not ended."""
+    """Clients that were started for the server of this test and that have not ended."""
     socket = f"-L{place.socket}".encode()
     found = []
     for pid in processes.all_processes():
@@ -343,13 +343,14 @@ def test_a_request_ends_at_its_deadline(place: TmuxPlace) -> None:
     wait_for(lambda: not tmux_clients(place), "the end of the clients")
 
 
-def test_a_request_ends_with_its_tmux_client_if_the_caller_is_killed(place: TmuxPlace) -> None:
+@pytest.mark.parametrize("words", [("list-sessions",), ("set-environment", "A", "b")])
+def test_a_request_ends_with_its_tmux_client_if_the_caller_is_killed(place: TmuxPlace, words: tuple[str, ...]) -> None:
     target = place.run.launch(*python(TICKING))
     assert tmux.show(place.spec(), target, place.environ).ok
     server = place.server_pid()
     code = (
         "import os; from trainwatch.core.model.settings import Tmux; from trainwatch.core.act.view.tmux import *;"
-        f"output(Tmux(socket={place.socket!r}), os.environ, ('list-sessions',), deadline_s=600.0)"
+        f"output(Tmux(socket={place.socket!r}), os.environ, {words!r}, deadline_s=600.0)"
     )
     with stopped(server):
         caller = subprocess.Popen([sys.executable, "-P", "-c", code], env=place.environ)

@@ -61,15 +61,20 @@ class TmuxError(Exception):
 def output(settings: Tmux, environ: Mapping[str, str], words: Sequence[str], *, deadline_s: float = DEADLINE_S) -> str:
     """What a tmux command prints; several have ``;`` between them, and run in one turn. Raises TmuxError.
 
-    libtmux has no time limits, so a child process carries it out (``libtmux_child``), which is ended together with its
-    ``tmux`` when the deadline has passed. A request takes about 0.3 s, most of it the start of Python and libtmux.
+    A question is put to tmux itself. What changes something libtmux carries out: it has no time limits, so in a child
+    process (``libtmux_child``), which is ended with its ``tmux`` when the deadline has passed. That takes about 0.3 s,
+    most of it the start of Python and libtmux.
     """
     if shutil.which("tmux", path=environ.get("PATH")) is None:
         raise TmuxError("missing", "tmux is not installed (apt install tmux)")
+    asks = words[0].startswith("list-")
     child = (sys.executable, "-P", "-m", f"{__package__}.libtmux_child", str(os.getpid()))
     argv = [*child, settings.socket or "", str(deadline_s), *words]
+    if asks:
+        argv = ["tmux", *([] if settings.socket is None else [f"-L{settings.socket}"]), *words]
+    limit_s = deadline_s if asks else deadline_s + CHILD_START_S
     try:
-        return answer(argv, deadline_s + CHILD_START_S, env=environ, cwd="/", tree=True, by_itself=True)
+        return answer(argv, limit_s, env=environ, cwd="/", tree=not asks, by_itself=not asks)
     except NoAnswerError as error:
         if error.kind == "late" or error.code == -signal.SIGKILL:
             raise TmuxError("deadline", f"the tmux server did not answer within {deadline_s:g} s") from error
