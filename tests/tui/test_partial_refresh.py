@@ -10,10 +10,13 @@ from textual.strip import Strip
 
 from tests.fakes.feed import FakeFeed, empty, healthy, hung
 from tests.tiers import second
-from tests.tui.conftest import board, look, showing
+from tests.tui.conftest import app_of, board, look, showing
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.story import Situation
+from trainwatch.core.views.dashboard import Meter
 from trainwatch.tui.app import TrainwatchApp
+from trainwatch.tui.panes.machine import GaugesPane
+from trainwatch.tui.ui.chart import WHOLE, TimeWindow, window
 
 CODE = re.compile(r"\x1b\[([0-9;?]*)([A-Za-z])|(\n)|([^\x1b\n])")
 TITLE = re.compile(r"\x1b\][^\x07]*\x07")
@@ -149,3 +152,26 @@ async def test_panes_under_a_dialog_are_repainted_around_it(terminal: Terminal) 
         look(app)
         await pilot.pause()
         assert [d for d in differences(terminal, app) if d[1] is not None] == []
+
+
+def test_the_whole_of_a_young_run_is_a_stretch_that_grows_seldom() -> None:
+    ends = [window(WHOLE, now_t=now, over=False).until_t for now in range(64, 128)]
+    assert len(set(ends)) <= 5
+    assert all(now <= end <= 1.5 * now for now, end in zip(range(64, 128), ends, strict=True))
+
+
+async def test_gauges_keep_their_curves_until_those_of_a_longer_stretch_are_read() -> None:
+    pane, gauge = GaugesPane(id="gauges"), Meter(label="utilisation", text="50 %", series="gpu.0.util")
+    async with app_of(healthy()).run_test(size=(80, 24)) as pilot:
+        await pilot.app.screen.mount(pane)
+        pane.styles.width, pane.styles.height = 60, 12
+        await pilot.pause()
+        short, long = (TimeWindow(length_s=length_s, scrolls=False) for length_s in (100.0, 150.0))
+        pane.show([gauge], {}, short)
+        series = {query: (50.0,) * query.columns for query in pane.series_queries()}
+        pane.show([gauge], series, short)
+        before = pane.plain_lines()
+        assert any("⠀" < char <= "⣿" for row in before for char in row)
+        pane.show([gauge], series, long)
+        assert pane.plain_lines() == before
+        assert pane.series_queries()[0].until_t == 150.0

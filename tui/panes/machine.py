@@ -1,6 +1,6 @@
 """The gauges of the machine's pages."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ...core.views.charts import round_step
 from ...core.views.dashboard import Meter
@@ -8,7 +8,7 @@ from ...core.views.machine_page import axis_ends
 from ...core.views.quantity import UNKNOWN
 from ...core.views.state.run_progress import SEVERITY, level_in
 from ..ui.cells import LEVEL_WORDS, Line, Span, beside, cut, fit, pad, right, sentence, spread, width_of
-from ..ui.chart import Charts, Columns, SeriesQuery, curve, stretch
+from ..ui.chart import Charts, Columns, SeriesQuery, TimeWindow, curve, stretch
 from .dashboard_panes import meter_spark
 from .pane import ScrolledPane
 
@@ -32,12 +32,16 @@ class GaugesPane(ScrolledPane):
     """Shows gauges."""
 
     gauges: tuple[Meter, ...] = ()
+    window = TimeWindow()
     charts = Charts()
     message = ""
 
-    def show(self, gauges: Sequence[Meter], charts: Charts, *, message: str = "") -> None:
-        """Draw them; ``charts`` answer ``series_queries``; ``message``: why there are none."""
-        self.gauges, self.charts, self.message = tuple(gauges), charts, message
+    def show(
+        self, gauges: Sequence[Meter], series: Mapping[SeriesQuery, Columns], window: TimeWindow, *, message: str = ""
+    ) -> None:
+        """Draw them; ``series`` answers ``series_queries``; ``message``: why there are none."""
+        self.gauges, self.window, self.message = tuple(gauges), window, message
+        self.charts = self.charts.followed_by(series, window, self.series_queries())
         self.redraw()
 
     def series_queries(self) -> tuple[SeriesQuery, ...]:
@@ -45,7 +49,7 @@ class GaugesPane(ScrolledPane):
         if not width or not height or not self.gauges:
             return ()
         cells = self._cells(width, height)
-        return tuple(self.charts.window.series_query(g.series, cells) for g in self.gauges if g.series is not None)
+        return tuple(self.window.series_query(g.series, cells) for g in self.gauges if g.series is not None)
 
     def lines(self, width: int, height: int) -> list[Line]:
         if not self.gauges:

@@ -31,7 +31,6 @@ from ..panes.machine import GaugesPane
 from ..panes.pane import Pane, ScrolledPane
 from ..panes.rows_pane import PagePane, RowsPane
 from ..run_session import Box, PaneFocus, stack
-from ..ui.chart import Charts
 from .place_screen import RunPage, above
 
 if TYPE_CHECKING:
@@ -288,7 +287,6 @@ class GpuScreen(MachineScreen):
         if self.opened_on is None and cards:
             self.opened_on = worst_card(cards)
         chosen = self.table.cursor = self.chosen
-        charts = Charts(window, self.series)
         self.table.show_table(
             GPU_COLUMNS, cards, title=gpus_title(cards), note=view.note, level=lambda card: card.level,
             instead=lambda card: card.view.trouble,
@@ -299,7 +297,7 @@ class GpuScreen(MachineScreen):
         title = "GPU" if card is None else " · ".join(filter(None, (f"GPU {card.index}", card.view.name, whose)))
         single = len(cards) == 1
         self.gauges.set_title(title, view.note if single and view.note else window.words if card is not None else "")
-        self.gauges.show(card.gauges if card else (), charts, message=message)
+        self.gauges.show(card.gauges if card else (), self.series, window, message=message)
         self.session.read_series(self.gauges.series_queries())
         facts = card.facts if card is not None else ()
         self.facts.show(facts or why(message), title=f"GPU {card.index} now" if card is not None else "now")
@@ -385,7 +383,7 @@ class HostScreen(MachineScreen):
     def show(self) -> None:
         view, window = self.view, self.session.window
         self.gauges.set_title("machine", view.note or (window.words if view.gauges else ""))
-        self.gauges.show(view.gauges, Charts(window, self.series), message=view.message)
+        self.gauges.show(view.gauges, self.series, window, message=view.message)
         self.session.read_series(self.gauges.series_queries())
         self.facts.show(view.facts or why(view.message), title="now")
         what = "processes that use most" if self.state.other else "processes of the run"

@@ -427,7 +427,7 @@ def window(
         )  # fmt: skip
 
     if zoom == WHOLE:
-        return made(0.0, _grown_span(end_t), "the whole run")
+        return made(0.0, _grown_span(end_t, YOUNG_PARTS if end_t < USUAL_S else 64), "the whole run")
     length_s = USUAL_S if zoom is None else LENGTHS_S[zoom]
     long = quantity.duration(length_s)
     if cursor_t is not None:
