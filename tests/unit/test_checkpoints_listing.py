@@ -90,12 +90,15 @@ def test_files_that_are_not_checkpoints_are_not_listed(tmp_path: Path) -> None:
     assert [c.name for c in list_checkpoints(tmp_path).checkpoints] == ["luca-000002.safetensors"]
 
 
-def test_a_missing_directory_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_directory_is_an_error_and_one_that_is_removed_meanwhile_is_left_out(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         list_checkpoints(tmp_path / "nowhere")
     assert inspect(tmp_path / "nowhere.pt") is None
     with pytest.raises(FileNotFoundError):
         verify(tmp_path / "nowhere.pt", deep=True)
+    path = training_state(tmp_path)
+    shutil.rmtree(path)
+    assert inspect(path) is None
 
 
 def test_links_that_leave_the_directory_are_not_followed(tmp_path: Path) -> None:
@@ -237,20 +240,16 @@ def test_shards_without_index_are_one_torn_checkpoint(tmp_path: Path) -> None:
     assert [(c.name, c.verdict) for c in listing.checkpoints] == [("model-00001-of-00002.safetensors", "torn")]
 
 
-def test_an_index_that_places_a_tensor_in_another_file_is_corrupt(tmp_path: Path) -> None:
+@pytest.mark.parametrize("weight_map", [{"steps": "model-00001-of-00002.safetensors"}, {"a": "../../etc/passwd"}])
+def test_an_index_that_places_a_tensor_in_another_file_or_outside_of_its_directory_is_corrupt(
+    weight_map: dict[str, str], tmp_path: Path
+) -> None:
     path = sharded(tmp_path)
     index = json.loads(path.read_text())
-    index["weight_map"]["steps"] = "model-00001-of-00002.safetensors"
+    index["weight_map"] |= weight_map
     path.write_text(json.dumps(index))
-
-    assert verify(path, deep=False).verdict == "corrupt"
-
-
-def test_an_index_that_names_a_file_outside_of_its_directory_is_corrupt(tmp_path: Path) -> None:
-    path = sharded(tmp_path)
-    path.write_text(json.dumps({"weight_map": {"a": "../../etc/passwd"}}))
-
-    assert verify(path, deep=True).verdict == "corrupt"
+    for deep in (False, True):
+        assert verify(path, deep=deep).verdict == "corrupt"
 
 
 def test_deepspeed_latest_that_still_names_an_older_tag(tmp_path: Path) -> None:
@@ -281,13 +280,6 @@ def test_verify_gives_any_file_a_verdict(tmp_path: Path) -> None:
     assert verify(tmp_path / "optimizer.pt", deep=True).verdict == "complete"
     assert verify(tmp_path / "folder", deep=True).verdict == "corrupt"
     assert inspect(tmp_path / "folder") is None
-
-
-def test_a_checkpoint_that_is_removed_during_the_listing_is_left_out(tmp_path: Path) -> None:
-    path = training_state(tmp_path)
-    shutil.rmtree(path)
-
-    assert inspect(path) is None
 
 
 def test_globs_choose_which_names_are_listed(tmp_path: Path) -> None:

@@ -191,17 +191,6 @@ def test_an_opaque_file_is_a_resume_point_before_one_of_an_unknown_make(tmp_path
     assert listing.resume_point == str(tmp_path / "all_10.pt")
 
 
-def test_a_state_file_does_not_make_a_layout_of_its_own(tmp_path: Path) -> None:
-    folder = tmp_path / "checkpoint-10"
-    folder.mkdir()
-    torch.save({"w": torch.ones(2)}, folder / "weights.pt")
-    (folder / "training_state.json").write_text('{"global_step": 10}')
-
-    assert verify(folder, deep=True).verdict == "complete"
-    told = verify(folder, deep=True, layout="training_state")
-    assert (told.verdict, told.understood) == ("torn", False)
-
-
 @pytest.mark.parametrize(("build", "gone"), [(training_state, "optimizer.pt"), (transformers, "model.safetensors")])
 def test_a_folder_of_a_layout_is_torn_without_a_member_and_not_understood(
     build: Callable[[Path], Path], gone: str, tmp_path: Path

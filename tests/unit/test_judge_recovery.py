@@ -63,7 +63,7 @@ def test_the_same_hang_at_the_same_step_is_deterministic_too() -> None:
     assert "hang at step 100 again" in world.of(GiveUp)[0].reason
 
 
-def test_a_new_checkpoint_pays_the_budget_back() -> None:
+def test_only_a_new_checkpoint_pays_the_budget_back() -> None:
     world = running(judge(quick(max_restarts=1, backoff_s=(0.0,))))
     at = 0
     for n in range(4):
@@ -74,9 +74,6 @@ def test_a_new_checkpoint_pays_the_budget_back() -> None:
         save(world, f"out/step-{at}", at)
         assert world.word == "running", n
     assert [b.used for b in world.of(BudgetChanged)] == [1, 0, 1, 0, 1, 0, 1, 0]
-
-
-def test_the_same_checkpoint_written_again_pays_nothing_back() -> None:
     world = running(judge(quick(max_restarts=1, backoff_s=(0.0,))))
     save(world, "out/step-40", 40)
     for _ in range(2):
@@ -219,47 +216,35 @@ def test_weights_only_counts_on_over_attempts() -> None:
     assert world.incidents[0].lost_steps == 0
 
 
-def test_a_command_that_cannot_start_gives_up_at_once() -> None:
+def test_a_launch_that_fails_is_tried_again_within_the_budget_unless_it_can_never_start() -> None:
     world = World().answer("start_attempt", ok=False, detail="trian: command not found", retryable=False).begin()
     assert world.word == "given_up"
     assert "command not found" in world.of(GiveUp)[0].reason
-
-
-def test_a_launch_that_failed_for_a_while_is_tried_again() -> None:
     world = World().answer("start_attempt", ok=False, detail="no space left").begin()
     assert world.word == "starting"
     assert len(world.of(StartAttempt)) == 2
     assert [b.used for b in world.of(BudgetChanged)] == [1]
-
-
-def test_launches_that_keep_failing_exhaust_the_budget() -> None:
     world = World(judge(quick(max_restarts=1, backoff_s=())))
     world.answer("start_attempt", ok=False).answer("start_attempt", ok=False).begin()
     assert world.word == "given_up"
 
 
-def test_a_gpu_that_is_not_clear_is_gone_on_with_and_told() -> None:
+def test_a_gpu_that_is_not_clear_is_gone_on_with_and_told_unless_a_person_is_to_decide() -> None:
     world = save(running()).answer("clear_gpu", ok=False, detail="3.1 GB held by pid 77")
     crash(world)
     assert "the GPU memory is not released (3.1 GB held by pid 77)" in world.text()
     assert world.decisions[-1] == "start_attempt"
-
-
-def test_or_waits_for_a_person_where_asked_to() -> None:
     world = running(judge(quick(if_gpu_not_clear="wait"))).answer("clear_gpu", ok=False)
     crash(world)
     assert world.word == "stopped"
     assert world.of(NotifyPeople)[-1].event == "warning"
 
 
-def test_a_gentle_stop_that_fails_becomes_a_kill_and_then_a_person() -> None:
+def test_a_stop_that_fails_becomes_a_kill_and_then_a_person_and_nothing_is_launched_beside_what_is_left() -> None:
     world = running().answer("stop_attempt", ok=False, detail="2 left").answer("stop_attempt", ok=False, detail="D")
     world.command("stop")
     assert world.decisions == ["start_attempt", "stop_attempt", "stop_attempt", "give_up", "end_watch"]
     assert world.word == "given_up"
-
-
-def test_after_a_stop_that_failed_nothing_is_launched_beside_what_is_left() -> None:
     world = running()
     for _ in range(2):
         world.answer("stop_attempt", ok=False, detail="stuck in the kernel")

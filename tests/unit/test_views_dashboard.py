@@ -30,16 +30,11 @@ def test_every_state_has_a_sentence_even_without_data(state: RunState) -> None:
     dashboard_view(in_state(state))
 
 
-@pytest.mark.parametrize(
-    ("metric", "value", "level"),
-    [("temp", 75, "safe"), ("temp", 76, "warning"), ("temp", 85, "warning"), ("temp", 86, "danger"),
-     ("vram", 89, "underused"), ("vram", 98, "safe"), ("vram", 99, "warning"), ("swap_used", 500e6, "safe"),
-     ("swap_used", 2.1e9, "danger"), ("vram", 90, "safe"), ("util", 80, "safe"), ("util", 30, "underused"),
-     ("ram_available", 4e9, "warning"), ("ram_available", 8e9, "safe"),
-     ("ram_available", 3e9, "danger"), ("ram_used", 70, "safe"), ("temp", None, "unknown")],
-)  # fmt: skip
-def test_a_value_at_a_bound_has_the_milder_level(metric: str, value: float | None, level: str) -> None:
-    assert level_in(bounds_of(Health(), None)[metric], value) == level
+def test_the_screen_judges_utilisation_too_and_knows_the_unknown() -> None:
+    """The other bounds are the judge's (test_judge_health)."""
+    bounds = bounds_of(Health(), None)
+    assert [level_in(bounds["util"], value) for value in (80, 30)] == ["safe", "underused"]
+    assert level_in(bounds["temp"], None) == "unknown"
 
 
 def test_a_run_without_total_steps_has_no_progress_bar() -> None:
@@ -60,19 +55,15 @@ def test_timeline_shows_the_expected_end_only_if_the_past_stays_readable() -> No
     view = timeline_view(healthy())
     assert view.done_t is not None
     assert view.now_t < view.done_t < view.end_t
+    assert not view.later, "the end is on the axis"
     story = StoryTeller().tell(0, *created()).tell(1, *started(1)).tell(90, *training(1, 40)).story
     young = timeline_view(Situation(story=story, now_t=100, supervisor_alive=True))
     assert young.done_t is None, "ten hours do not fit behind a hundred seconds"
     assert young.end_t < 200
-
-
-def test_an_end_that_is_far_away_takes_no_room_of_the_timeline_but_is_told() -> None:
-    young = StoryTeller().tell(0, *created()).tell(1, *started(1)).tell(90, *training(1, 40)).story
-    view = timeline_view(Situation(story=young, now_t=4000, now_wall=WALL0 + 4000, supervisor_alive=True))
-    assert view.done_t is None
-    assert (view.end_t - view.now_t) / view.end_t < 0.12
-    assert view.later
-    assert not timeline_view(healthy()).later, "the end is on the axis"
+    far = timeline_view(Situation(story=story, now_t=4000, now_wall=WALL0 + 4000, supervisor_alive=True))
+    assert far.done_t is None
+    assert (far.end_t - far.now_t) / far.end_t < 0.12
+    assert far.later
 
 
 def test_equal_incidents_are_one_on_the_dashboard() -> None:
@@ -115,17 +106,14 @@ def test_a_level_does_not_contradict_the_number_beside_it(
     assert gpu_pane_view(now).gpus[0].vram.level == shown
 
 
-def test_what_was_withheld_is_in_the_verdict_with_its_time() -> None:
+def test_what_was_withheld_or_is_asked_is_in_the_verdict_of_every_state() -> None:
     sentence = verdict(asking(asks=False)).sentence
     assert "Would have restarted at 04:" in sentence
     assert "from luca-step00007200-state (step 7200), after ending it: [Y] do it" in sentence
-
-
-@pytest.mark.parametrize("state", ["stopped", "running"])
-def test_a_question_is_in_the_verdict_of_every_state_that_it_stands_in(state: RunState) -> None:
-    now = asking()
-    story = msgspec.structs.replace(now.story, state=state)
-    assert "[Y] yes" in verdict(msgspec.structs.replace(now, story=story)).sentence
+    for state in ("stopped", "running"):
+        now = asking()
+        story = msgspec.structs.replace(now.story, state=state)
+        assert "[Y] yes" in verdict(msgspec.structs.replace(now, story=story)).sentence
 
 
 def test_the_head_says_that_nothing_is_done_without_an_answer() -> None:

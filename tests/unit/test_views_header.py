@@ -86,12 +86,9 @@ def test_what_is_usual_is_told_in_the_unit_of_the_pace(usual_s: float | None, st
     assert usually(usual_s, step_s) == words
 
 
-def test_a_pause_of_the_length_of_earlier_ones_is_no_warning() -> None:
+def test_a_pause_is_no_warning_while_it_is_as_long_as_earlier_ones_and_of_unknown_length_unknown() -> None:
     assert said(stepped(200.0, pause_s=180.0)).level == "safe"
     assert said(stepped(240.0, pause_s=180.0)).level == "warning"
-
-
-def test_a_phase_without_steps_whose_length_is_not_known_is_unknown() -> None:
     found = said(stepped(200.0, phase="eval"))
     assert (found.level, found.clauses[0]) == ("unknown", "Last step 3 min ago, usually 2.50 s/step")
     assert said(stepped(200.0, phase="eval", pause_s=190.0)).level == "safe"
@@ -114,11 +111,15 @@ def test_two_incidents_about_the_same_nan_are_one_concern() -> None:
     assert said(with_incidents(in_state("backing_off"), NAN, NAN_CRASH)).sentence.lower().count("nan") == 1
 
 
-def test_an_average_that_one_step_spoils_is_a_warning() -> None:
-    average = replace(NAN, reason="the average loss is not a number at step 100", average=True)
+def test_nan_of_an_average_is_a_warning_and_counts_from_its_first_sign_once_it_is_known() -> None:
+    average = replace(NAN, id=6, t=NAN.t - 9, step=92, reason="the average loss is not a number", average=True)
     found = said(with_incidents(healthy(), average))
     assert found.level == "warning"
     assert found.clauses[0].startswith("The average loss is not a number")
+    assert "Loss is NaN" not in found.sentence
+    assert "Loss is NaN since step 92" in said(with_incidents(healthy(), average, NAN)).sentence
+    over = replace(average, open=False, closed_t=NAN.t - 5, ending="the loss is finite again")
+    assert "Loss is NaN since step 100" in said(with_incidents(healthy(), over, NAN)).sentence
 
 
 def test_a_finished_run_carries_what_was_wrong_at_its_end_and_nothing_that_was_cured() -> None:
@@ -133,26 +134,10 @@ def test_a_finished_run_carries_what_was_wrong_at_its_end_and_nothing_that_was_c
     assert said(with_incidents(finished(), cured)).level == "safe", "by a restart"
 
 
-def test_checkpoints_of_a_finished_run_are_counted_with_the_damaged_ones() -> None:
-    now = finished()
-    bad = replace(now.story.checkpoints[-1], verdict="nonfinite")
-    story = replace(now.story, checkpoints=(*now.story.checkpoints[:-1], bad))
-    count = len(story.checkpoints)
-    assert f"{count - 1} of {count} checkpoints complete" in said(replace(now, story=story)).sentence
-
-
 def test_what_a_card_tells_in_full_is_cut_in_the_head() -> None:
     long = incident(8, "checkpoint", "other_trainer", "another trainer writes there: " + "a long command line " * 9)
     first, state = said(with_incidents(healthy(), long)).clauses[:2]
     assert (first[-19:], len(first) < 110, state) == (" … ([e] what to do)", True, "Training")
-
-
-def test_nan_counts_from_the_first_sign_of_it_once_it_is_known() -> None:
-    average = replace(NAN, id=6, t=NAN.t - 9, step=92, reason="the average loss is not a number", average=True)
-    assert "Loss is NaN" not in said(with_incidents(healthy(), average)).sentence
-    assert "Loss is NaN since step 92" in said(with_incidents(healthy(), average, NAN)).sentence
-    over = replace(average, open=False, closed_t=NAN.t - 5, ending="the loss is finite again")
-    assert "Loss is NaN since step 100" in said(with_incidents(healthy(), over, NAN)).sentence
 
 
 def test_a_late_step_counts_down_if_nothing_shows_life() -> None:
@@ -290,36 +275,35 @@ def test_a_held_restart_says_how_much_is_free_now() -> None:
     )  # fmt: skip
 
 
-def test_no_resume_is_offered_from_a_checkpoint_of_after_the_nan() -> None:
+def test_a_checkpoint_of_after_the_nan_is_not_offered_and_no_safe_row_of_the_list() -> None:
     now = with_incidents(healthy(), replace(NAN, step=5_000))
     views = checkpoint_views(now)
     assert views[0].after_nan
     (offered,) = [view for view in views if view.resume]
     assert offered == next(view for view in views if not view.after_nan and view.verdict == "complete")
-    newest_first = tuple(reversed(now.story.checkpoints))
-    rows = checkpoint_rows(newest_first, {}, now.now_wall, now.story)
-    assert [row.path for row in rows if row.resume] == [offered.path]
+    found = checkpoint_rows(tuple(reversed(now.story.checkpoints)), {}, now.now_wall, now.story)
+    assert [row.path for row in found if row.resume] == [offered.path]
     dialog = choose_checkpoint(views)
     assert dialog.chosen == offered.path
     assert all("saved after the loss became NaN" in text for path, text in dialog.rows if path == views[0].path)
-
-
-def test_checkpoints_that_nobody_can_read_are_not_told_as_incomplete() -> None:
-    assert how_many(["opaque"] * 13) == "13 unverified"
-    assert how_many(["complete", "opaque", "torn"]) == "1 of 3 complete, 1 unverified"
-    assert how_many(["complete"] * 5, "checkpoint") == "5 checkpoints complete"
-    assert how_many(["torn"], "checkpoint") == "0 of 1 checkpoint complete"
-
-
-def test_a_checkpoint_of_after_the_nan_is_no_safe_row_of_the_list() -> None:
-    now = with_incidents(healthy(), replace(NAN, step=6_000))
-    found = checkpoint_rows(now.story.checkpoints, {}, now.now_wall, now.story)
     late = [row for row in found if row.after_nan]
     assert late
     assert all(row.level == "warning" and row.word == "loss was NaN" for row in late)
     assert all(checkpoint_facts(row)[0].text.startswith("saved after the loss became NaN; as a file") for row in late)
     assert count_text(found).endswith(f", {len(late)} of them saved after the loss became NaN")
-    assert all(row.judged.step is None or row.judged.step < 6_000 for row in found if not row.after_nan)
+    assert all(row.judged.step is None or row.judged.step < 5_000 for row in found if not row.after_nan)
+
+
+def test_checkpoints_are_counted_with_those_that_are_damaged_or_that_nobody_can_read() -> None:
+    assert how_many(["opaque"] * 13) == "13 unverified"
+    assert how_many(["complete", "opaque", "torn"]) == "1 of 3 complete, 1 unverified"
+    assert how_many(["complete"] * 5, "checkpoint") == "5 checkpoints complete"
+    assert how_many(["torn"], "checkpoint") == "0 of 1 checkpoint complete"
+    now = finished()
+    bad = replace(now.story.checkpoints[-1], verdict="nonfinite")
+    story = replace(now.story, checkpoints=(*now.story.checkpoints[:-1], bad))
+    count = len(story.checkpoints)
+    assert f"{count - 1} of {count} checkpoints complete" in said(replace(now, story=story)).sentence
 
 
 def test_the_screen_knows_the_damage_that_the_run_knows() -> None:

@@ -88,13 +88,20 @@ def test_the_page_says_why_there_are_no_processes(details: GpuDetails | None, no
     assert gpu_page_view(healthy(), details).processes_note == note
 
 
-def test_details_that_never_come_are_not_waited_for_forever() -> None:
-    """A supervisor of an older trainwatch does not read them."""
+def test_the_page_says_why_details_or_gpus_are_not_there() -> None:
+    """A supervisor of an older trainwatch does not read details: they are not waited for forever."""
     now = healthy()
     assert gpu_page_view(now, None, late=True).processes_note.startswith("Not known: this run's supervisor")
     late = host_page_view(now, MachineDetails(), late=True)
     assert late.rows_note == gpu_page_view(now, None, late=True).processes_note
     assert gpu_page_view(now, machine_details(now).gpus, late=True).processes_note == ""
+    refused = replace(now, gpu=GpuSample(t=now.now_t, trouble="No NVIDIA GPU seen: driver not loaded"))
+    assert gpu_page_view(refused, None).message == "No NVIDIA GPU seen: driver not loaded"
+    assert gpu_page_view(empty(), None).message == "No reading: no supervisor is running"
+    unwatched = replace(now, supervisor_alive=False)
+    assert "no supervisor is running" in gpu_page_view(unwatched, None).processes_note
+    simulated = replace(now, gpu=readings(now.now_t, simulated=True))
+    assert gpu_page_view(simulated, None).processes_note.startswith("The GPU is simulated")
 
 
 @pytest.mark.parametrize(("kept_s", "gone"), [(-1.0, True), (2.0, False), (20.0, True)])
@@ -114,15 +121,3 @@ def test_processes_of_an_ended_attempt_are_not_shown_as_running(kept_s: float, g
     restarted = replace(now, story=replace(now.story, attempts=(*before, replace(newest, t=now.now_t + 1))))
     assert host_page_view(restarted, details).rows_note == "Reading …"
     assert next(meter for meter in memory_view(restarted).meters if meter.label == "cpu").text == "–"
-
-
-def test_the_page_says_why_there_is_no_gpu() -> None:
-    now = healthy()
-    refused = replace(now, gpu=GpuSample(t=now.now_t, trouble="No NVIDIA GPU seen: driver not loaded"))
-    assert gpu_page_view(refused, None).message == "No NVIDIA GPU seen: driver not loaded"
-    assert gpu_page_view(empty(), None).message == "No reading: no supervisor is running"
-    unwatched = replace(now, supervisor_alive=False)
-    assert "no supervisor is running" in gpu_page_view(unwatched, None).processes_note
-    assert gpu_page_view(replace(now, gpu=readings(now.now_t, simulated=True)), None).processes_note.startswith(
-        "The GPU is simulated"
-    )
