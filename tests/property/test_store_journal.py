@@ -4,7 +4,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.pages import blocks
@@ -56,6 +56,8 @@ def fold(records: list[Record]) -> RunStory:
     return story
 
 
+@example(batches=[EVERY_KIND, EVERY_KIND[::-1]], cut=1.0, after=EVERY_KIND[::-1])
+@example(batches=[EVERY_KIND[::-1], EVERY_KIND], cut=0.4, after=EVERY_KIND[:1])
 @settings(max_examples=examples(100), deadline=None)
 @given(batches=batches, cut=st.floats(0, 1), after=st.lists(entries, min_size=1, max_size=3))
 def test_a_truncated_journal_is_a_prefix_and_can_be_continued(
@@ -104,6 +106,8 @@ def test_a_journal_follower_returns_the_same_records_for_any_chunking(
         assert follower.skipped == 0
 
 
+@example(batches=[EVERY_KIND[::-1], EVERY_KIND], places=[0.2, 0.8])
+@example(batches=[EVERY_KIND, EVERY_KIND[::-1]], places=[0.5])
 @settings(max_examples=examples(100), deadline=None)
 @given(batches=batches, places=st.lists(st.floats(0, 1), max_size=4))
 def test_a_story_that_is_stored_now_and_then_is_that_of_the_whole_journal(
