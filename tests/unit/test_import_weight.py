@@ -9,7 +9,8 @@ import pytest
 from trainwatch.core.model.fact import RunCreated
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.journal import JournalWriter
-from trainwatch.core.store.run_directory import RunDirectory
+from trainwatch.core.store.lock import SupervisorLock
+from trainwatch.core.store.run_directory import RunDirectory, run_id_for
 
 
 def loaded_by(statement: str) -> set[str]:
@@ -56,35 +57,38 @@ def test_the_first_picture_of_the_screen_loads_no_reader_of_checkpoints_and_no_p
 
 
 NOT_FOR_AN_EMPTY_DASHBOARD = {
-    "trainwatch.core.app": {"runs.lists", "runs.run_ranks", "runs.supervisor_life"},
-    "trainwatch.core.app.screen": {
-        "folder_launcher",
-    },
-    "trainwatch.core.model": {
-        "checkpoints.checkpoint_results", "checkpoints.sample", "decision", "launch.launch_preview", "launch.queue",
-        "launch.rehearsal", "launch.trial", "machine_details", "record", "report", "story_fold",
-    },
+    "trainwatch.core": {"act", "checkpoints", "source"},
+    "trainwatch.core.app": {"hosts", "plan", "preflight", "start", "screen.folder_launcher", "runs.supervisor_life"},
+    "trainwatch.core.model": {"decision", "machine_details", "story_fold"},
     "trainwatch.core.sense": {"log", "process"},
     "trainwatch.core.store": {"control_client", "control_server", "journal", "log_index"},
     "trainwatch.core.views.screens": {"checkpoint_details", "run_list"},
-    "trainwatch.tui": {"dialogs", "log.prompt", "palette", "screens.open_place", "screens.place_screen", "suspend"},
-    "trainwatch.tui.panes": {"lists", "pieces", "rows_pane", "tab_bar"},
-    "trainwatch.tui.ui": {"ascii_filter"},
+    "trainwatch.tui": {"dialogs", "palette", "screens.place_screen"},
+    "trainwatch.tui.panes": {"rows_pane"},
 }  # fmt: skip
-"""What reads a run, and what a key opens: loaded when it is used, not before the first picture."""
+"""What plans a launch, what reads a run, what a key opens: loaded when it is used, not before the first picture."""
 
 
-def test_a_dashboard_is_composed_without_what_reads_its_run_or_answers_its_keys(one_run: Path) -> None:
-    modules = loaded_by(
-        f"import os; os.environ['TRAINWATCH_HOME'] = {str(one_run)!r}\n"
-        "from trainwatch.cli.bare_command import app_for\n"
-        "from trainwatch.core.app.runs.known_runs import home\nfrom trainwatch.core.store.run_lookup import find_run\n"
-        "app = app_for(find_run(home(), 'r-1'), read_only=False)\n"
-        "assert len(list(app.get_default_screen().compose())) == 8"
-    )
+@pytest.mark.parametrize("file", ["", "[run]\nname = 'r'\ncommand = ['true']\n"])
+def test_a_dashboard_is_composed_without_what_reads_its_run_or_answers_its_keys(one_run: Path, file: str) -> None:
+    folder = one_run.parent
+    if file:
+        (folder / "trainwatch.toml").write_text(file)
+        (one_run / "runs" / "r-1").rename(one_run / "runs" / run_id_for("r", folder / "trainwatch.toml"))
+    (run,) = (one_run / "runs").iterdir()
+    with SupervisorLock(RunDirectory(run).lock):
+        modules = loaded_by(
+            f"import os; os.environ['TRAINWATCH_HOME'] = {str(one_run)!r}; os.chdir({str(folder)!r})\n"
+            "from trainwatch.cli import command_line, bare_command\n"
+            "from trainwatch.tui.ui import terminal\n"
+            "terminal.can_show_screen = lambda: True\n"
+            "def show(app): assert len(list(app.get_default_screen().compose())) == 8; return 0\n"
+            "bare_command.show = show\n"
+            "assert command_line.run_verb([]) == 0"
+        )
     kept_out = {f"{package}.{name}" for package, names in NOT_FOR_AN_EMPTY_DASHBOARD.items() for name in names}
     assert not {name for name in modules if any(name == out or name.startswith(f"{out}.") for out in kept_out)}
-    assert not modules & {"json", "sqlite3"}
+    assert not modules & {"json", "sqlite3", "ctypes"}
 
 
 def test_the_interpreter_of_the_screen_is_as_it_is(one_run: Path) -> None:

@@ -4,7 +4,6 @@ import re
 from itertools import groupby
 
 import msgspec
-from rich.cells import cell_len
 from textual.events import Click
 
 from ...core.views import quantity
@@ -53,7 +52,7 @@ def verdict_rows(verdict: Verdict, room: int, limit: int, most: int) -> list[str
     row, vital_end = "", 0
     for number, clause in enumerate(verdict.clauses):
         longer = f"{row} · {clause}" if row else clause
-        if cell_len(longer) <= room:
+        if size_of(longer) <= room:
             row = longer
         else:
             if row:
@@ -64,13 +63,13 @@ def verdict_rows(verdict: Verdict, room: int, limit: int, most: int) -> list[str
             vital_end = len(rows)
             limit = max(limit, min(vital_end + 1, most))
     aside = verdict.aside
-    while aside and cell_len(row) + 3 + cell_len(aside) > room:
+    while aside and size_of(row) + 3 + size_of(aside) > room:
         aside = aside.rpartition(", ")[0]
     rows.append(f"{row} · {aside}" if aside else row)
     if len(rows) > limit:
         left = " · ".join(rows[limit - 1 :]).split(" · ")
         # If the ellipsis does not fit behind a vital clause, it is left out, not the clause.
-        whole = vital_end == limit - 1 and room - 2 < cell_len(left[0]) <= room
+        whole = vital_end == limit - 1 and room - 2 < size_of(left[0]) <= room
         rows = [*rows[: limit - 1], left[0] if whole else f"{clauses(left, room - 2)} …"]
     return rows
 

@@ -97,9 +97,9 @@ class Dashboard(PanedScreen):
 
     def on_mount(self) -> None:
         self.draw(*self.app.size)  # its own size is not known yet
-        self.away.begin()
-        if self._interval_s > 0:
-            self.call_later(self.poll)  # after the first paint, by ScreenResume: both together would delay it
+        # After the first paint, by ScreenResume: together they would delay it.
+        self.call_later(self.away.begin)
+        self.call_later(self.poll)
 
     def on_unmount(self) -> None:
         self.leave()

@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...config.location import find_project
 from ...model.redact import EDGE, url_secrets
 from ...model.run import RunSpec
 from ...private_folder import NotOurs, check_ours
@@ -91,8 +92,6 @@ def find_run(name: str | None, warn: Callable[[str], None] | None = None, *, any
     ``warn``: who only reads; without a name several runs mean the newest live one, else the newest, which is said. Runs
     of other folders are meant only if this one has none.
     """
-    from ...config.location import find_project
-
     folder: Path | None = None
     try:
         folder = here()
@@ -138,6 +137,25 @@ def know_secrets(run: RunDirectory) -> RunDirectory:
         order = read_order(folder)
         EDGE.know({} if order is None else order.env)
     return run
+
+
+def run_at_hand(name: str | None) -> RunDirectory | None:
+    """The run of this folder, or of that name, if nothing of its file is to be stored in it: a supervisor has it.
+
+    None: what plans and checks a launch has to be loaded to tell which run is meant.
+    """
+    from ...config.document import ConfigError
+    from ...config.project import load_project
+    from ...store.run_directory import run_id_for
+
+    try:
+        path = find_project(here())
+        if path is None:
+            return find_run(name, anywhere=name is not None)
+        run = RunDirectory(runs_folder(home()) / run_id_for(load_project(path).run(name).name, path))
+    except (CliError, ConfigError):
+        return None
+    return run if is_held(run.lock) else None
 
 
 def open_run(run_id: str) -> tuple[RunDirectory, RunSpec]:

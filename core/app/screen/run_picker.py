@@ -1,8 +1,10 @@
 """The runs for the screen: those of this machine with the services of one that is opened, and those of others."""
 
+import contextlib
 import sys
 import time
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ...model.ports import OpenRun
@@ -12,6 +14,7 @@ from ...model.story import HOST_ROW, RunCard
 from ...model.text import parted, typed
 from ...store.lock import is_held
 from ...store.run_lookup import list_runs
+from ..errors import CliError
 from ..runs.known_runs import RunDirectory, example_verb, home, open_run, queued_entries
 from .run_services import Later, RunProfiles, RunServices, sentences
 from .store_feed import StoreFeed
@@ -24,10 +27,21 @@ if TYPE_CHECKING:
 
 
 class MachineRuns:
-    """Implements the screen's RunPicker. ``others``: the runs of other machines, if some are named."""
+    """Implements the screen's RunPicker."""
 
-    def __init__(self, others: "FarRuns | None" = None) -> None:
-        self._others = others
+    @cached_property
+    def _others(self) -> "FarRuns | None":
+        """The runs of other machines, if some are named. A file with problems names none."""
+        from ..hosts.run_there import all_hosts  # a run that is opened does not wait for it
+
+        hosts = {}
+        with contextlib.suppress(CliError):
+            hosts = all_hosts()
+        if not hosts:
+            return None
+        from ..hosts.far_runs import FarRuns
+
+        return FarRuns(hosts.values())
 
     def runs(self, *, anew: bool = False) -> Sequence[RunCard]:
         """Reads every journal of this machine: called in a thread. What waits here comes first, as it is."""

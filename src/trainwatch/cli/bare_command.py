@@ -1,14 +1,13 @@
 """``trainwatch``: the screen on this project's run. ``trainwatch --headless``: supervise it without a screen."""
 
 import argparse
-import contextlib
 import os
 import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainwatch.core.app.errors import CliError, ExitCode
+from trainwatch.core.app.errors import ExitCode
 
 from .output import put, warn
 from .verb import arg, flag
@@ -52,6 +51,11 @@ def act(args: argparse.Namespace) -> int:
 
     if not can_show_screen():
         return _plain(args)
+    from trainwatch.core.app.runs.known_runs import run_at_hand
+
+    changes = any(each is not None for each in (args.interval_s, args.max_restarts, args.profile))
+    if not changes and (run := run_at_hand(args.run_name)) is not None:
+        return open_screen(run, read_only=args.read_only)
     from trainwatch.core.app.start.project_run import nothing_started_here, run_to_show
 
     from .start import overrides_of
@@ -85,19 +89,12 @@ def open_screen(run: "RunDirectory | None", *, read_only: bool = False, launch_f
 
 def app_for(run: "RunDirectory | None", *, read_only: bool, launch_first: bool = False) -> "TrainwatchApp":
     """The application on a run, on the list of runs, or on what this folder could start (``launch_first``)."""
-    from trainwatch.core.app.hosts.run_there import all_hosts
     from trainwatch.core.app.runs.known_runs import home
     from trainwatch.core.app.screen.run_picker import MachineRuns
     from trainwatch.core.app.screen.run_services import Later
     from trainwatch.tui.app import TrainwatchApp
 
-    far = None
-    with contextlib.suppress(CliError):  # a file with problems names no other machine
-        if hosts := all_hosts():
-            from trainwatch.core.app.hosts.far_runs import FarRuns
-
-            far = FarRuns(hosts.values())
-    runs = MachineRuns(far)
+    runs = MachineRuns()
     launcher: Any = Later(".folder_launcher", "FolderLauncher")
     return TrainwatchApp(
         None if run is None else runs.open(run.id),
