@@ -158,6 +158,7 @@ UNTRIED = (
     "save under another name and rename it when it is whole: the script chooses its checkpoint by itself, and whether "
     "it takes a newest file that a crash left half-written was not tried"
 )
+MEND = "correct what made it fail, then rehearse again"
 OWN_LINES = "if your log prints steps in another form, tell it: docs/how-to/own-log-lines.md"
 
 
@@ -192,6 +193,9 @@ def resume_words(plan: LaunchPlan, seen: Seen) -> tuple[Will, str, str]:
 
 def _verdict(plan: LaunchPlan, seen: Seen, limit_s: float) -> tuple[Verdict, str, list[str]]:
     way = plan.spec.resume_way
+    if seen.stage == "kill" and seen.failure:
+        where = "" if seen.last_step is None else f" at step {seen.last_step}"
+        return "unsafe", f"the training failed{where} before it was killed: {seen.failure}", [MEND]
     unproven = seen.steps.holds is None and seen.checkpoint is not None and not seen.failure
     if unproven and way is not None and way.will == "no":
         return "unsafe", f"it does not resume: {way.how}", _how_to_resume(plan, seen)
@@ -224,6 +228,8 @@ def _verdict(plan: LaunchPlan, seen: Seen, limit_s: float) -> tuple[Verdict, str
         return _no_checkpoint(plan, seen, limit_s)
     if seen.steps.holds is None:
         return _no_proof(plan, seen, limit_s)
+    if seen.failure:
+        return "unsafe", f"the resume is proven, but the training failed after it: {seen.failure}", [MEND]
     if seen.hang_after_s is None:
         hours = LONGEST_HANG_S / 3600
         return "unknown", f"a resume is proven, but a hang would not be seen within {hours:.0f} hours", [OWN_LINES]

@@ -173,6 +173,8 @@ class Stages:
     def _act(self, run: RunDirectory) -> bool:
         """Do what is due in this stage. Returns whether all is done."""
         before, after = self.states.get(1), self.states.get(2)
+        if after is not None and not self.killed:
+            return True  # the first attempt ended by itself
         match self.stage:
             case "checkpoint" if before is not None:
                 self._look_for_checkpoint(run, before)
@@ -233,15 +235,16 @@ class Stages:
         return (told and step >= place + LINES_AFTER * max(1, reading.run.gap)) or self._waited > longest
 
     def _kill(self, run: RunDirectory, state: JudgeState) -> None:
-        self._next("restart")
-        self.killed = True
-        self._say(f"kill -9{f' at step {state.attempt.step}' if state.attempt.step else ''}")
         folder = run.attempt(state.attempt.number)
         start = read_start(folder)
         if start is None:
             return
         key = (start.trainer.pid, start.trainer.start_ticks)
-        processes.send_signal(key, signal.SIGSTOP)  # it makes no further step while its children are looked for
+        if not processes.send_signal(key, signal.SIGSTOP):  # no further step while its children are looked for
+            return  # it ended by itself
+        self._next("restart")
+        self.killed = True
+        self._say(f"kill -9{f' at step {state.attempt.step}' if state.attempt.step else ''}")
         processes.signal_each(processes.attempt_processes(key, directory=str(folder)), signal.SIGKILL)
 
 
@@ -341,7 +344,7 @@ def _seen(stages: Stages, run: RunDirectory, spec: RunSpec, scratch: Path, *, ta
     story, before, after = load_story(run.journal), stages.states.get(1), stages.states.get(2)
     attempt = story.attempts[1] if len(story.attempts) > 1 else None
     path = None if attempt is None else attempt.resume_from
-    number = 1 if attempt is None else attempt.number
+    number = attempt.number if attempt is not None and stages.killed else 1
     failed = [i for i in story.incidents if i.kind in {"crash", "hang"} and i.attempt == number]
     if stages.killed and attempt is None:
         failed = []  # the kill itself
@@ -353,7 +356,8 @@ def _seen(stages: Stages, run: RunDirectory, spec: RunSpec, scratch: Path, *, ta
     notes = [fact.text for fact in facts if isinstance(fact, Note) and fact.about == "resume"]
     said, loss = (notes or resume or [""])[-1].removeprefix(VERIFIED), verdict.prove_loss(after)
     newest = None if before is None else stages.newest(before)
-    log = story.attempts[-1].log if story.attempts else None
+    log = story.attempts[-1 if stages.killed else 0].log if story.attempts else None
+    steps = verdict.prove_steps(before, after, loss, said)
     return verdict.Seen(
         stage=stages.stage,
         over=story.state_reason,
@@ -370,7 +374,7 @@ def _seen(stages: Stages, run: RunDirectory, spec: RunSpec, scratch: Path, *, ta
         failure=next((i.reason for i in failed), ""),
         last_step=None if before is None else before.attempt.step,
         total_steps=None if before is None else verdict.reading_of(before).progress.total_steps,
-        steps=verdict.prove_steps(before, after, loss, said),
+        steps=steps if stages.killed else msgspec.structs.replace(steps, killed_at=None),
         loss=loss,
         written=tuple(_new_files(scratch, spec)),
         log_tail=tuple(tail_of(log, TAIL_BYTES).splitlines()[-SHOWN_LINES:]),

@@ -25,6 +25,7 @@ def main() -> int:
     parser.add_argument("--lie", choices=("step", "loss"), help="take the checkpoint, and count or learn from zero")
     parser.add_argument("--mismatch", action="store_true")
     parser.add_argument("--linger", type=float, default=0.0, help="seconds between the last step and the end")
+    parser.add_argument("--fail-at", type=int, help="the step at which it fails each time")
     parser.add_argument("--also-write", type=Path, help="another file that is written, wherever it is")
     args = parser.parse_args()
     out: Path = args.output_dir
@@ -48,6 +49,8 @@ def main() -> int:
         time.sleep(args.step_time)
         step, weight = step + 1, weight + 1
         print(f"step {step}/{args.steps} loss: {4.0 / (1 + weight / 10):.4f}", flush=True)
+        if step == args.fail_at:
+            raise RuntimeError("connection to the data server lost")
         if args.save_every and step % args.save_every == 0:
             save(out, step, weight)
     print("training done", flush=True)

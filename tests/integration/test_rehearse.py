@@ -109,6 +109,7 @@ def test_a_trainer_that_is_told_its_checkpoint_is_proven_without_touching_a_file
         ("train.py", (*TOLD, "--lie", "step"), 1, "unsafe", "no"),
         ("train.py", (*TOLD, "--lie", "loss"), 1, "unsafe", "no"),
         ("train.py", (*TOLD, "--mismatch"), 1, "unsafe", "unknown"),
+        ("train.py", (*TOLD, "--step-time", "1", "--save-every", "5", "--fail-at", "7"), 1, "unsafe", "unknown"),
         ("train.py", ("--resume", "{resume}"), 0, "safe", "yes"),  # saves in a folder that nobody named
         ("itself.py", ("--by-itself",), 0, "safe", "self"),
         (
@@ -127,6 +128,7 @@ def test_a_trainer_that_is_told_its_checkpoint_is_proven_without_touching_a_file
         "counts from zero",
         "loss restarts",
         "fails",
+        "fails by itself",
         "fixed folder",
         "fixed, by itself",
         "short",

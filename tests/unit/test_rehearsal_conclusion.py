@@ -47,6 +47,8 @@ def result(seen: Seen, **changes: object) -> Rehearsal:
         ({"stage": "restart", "over": "held", "steps": StepProof()}, "unsafe", "unknown"),
         ({"stage": "restart", "timed_out": True, "steps": StepProof()}, "unknown", "unknown"),
         ({"stage": "kill", "timed_out": True, "steps": StepProof()}, "unknown", "unknown"),
+        ({"stage": "kill", "failure": "RuntimeError: lost", "steps": StepProof()}, "unsafe", "unknown"),
+        ({"failure": "RuntimeError: lost"}, "unsafe", "yes"),
         ({"finished": True, "stage": "restart", "steps": StepProof()}, "unknown", "unknown"),
     ],
 )
