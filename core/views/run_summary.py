@@ -1,6 +1,7 @@
 """A run as it is now, as one value: the screen, ``status``, ``runs``, the report and Prometheus show its fields."""
 
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import Any, Literal
 
 import msgspec
@@ -176,6 +177,8 @@ def is_over(story: RunStory) -> bool:
 
 SOON_S = 600.0
 """An attempt of this length has trained, also if its log has no steps."""
+SAME_END = 4
+"""Attempts in a row with one last step after which a person is told. Why: restarts that are charged end before."""
 STILL_S = 300.0
 """A damaged checkpoint may still be written to, and a stop by a signal may be meant, for so long."""
 
@@ -238,12 +241,20 @@ def _of_the_end(now: Situation, run: tuple[str, ...], attempt: int) -> Iterator[
         yield Need(kind="held", text=text, incident=why.incident, subject=attempt)
     elif story.state == "backing_off" and now.watched:
         began = (a.number for a in story.attempts if a.last_step or (a.ended_t or now.now_t) - a.t >= SOON_S)
-        newest = max(began, default=0)
-        crashes = [i for i in story.incidents if i.kind == "crash" and i.attempt > newest]
+        trained = max(began, default=0)
+        crashes = [i for i in story.incidents if i.kind == "crash" and i.attempt > trained]
+        last = None if story.attempt is None else story.attempt.last_step
+        again = len(list(takewhile(lambda a: a.last_step == last, reversed(story.attempts))))
+        follows = f"One follows by itself; `{typed('resume', *run)}` starts it now."
         if len(crashes) > 1 and now.now_t - crashes[0].t >= AWAY_S:
             failed = f"{len(crashes)} starts since {quantity.clock(crashes[0].wall, now.now_wall)} failed"
-            text = f"{failed}: {crashes[-1].reason}. One follows by itself; `{typed('resume', *run)}` starts it now."
+            text = f"{failed}: {crashes[-1].reason}. {follows}"
             yield Need(kind="held", text=text, subject=crashes[0].id)
+        elif last is not None and again >= SAME_END:
+            failed = f"{again} attempts in a row ended at step {quantity.count(last)}"
+            newest = next((f": {i.reason}" for i in reversed(story.incidents) if i.kind == "crash"), "")
+            text = f"{failed}{newest}. The cause may lie in the script or its data. {follows}"
+            yield Need(kind="held", text=text, subject=attempt - again)
 
 
 def _how_on(story: RunStory, run: tuple[str, ...]) -> str:

@@ -85,6 +85,16 @@ def test_what_holds_a_restart_is_the_first_thing_that_needs_a_person() -> None:
     assert "now 0 B are free" in said(unknown).sentence
 
 
+def test_attempts_that_end_at_one_step_again_and_again_need_a_person() -> None:
+    base = crashed()
+    (first,) = base.story.attempts
+    for ends, needed in (((24,) * 4, True), ((24,) * 3, False), ((24, 24, 31, 24), False), ((None,) * 4, False)):
+        attempts = tuple(replace(first, number=n, last_step=end) for n, end in enumerate(ends, 1))
+        now = replace(base, story=replace(base.story, attempts=attempts))
+        told = summarise(now).needs_you or ""
+        assert told.startswith("4 attempts in a row ended at step 24: exit code 1") is needed, ends
+
+
 def test_the_card_of_a_crash_says_what_its_restart_waits_for() -> None:
     now = held("the disk is full; it continues when 6 MB are free (0 B were)")
     card = incident_card(now, now.story.open_incidents[0].id)
