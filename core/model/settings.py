@@ -40,7 +40,8 @@ class Hang(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     deadline_factor: Annotated[float, Meta(ge=1)] = 6.0
     """x the slowest recent step or learned pause. NVIDIA's resiliency extension uses 5."""
     min_s: Positive = 90.0
-    """Seconds without a step before a run can count as hung. All shorter deadlines are multiples of it."""
+    """Seconds without a step before a run can count as hung, one sample sooner at most. All shorter deadlines are
+    multiples of it."""
     max_s: Positive = 1800.0
     """Longest deadline while signs of life are weak or unknown. A run with a clear sign of life, such as a GPU at its
     usual power, does not count as hung, however long a step takes."""
